@@ -1,0 +1,242 @@
+//! A copy of one action or output of an agent.
+
+use std::{borrow::Cow, fmt};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{EventId, Mark, NanoUsd, Trigger, TriggerMark};
+
+/// The name of a text in an event: `task`, `input`, `output`, `tool.name`, `tool.result`, `tool.error`,
+/// and a path with dots for strings within JSON, such as `tool.args.command` or `metadata.repo`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FieldName(pub Cow<'static, str>);
+
+impl FieldName {
+    /// A field with a fixed name.
+    pub const fn fixed(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this text is what the agent itself produced for its user.
+    pub fn is_output(&self) -> bool {
+        self.0 == "output"
+    }
+
+    /// Whether this text is an argument that the agent gave to a tool.
+    pub fn is_tool_argument(&self) -> bool {
+        self.0.starts_with("tool.args")
+    }
+
+    /// Whether this text came to the agent from outside: its input, or a tool's result.
+    pub fn is_outside_data(&self) -> bool {
+        matches!(&*self.0, "input" | "tool.result" | "tool.error")
+    }
+}
+
+impl fmt::Display for FieldName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A tool call and what came of it.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments, any JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub args: Value,
+    /// Its result as text (JSON results are kept as their compact text).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Its error as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Tokens that a call took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TokenCount {
+    /// Tokens read.
+    #[serde(default)]
+    pub input: u64,
+    /// Tokens written.
+    #[serde(default)]
+    pub output: u64,
+}
+
+impl TokenCount {
+    /// Both together.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+/// An event's content. Before `checks::screen` it is as the sender wrote it; what is stored went through it.
+/// `Debug` shows no text.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Event {
+    /// The watched agent's name.
+    pub agent: String,
+    /// The piece of work that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// The agent's session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Triggers that the sender named, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
+    /// What was asked of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The kind of task, for baselines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+    /// What the agent was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// What the agent produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// A tool call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolCall>,
+    /// What this action cost, in nano-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<NanoUsd>,
+    /// What the whole task has cost so far, in nano-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_cost_usd: Option<NanoUsd>,
+    /// Tokens that the action took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<TokenCount>,
+    /// How the action ended, in the sender's word: `ok`, `error`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Why the model stopped, in the sender's word: `stop`, `length`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// Which attempt at the same output this is, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The event whose output this one replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<EventId>,
+    /// When it happened, as the sender claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurred_at: Option<Timestamp>,
+    /// The sender's own data.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// An event as it rests in the database: screened, with what the screening saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredEvent {
+    /// The event, normalised and redacted.
+    pub event: Event,
+    /// The triggers that it carries, declared ones first.
+    pub triggers: Vec<TriggerMark>,
+    /// What was found while it was accepted.
+    pub marks: Vec<Mark>,
+}
+
+impl Event {
+    /// Calls `visit` with each text that a review looks at, in reading order.
+    pub fn for_each_text<'a>(&'a self, mut visit: impl FnMut(FieldName, &'a str)) {
+        let fixed = |name: &'static str| FieldName::fixed(name);
+        if let Some(text) = &self.task {
+            visit(fixed("task"), text);
+        }
+        if let Some(text) = &self.input {
+            visit(fixed("input"), text);
+        }
+        if let Some(tool) = &self.tool {
+            walk(&tool.args, "tool.args", &mut visit);
+            if let Some(text) = &tool.result {
+                visit(fixed("tool.result"), text);
+            }
+            if let Some(text) = &tool.error {
+                visit(fixed("tool.error"), text);
+            }
+        }
+        if let Some(text) = &self.output {
+            visit(fixed("output"), text);
+        }
+    }
+
+    /// The text of one field, if the event has it.
+    pub fn text(&self, field: &FieldName) -> Option<&str> {
+        let mut found = None;
+        self.for_each_text(|name, text| {
+            if found.is_none() && name == *field {
+                found = Some(text);
+            }
+        });
+        found
+    }
+
+    /// Bytes of all texts that a review looks at.
+    pub fn text_len(&self) -> usize {
+        let mut sum = 0;
+        self.for_each_text(|_, text| sum += text.len());
+        sum
+    }
+
+    /// Whether the sender marked the action, or its tool call, as failed.
+    pub fn is_failed(&self) -> bool {
+        let failed = |status: &str| {
+            ["error", "failed", "failure", "fail", "timeout", "exception", "aborted"]
+                .iter()
+                .any(|word| status.eq_ignore_ascii_case(word))
+        };
+        self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(|tool| tool.error.is_some())
+    }
+
+    /// The cost that a floor is compared with: the whole task's, else the action's own; `None` is unknown.
+    pub fn floor_cost(&self) -> Option<NanoUsd> {
+        self.task_cost_usd.or(self.cost_usd)
+    }
+}
+
+fn walk<'a>(value: &'a Value, path: &str, visit: &mut impl FnMut(FieldName, &'a str)) {
+    match value {
+        Value::String(text) => visit(FieldName(Cow::Owned(path.to_owned())), text),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(item, &format!("{path}.{index}"), visit);
+            }
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                walk(item, &format!("{path}.{key}"), visit);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("triggers", &self.triggers)
+            .field("text_len", &self.text_len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! What a built-in check saw: a rule, a place, a severity.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Category, FieldName, Severity};
+
+/// The families of built-in checks, as `checks:` in a shadow names them.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckName {
+    /// Credentials in text.
+    Secrets,
+    /// Destructive or privileged shell commands.
+    Commands,
+    /// Text that addresses an assistant or the reviewer.
+    Injection,
+    /// Cut-off output.
+    Truncation,
+    /// Empty or refused output.
+    Emptiness,
+    /// Hidden or bidirectional characters.
+    Hidden,
+}
+
+impl CheckName {
+    /// Every check.
+    pub const ALL: [Self; 6] =
+        [Self::Secrets, Self::Commands, Self::Injection, Self::Truncation, Self::Emptiness, Self::Hidden];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Secrets => "secrets",
+            Self::Commands => "commands",
+            Self::Injection => "injection",
+            Self::Truncation => "truncation",
+            Self::Emptiness => "emptiness",
+            Self::Hidden => "hidden",
+        }
+    }
+
+    /// The check that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.as_str() == word)
+    }
+
+    /// What its findings are about.
+    pub fn category(self) -> Category {
+        match self {
+            Self::Secrets | Self::Commands | Self::Injection | Self::Hidden => Category::Security,
+            Self::Truncation | Self::Emptiness => Category::Completeness,
+        }
+    }
+}
+
+/// A hit of a built-in check, with offsets into the field's stored text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The family.
+    pub check: CheckName,
+    /// The rule within it, such as `aws_access_key`.
+    pub rule: String,
+    /// How bad.
+    pub severity: Severity,
+    /// Where: the event's field.
+    pub field: FieldName,
+    /// First byte in the field's stored text (UTF-8).
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// One sentence that explains it to a person, without quoting a secret.
+    pub description: String,
+}
+
+/// A hit found while an event was accepted, stored with it. Reviews trust marks, never marker text.
+pub type Mark = Hit;

@@ -1,0 +1,79 @@
+//! Typed identifiers: a `UUIDv7` each, with a prefix in text so that one kind is never mistaken for another.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+/// Why a text is not an identifier of the wanted kind.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("expected an id of the form {prefix}<32 hex digits>")]
+pub struct BadId {
+    /// The prefix that the text should have had, such as `evt_`.
+    pub prefix: &'static str,
+}
+
+macro_rules! typed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// The text prefix of this kind of id.
+            pub const PREFIX: &'static str = $prefix;
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0.simple())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                text.strip_prefix($prefix)
+                    .filter(|hex| hex.len() == 32)
+                    .and_then(|hex| Uuid::try_parse(hex).ok())
+                    .map(Self)
+                    .ok_or(BadId { prefix: $prefix })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+typed_id!(
+    /// One stored event.
+    EventId, "evt_"
+);
+typed_id!(
+    /// One review; it is the reservation and the job as well.
+    ReviewId, "rev_"
+);
+typed_id!(
+    /// One finding.
+    FindingId, "fnd_"
+);
+typed_id!(
+    /// One API key (its public name, not the secret).
+    KeyId, "key_"
+);
+typed_id!(
+    /// One incarnation of a process that runs reviews.
+    WorkerId, "wrk_"
+);

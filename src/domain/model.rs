@@ -1,0 +1,78 @@
+//! A model as the settings declare it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{NanoUsd, PricePerMtok};
+
+/// The wire protocol by which a model is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// Anthropic's messages API.
+    Anthropic,
+    /// OpenAI's chat completions API, or any server compatible with it.
+    Openai,
+    /// Google's generateContent API.
+    Gemini,
+    /// No model: the built-in checks alone.
+    Checks,
+}
+
+impl Provider {
+    /// Every provider.
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Gemini, Self::Checks];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+            Self::Gemini => "gemini",
+            Self::Checks => "checks",
+        }
+    }
+
+    /// The provider that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| provider.as_str() == word)
+    }
+}
+
+/// What a model costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Per million tokens read.
+    pub input: PricePerMtok,
+    /// Per million tokens written.
+    pub output: PricePerMtok,
+}
+
+impl Prices {
+    /// What so many tokens cost, each part rounded up to a whole nano-dollar.
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> NanoUsd {
+        self.input.cost(input_tokens) + self.output.cost(output_tokens)
+    }
+}
+
+/// A model that a shadow may name by its alias.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// The name by which shadows call it.
+    pub alias: String,
+    /// The wire protocol.
+    pub provider: Provider,
+    /// The provider's name for it.
+    pub name: String,
+    /// The API's root, without the protocol's own path; `None` is the provider's public address.
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key; `None`: no key is needed or sent.
+    pub api_key_env: Option<String>,
+    /// Its prices; `None` is unknown, and no money cap can be kept with it.
+    pub prices: Option<Prices>,
+    /// Most tokens that it may write in one call.
+    pub max_output_tokens: u32,
+    /// Longest that one call may take.
+    pub timeout: Duration,
+}

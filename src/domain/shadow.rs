@@ -1,0 +1,100 @@
+//! An observer: what it watches, what it may spend, what it looks for.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{CheckName, Mode, NanoUsd, Severity, Trigger};
+
+/// Which events a shadow watches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WatchRule {
+    /// An agent's name or a glob.
+    pub agent: String,
+    /// Triggers it matches; `all` is written out here as every one.
+    pub triggers: Vec<Trigger>,
+    /// Whether the rule said `all`: then it also matches events that carry no trigger at all.
+    pub all: bool,
+    /// Only events of this task type.
+    pub task_type: Option<String>,
+    /// Only events whose known cost is at least this.
+    pub min_cost: Option<NanoUsd>,
+    /// Only events whose metadata holds these values.
+    pub metadata: Map<String, Value>,
+    /// Agents (names or globs) left out.
+    pub except: Vec<String>,
+}
+
+/// What a shadow may spend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CostControl {
+    /// Reviews a local day.
+    pub max_reviews_per_day: Option<u32>,
+    /// Reviews a local day for each agent.
+    pub max_reviews_per_target_per_day: Option<u32>,
+    /// Money a local day.
+    pub max_usd_per_day: Option<NanoUsd>,
+    /// Tokens a local day.
+    pub max_tokens_per_day: Option<u64>,
+    /// Tasks cheaper than this are not reviewed.
+    pub skip_if_task_cost_below: Option<NanoUsd>,
+    /// Between reviews of the same (shadow, agent, trigger).
+    pub cooldown: Duration,
+    /// Share of matching events, in millionths.
+    pub sample_ppm: u32,
+    /// Whose calendar day: an IANA name.
+    pub time_zone: String,
+    /// Whether a model above the cheap-model ceiling is allowed.
+    pub allow_costly_model: bool,
+}
+
+/// An observer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// Its unique name.
+    pub name: String,
+    /// The alias of the model that reviews.
+    pub model: String,
+    /// How far its opinion reaches.
+    pub mode: Mode,
+    /// What it watches.
+    pub watch: Vec<WatchRule>,
+    /// What it may spend.
+    pub cost_control: CostControl,
+    /// More things to check, in words.
+    pub criteria: Vec<String>,
+    /// Which built-in checks run.
+    pub checks: BTreeSet<CheckName>,
+    /// Findings of this severity make FLAG (critical unless said otherwise).
+    pub flag_at: Severity,
+    /// Most characters of an event that a model is shown.
+    pub max_input_chars: u32,
+    /// Whether it runs at all.
+    pub enabled: bool,
+    /// How long an active shadow has for its verdict, from acceptance.
+    pub verdict_within: Duration,
+    /// What holds when an active shadow's verdict does not come in time.
+    pub on_timeout: OnDoubt,
+    /// What holds when an active shadow's review is INCONCLUSIVE.
+    pub on_inconclusive: OnDoubt,
+}
+
+/// What an active shadow says where it cannot tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubt {
+    /// The output stands.
+    Accept,
+    /// The output is rejected.
+    Reject,
+}
+
+impl Shadow {
+    /// The version under which its reviews are filed: a hash of everything that shapes what it does.
+    /// 16 hex digits, the same on every replica.
+    pub fn version(&self) -> String {
+        let canonical = serde_json::to_vec(self).unwrap_or_default();
+        blake3::hash(&canonical).to_hex().chars().take(16).collect()
+    }
+}
