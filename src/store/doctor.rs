@@ -1,0 +1,138 @@
+//! The invariants, each as a query that answers the rows that break it.
+
+use std::time::Duration;
+
+use super::{Store, StoreError, workers::interval};
+
+/// An invariant and how it fared.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// Its short name.
+    pub name: &'static str,
+    /// What must hold.
+    pub promise: &'static str,
+    /// How many rows break it.
+    pub broken: i64,
+    /// The first few of them.
+    pub examples: Vec<String>,
+}
+
+struct Invariant {
+    name: &'static str,
+    promise: &'static str,
+    /// Selects one text column: a description of each row that breaks it. `$1` is the grace after which a silent
+    /// worker must have been relieved.
+    sql: &'static str,
+}
+
+const INVARIANTS: [Invariant; 10] = [
+    Invariant {
+        name: "meters_equal_reviews",
+        promise: "a day's meter counts exactly the reviews that hold its units",
+        sql:
+            "SELECT format('%s %s %s: meter %s, reviews %s', shadow, coalesce(nullif(m.agent, ''), '*'), m.day, m.used,
+                     coalesce(r.n, 0))
+              FROM (SELECT shadow, agent, day, used FROM meter WHERE trigger = '') m
+              FULL JOIN (SELECT shadow, coalesce(agent, '') AS agent, day, count(*) AS n FROM review
+                         WHERE state <> 'released' GROUP BY GROUPING SETS ((shadow, day), (shadow, agent, day))) r
+              USING (shadow, agent, day) WHERE coalesce(m.used, 0) <> coalesce(r.n, 0)",
+    },
+    Invariant {
+        name: "money_equals_calls",
+        promise: "held and spent money and tokens of a day are exactly those of its provider calls",
+        sql: "SELECT format('%s %s: meter holds %s and spent %s, calls hold %s and spent %s', shadow, day, m.held_usd,
+                     m.spent_usd, coalesce(c.held, 0), coalesce(c.spent, 0))
+              FROM (SELECT * FROM meter WHERE agent = '' AND trigger = '') m
+              FULL JOIN (SELECT shadow, day,
+                     coalesce(sum(hold_usd) FILTER (WHERE state = 'sent'), 0) AS held,
+                     coalesce(sum(actual_usd) FILTER (WHERE state <> 'sent'), 0) AS spent,
+                     coalesce(sum(hold_tokens) FILTER (WHERE state = 'sent'), 0) AS held_tokens,
+                     coalesce(sum(actual_tokens) FILTER (WHERE state <> 'sent'), 0) AS spent_tokens
+                     FROM provider_call GROUP BY shadow, day) c USING (shadow, day)
+              WHERE coalesce(m.held_usd, 0) <> coalesce(c.held, 0) OR coalesce(m.spent_usd, 0) <> coalesce(c.spent, 0)
+                 OR coalesce(m.held_tokens, 0) <> coalesce(c.held_tokens, 0)
+                 OR coalesce(m.spent_tokens, 0) <> coalesce(c.spent_tokens, 0)",
+    },
+    Invariant {
+        name: "one_review_a_pair",
+        promise: "an event and a shadow have at most one review",
+        sql: "SELECT format('event %s, shadow version %s: %s reviews', event_id, shadow, count(*)) FROM review_event
+              GROUP BY event_id, shadow HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "queued_pairs_have_reviews",
+        promise: "each pair that was queued has its review, and no other pair has one",
+        sql: "SELECT format('event %s, shadow version %s: queued %s, reviews %s', event, shadow, coalesce(p.n, 0),
+                     coalesce(r.n, 0))
+              FROM (SELECT e.id AS event, u.shadow, count(*) AS n FROM event e,
+                    unnest(e.shadows, e.outcomes) u(shadow, outcome)
+                    WHERE u.outcome < 10 GROUP BY 1, 2) p
+              FULL JOIN (SELECT event_id AS event, shadow, count(*) AS n FROM review_event
+                    WHERE event_id >= coalesce((SELECT id FROM event ORDER BY id LIMIT 1), event_id)
+                    GROUP BY 1, 2) r USING (event, shadow)
+              WHERE coalesce(p.n, 0) <> coalesce(r.n, 0)",
+    },
+    Invariant {
+        name: "done_has_a_result",
+        promise: "a review is done exactly when it has a result",
+        sql: "SELECT format('review %s is %s, results %s', r.id, r.state, (d.review_id IS NOT NULL)::int)
+              FROM review r LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE (r.state = 'done') <> (d.review_id IS NOT NULL)",
+    },
+    Invariant {
+        name: "no_job_of_a_dead_worker",
+        promise: "no running review belongs to a worker that has been silent for longer than it takes to be relieved",
+        sql: "SELECT format('review %s of worker %s', r.id, r.worker) FROM review r
+              LEFT JOIN worker w ON w.id = r.worker
+              WHERE r.state = 'running' AND coalesce(w.heartbeat_at, r.started_at) < clock() - $1",
+    },
+    Invariant {
+        name: "no_open_call_without_a_runner",
+        promise: "a held call belongs to a review that is running",
+        sql: "SELECT format('call %s of review %s (%s)', c.n, c.review_id, r.state) FROM provider_call c
+              LEFT JOIN review r ON r.id = c.review_id
+              WHERE c.state = 'sent' AND r.state IS DISTINCT FROM 'running'",
+    },
+    Invariant {
+        name: "keys_name_events",
+        promise: "each idempotency key names a stored event",
+        sql: "SELECT format('key of event %s', k.event_id) FROM event_key k
+              WHERE NOT EXISTS (SELECT FROM event e WHERE e.id = k.event_id)
+                AND k.event_id >= coalesce((SELECT id FROM event ORDER BY id LIMIT 1), k.event_id)",
+    },
+    Invariant {
+        name: "events_numbered_once",
+        promise: "no two events and no two reviews share a number in the feed",
+        sql: "SELECT format('number %s: %s rows', seq, count(*)) FROM
+                (SELECT seq FROM event UNION ALL SELECT seq FROM review) s
+              GROUP BY seq HAVING count(*) > 1",
+    },
+    Invariant {
+        name: "findings_have_reviews",
+        promise: "each finding belongs to a review that is done",
+        sql: "SELECT format('finding %s of review %s', f.id, f.review_id) FROM finding f
+              LEFT JOIN review r ON r.id = f.review_id AND r.state = 'done' WHERE r.id IS NULL",
+    },
+];
+
+impl Store {
+    /// Checks every invariant, all in one snapshot.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn doctor(&self, dead_after: Duration) -> Result<Vec<Finding>, StoreError> {
+        let mut tx = self.control.begin().await?;
+        sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *tx).await?;
+        let grace = interval(dead_after + Duration::from_secs(3));
+        let mut findings = Vec::new();
+        for Invariant { name, promise, sql } in INVARIANTS {
+            let query = sqlx::query_scalar(sql);
+            let query = if sql.contains("$1") { query.bind(grace) } else { query };
+            let rows: Vec<String> = query.fetch_all(&mut *tx).await?;
+            let broken = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            findings.push(Finding { name, promise, broken, examples: rows.into_iter().take(5).collect() });
+        }
+        tx.commit().await?;
+        Ok(findings)
+    }
+}

@@ -1,0 +1,77 @@
+//! What can go wrong with the database, by what the caller can do about it.
+
+/// A failed database operation.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database was not reached, or the connection broke: whether a commit happened may be unknown. Try again.
+    #[error("the database cannot be reached")]
+    Unavailable(#[source] sqlx::Error),
+    /// Locks, deadlocks and time limits: nothing happened. Try again.
+    #[error("the database is busy ({sqlstate})")]
+    Contended {
+        /// The five-character SQLSTATE.
+        sqlstate: String,
+    },
+    /// The database refuses these values: the same rows will fail again.
+    #[error("the database refuses a value ({sqlstate}{})", constraint.as_deref().map(|c| format!(", {c}")).unwrap_or_default())]
+    Data {
+        /// The five-character SQLSTATE.
+        sqlstate: String,
+        /// The violated constraint, if it was one.
+        constraint: Option<String>,
+    },
+    /// Umbra will not use this database; the text says why and what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// A row contradicts what the schema promises.
+    #[error("table {table}: {problem}")]
+    Inconsistent {
+        /// The table.
+        table: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A defect of ours: the statement and the schema do not fit.
+    #[error("a statement failed")]
+    Statement(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Contended { .. })
+    }
+
+    /// Whether the values are at fault.
+    pub fn is_data(&self) -> bool {
+        matches!(self, Self::Data { .. })
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(database) => {
+                let sqlstate = database.code().unwrap_or_default().into_owned();
+                match sqlstate.get(..2).unwrap_or_default() {
+                    // 22 data exception, 23 integrity constraint
+                    "22" | "23" => Self::Data { sqlstate, constraint: database.constraint().map(ToOwned::to_owned) },
+                    // 40 rollback (deadlock), 55P03 lock not available, 57014 statement timeout, 53 resources
+                    "40" | "53" => Self::Contended { sqlstate },
+                    _ if matches!(&*sqlstate, "55P03" | "57014") => Self::Contended { sqlstate },
+                    // 57P0x shutting down, 25P03/25P04 session ended by a timeout, 08 connection
+                    "57" | "08" => Self::Unavailable(error),
+                    _ if matches!(&*sqlstate, "25P03" | "25P04") => Self::Unavailable(error),
+                    _ => Self::Statement(error),
+                }
+            }
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
+            _ => Self::Statement(error),
+        }
+    }
+}

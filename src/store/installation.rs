@@ -1,0 +1,46 @@
+//! The installation's secret: the key of its hashes, made at the first start and the same on every replica.
+
+use secrecy::{ExposeSecret, SecretSlice};
+
+use super::{Store, StoreError};
+
+/// The key of this installation's hashes (idempotency, samples, API keys).
+#[derive(Debug, Clone)]
+pub struct Installation(SecretSlice<u8>);
+
+impl Store {
+    /// Reads the secret; at the very first start it is `fresh`, which the caller made.
+    ///
+    /// # Errors
+    /// The database does not answer, or holds a secret of another length.
+    pub async fn installation(&self, fresh: [u8; 32]) -> Result<Installation, StoreError> {
+        sqlx::query("INSERT INTO installation (secret) VALUES ($1) ON CONFLICT DO NOTHING")
+            .bind(fresh.as_slice())
+            .execute(&self.control)
+            .await?;
+        let secret: Vec<u8> = sqlx::query_scalar("SELECT secret FROM installation").fetch_one(&self.control).await?;
+        Ok(Installation(secret.into()))
+    }
+}
+
+impl Installation {
+    /// The hash under which an API key is filed.
+    pub fn hash_key(&self, key: &str) -> [u8; 32] {
+        self.hash("api-key", &[key.as_bytes()])
+    }
+
+    /// A hash of `parts` that only this installation can make; `context` keeps its uses apart.
+    pub fn hash(&self, context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
+        let mut key = [0_u8; 32];
+        let secret = self.0.expose_secret();
+        key[..secret.len().min(32)].copy_from_slice(&secret[..secret.len().min(32)]);
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        hasher.update(context.as_bytes());
+        for part in parts {
+            // The length first, so that no two lists of parts read alike.
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        *hasher.finalize().as_bytes()
+    }
+}

@@ -1,0 +1,387 @@
+//! The accept transaction: keys, meters, then everything in one statement.
+//!
+//! One flush of the writer is: [`Store::begin`] → [`Flush::keys`] (if any event has one) → [`Flush::lock`] (if any
+//! review is wanted) → `budget` decides → [`Flush::write`], which commits. A flush without keys and without
+//! candidates is [`Store::write`] alone: one statement, one round trip.
+//!
+//! Locking first and writing afterwards is what makes caps exact: a statement that locks and counts at once reads
+//! a snapshot older than its lock. The order of locks is the same everywhere: `event_key`, `meter`, `review`,
+//! `feed`, each sorted by key.
+
+use std::collections::HashMap;
+
+use jiff::{Timestamp, civil::Date};
+use jiff_sqlx::ToSqlx;
+use sqlx::{PgExecutor, Postgres, Transaction, postgres::PgQueryResult};
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+use crate::domain::{EventId, ReviewId, SkipReason, Trigger, WorkerId};
+
+/// An event as it is stored.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Its id, minted here.
+    pub id: EventId,
+    /// The watched agent.
+    pub agent: String,
+    /// Its piece of work.
+    pub task_id: Option<String>,
+    /// Matched shadows, as `shadow_version` ids, with what became of each pair and by which trigger.
+    pub pairs: Vec<NewPair>,
+    /// The redacted event, its triggers and marks, as JSON.
+    pub payload: Vec<u8>,
+}
+
+/// What became of an event for one shadow, in stored numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPair {
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// 0 queued, 1 batched, else the code of the skip's reason.
+    pub outcome: i16,
+    /// The trigger's code.
+    pub trigger: i16,
+}
+
+/// A client's own id for an event, hashed with the installation's key.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Whose key it is.
+    pub agent: String,
+    /// Keyed hash of the id.
+    pub key: [u8; 32],
+    /// Keyed hash of the event as it was sent.
+    pub body: [u8; 32],
+    /// The event that it would name.
+    pub event: EventId,
+}
+
+/// What a key turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFate {
+    /// Not seen in the last 72 h.
+    Fresh,
+    /// The same event was accepted as this one.
+    Replay(EventId),
+    /// The id was used for another event.
+    Mismatch(EventId),
+}
+
+/// A reserved review.
+#[derive(Debug, Clone)]
+pub struct NewReview {
+    /// Its id.
+    pub id: ReviewId,
+    /// The shadow's name.
+    pub shadow: String,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// The watched agent.
+    pub agent: String,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// The pair's trigger.
+    pub trigger: Trigger,
+    /// Its rank in the queue.
+    pub priority: i16,
+    /// The local day whose unit it holds.
+    pub day: Date,
+    /// The event under review.
+    pub event: EventId,
+    /// Set when it is inserted already leased to this worker.
+    pub worker: Option<WorkerId>,
+}
+
+/// The name of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day,
+/// `(shadow,agent,trigger)` a cooldown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MeterKey {
+    /// The shadow.
+    pub shadow: String,
+    /// The agent, or empty.
+    pub agent: String,
+    /// The trigger's word, or empty.
+    pub trigger: &'static str,
+}
+
+/// What a locked meter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterRow {
+    /// The local day that it counts; the epoch for a cooldown.
+    pub day: Date,
+    /// Reviews reserved.
+    pub used: i64,
+    /// Nano-dollars spent.
+    pub spent_usd: i64,
+    /// Tokens spent.
+    pub spent_tokens: i64,
+    /// End of the cooldown.
+    pub next_at: Timestamp,
+}
+
+/// A change of a locked meter.
+#[derive(Debug, Clone)]
+pub struct MeterChange {
+    /// Which.
+    pub key: MeterKey,
+    /// Its day.
+    pub day: Date,
+    /// To add to `used`.
+    pub used: i64,
+    /// The cooldown's new end; earlier ones change nothing.
+    pub next_at: Timestamp,
+}
+
+/// Skips to count.
+#[derive(Debug, Clone)]
+pub struct SkipTally {
+    /// The shadow.
+    pub shadow: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// Whose calendar day.
+    pub zone: String,
+    /// How many.
+    pub n: i64,
+}
+
+/// Everything that one flush stores.
+#[derive(Debug, Clone, Default)]
+pub struct Writing {
+    /// Events, in order of receipt.
+    pub events: Vec<NewEvent>,
+    /// Reservations.
+    pub reviews: Vec<NewReview>,
+    /// Changes of the meters that were locked.
+    pub meters: Vec<MeterChange>,
+    /// Skips by shadow and reason.
+    pub skips: Vec<SkipTally>,
+}
+
+/// An open accept transaction.
+pub struct Flush(Transaction<'static, Postgres>);
+
+impl Store {
+    /// Opens an accept transaction.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin(&self) -> Result<Flush, StoreError> {
+        Ok(Flush(self.writer.begin().await?))
+    }
+
+    /// A flush that needs no lock: the one statement, committed by itself.
+    ///
+    /// # Errors
+    /// As [`Flush::write`].
+    pub async fn write(&self, replica: Uuid, writing: &Writing) -> Result<(), StoreError> {
+        write(&self.writer, replica, writing).await.map(drop)
+    }
+
+    /// Which of these events are stored: the way out of a commit whose outcome is unknown.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn stored(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let found: Vec<Uuid> =
+            sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids).fetch_all(&self.writer).await?;
+        Ok(found.into_iter().map(EventId).collect())
+    }
+}
+
+impl Flush {
+    /// Claims keys, in the order given. A key that another transaction holds is waited for.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn keys(&mut self, keys: &[NewKey]) -> Result<Vec<KeyFate>, StoreError> {
+        let agents: Vec<&str> = keys.iter().map(|k| k.agent.as_str()).collect();
+        let names: Vec<&[u8]> = keys.iter().map(|k| k.key.as_slice()).collect();
+        let bodies: Vec<&[u8]> = keys.iter().map(|k| k.body.as_slice()).collect();
+        let events: Vec<Uuid> = keys.iter().map(|k| k.event.0).collect();
+        let fresh: Vec<Uuid> = sqlx::query_scalar(
+            "/* intake.keys */
+             INSERT INTO event_key (agent, key, body, event_id)
+             SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::uuid[]) k(agent, key, body, event_id)
+             ORDER BY agent COLLATE \"C\", key ON CONFLICT DO NOTHING RETURNING event_id",
+        )
+        .bind(&agents)
+        .bind(&names)
+        .bind(&bodies)
+        .bind(&events)
+        .fetch_all(&mut *self.0)
+        .await?;
+        if fresh.len() == keys.len() {
+            return Ok(vec![KeyFate::Fresh; keys.len()]);
+        }
+        // Its own statement: only a new snapshot sees what the insert waited for.
+        let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sqlx::query_as(
+            "/* intake.keys_seen */
+             SELECT agent, key, body, event_id FROM event_key
+             JOIN unnest($1::text[], $2::bytea[]) k(agent, key) USING (agent, key)",
+        )
+        .bind(&agents)
+        .bind(&names)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let seen: HashMap<(&str, &[u8]), (&[u8], Uuid)> = seen
+            .iter()
+            .map(|(agent, key, body, event)| ((agent.as_str(), key.as_slice()), (body.as_slice(), *event)))
+            .collect();
+        keys.iter()
+            .map(|key| match seen.get(&(key.agent.as_str(), key.key.as_slice())) {
+                Some((_, event)) if *event == key.event.0 => Ok(KeyFate::Fresh),
+                Some((body, event)) if *body == key.body => Ok(KeyFate::Replay(EventId(*event))),
+                Some((_, event)) => Ok(KeyFate::Mismatch(EventId(*event))),
+                None => {
+                    Err(StoreError::Inconsistent { table: "event_key", problem: "a claimed key is missing".into() })
+                }
+            })
+            .collect()
+    }
+
+    /// Creates and locks meters, and reads their newest state and the time. `zones[i]` names the calendar of the
+    /// day meters, and is `None` for a cooldown.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn lock(
+        &mut self,
+        keys: &[(MeterKey, Option<String>)],
+    ) -> Result<(Timestamp, HashMap<MeterKey, MeterRow>), StoreError> {
+        type Row = (String, String, String, jiff_sqlx::Date, i64, i64, i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* intake.lock */
+             INSERT INTO meter (shadow, agent, trigger, day)
+             SELECT s, a, t, coalesce((c.at AT TIME ZONE z)::date, 'epoch') FROM (SELECT clock() AS at OFFSET 0) c,
+                    unnest($1::text[], $2::text[], $3::text[], $4::text[]) k(s, a, t, z)
+             ORDER BY s COLLATE \"C\", a COLLATE \"C\", t COLLATE \"C\", 4
+             ON CONFLICT (shadow, agent, trigger, day) DO UPDATE SET used = meter.used
+             RETURNING shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, clock()",
+        )
+        .bind(keys.iter().map(|(k, _)| k.shadow.as_str()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(k, _)| k.agent.as_str()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(k, _)| k.trigger).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(_, zone)| zone.as_deref()).collect::<Vec<_>>())
+        .fetch_all(&mut *self.0)
+        .await?;
+        let mut now = Timestamp::MIN;
+        let mut meters = HashMap::with_capacity(rows.len());
+        for (shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, at) in rows {
+            now = now.max(at.to_jiff());
+            let trigger = Trigger::parse_stored(&trigger).map_or("", Trigger::as_str);
+            let row = MeterRow { day: day.to_jiff(), used, spent_usd, spent_tokens, next_at: next_at.to_jiff() };
+            meters.insert(MeterKey { shadow, agent, trigger }, row);
+        }
+        Ok((now, meters))
+    }
+
+    /// Stores everything and commits.
+    ///
+    /// # Errors
+    /// [`StoreError::Data`]: a row is refused and nothing is stored. [`StoreError::Unavailable`]: the outcome is
+    /// unknown, ask [`Store::stored`].
+    pub async fn write(mut self, replica: Uuid, writing: &Writing) -> Result<(), StoreError> {
+        write(&mut *self.0, replica, writing).await?;
+        self.0.commit().await?;
+        Ok(())
+    }
+
+    /// Ends the transaction without storing anything: every event turned out to be a replay.
+    ///
+    /// # Errors
+    /// The connection broke; nothing is stored.
+    pub async fn abandon(self) -> Result<(), StoreError> {
+        Ok(self.0.rollback().await?)
+    }
+}
+
+/// The whole flush as one statement. `feed` is drawn from in it, last before the commit, so numbers become visible
+/// in commit order.
+const WRITE: &str = "/* intake.write */
+WITH f AS (
+    UPDATE feed SET last = last + cardinality($1::uuid[]) + cardinality($8::uuid[]) WHERE name = 'intake'
+    RETURNING last - cardinality($1::uuid[]) - cardinality($8::uuid[]) AS base
+), e AS (
+    INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
+    SELECT id, f.base + o, agent, task, sh::int4[], oc::int2[], tr::int2[], payload FROM f,
+    unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[])
+        WITH ORDINALITY e(id, agent, task, sh, oc, tr, payload, o)
+), r AS (
+    INSERT INTO review (id, seq, shadow, version, agent, task_id, trigger, mode, day, worker, state, attempt,
+                        run_at, created_at, started_at)
+    SELECT id, f.base + cardinality($1::uuid[]) + o, shadow, version, agent, task, trigger, mode, day, worker,
+           CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
+           c.at, c.at, CASE WHEN worker IS NOT NULL THEN c.at END
+    FROM f, (SELECT clock() AS at OFFSET 0) c,
+    unnest($8::uuid[], $9::text[], $10::int4[], $11::text[], $12::text[], $13::int2[], $14::int2[], $15::date[],
+           $16::uuid[]) WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, o)
+), m AS (
+    UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
+    FROM unnest($17::text[], $18::text[], $19::text[], $20::date[], $21::bigint[], $22::timestamptz[])
+        u(shadow, agent, trigger, day, used, next_at)
+    WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
+), k AS (
+    INSERT INTO skip_count (shadow, reason, day, replica, n)
+    SELECT shadow, reason, (clock() AT TIME ZONE zone)::date, $23, n
+    FROM unnest($24::text[], $25::int2[], $26::text[], $27::bigint[]) u(shadow, reason, zone, n)
+    ORDER BY shadow COLLATE \"C\", reason
+    ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
+)
+INSERT INTO review_event (review_id, event_id, shadow)
+SELECT * FROM unnest($8::uuid[], $28::uuid[], $10::int4[])";
+
+async fn write<'e>(
+    executor: impl PgExecutor<'e>,
+    replica: Uuid,
+    writing: &Writing,
+) -> Result<PgQueryResult, StoreError> {
+    let (events, reviews, meters, skips) = (&writing.events, &writing.reviews, &writing.meters, &writing.skips);
+    let arrays = |of: fn(&NewPair) -> i64| -> Vec<String> { events.iter().map(|e| array(&e.pairs, of)).collect() };
+    let query = sqlx::query(WRITE)
+        .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.agent.as_str()).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.task_id.as_deref()).collect::<Vec<_>>())
+        .bind(arrays(|pair| i64::from(pair.version)))
+        .bind(arrays(|pair| i64::from(pair.outcome)))
+        .bind(arrays(|pair| i64::from(pair.trigger)))
+        .bind(events.iter().map(|e| e.payload.as_slice()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.id.0).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.shadow.as_str()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.version).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.agent.as_str()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.task_id.as_deref()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.trigger.code()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.priority).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.day.to_sqlx()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.worker.map(|w| w.0)).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.shadow.as_str()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.agent.as_str()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.trigger).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.day.to_sqlx()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.used).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.next_at.to_sqlx()).collect::<Vec<_>>())
+        .bind(replica)
+        .bind(skips.iter().map(|s| s.shadow.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.event.0).collect::<Vec<_>>());
+    Ok(query.execute(executor).await?)
+}
+
+/// A Postgres array literal: nested arrays of different lengths cannot be bound otherwise.
+fn array(pairs: &[NewPair], of: fn(&NewPair) -> i64) -> String {
+    let mut text = String::with_capacity(2 + pairs.len() * 3);
+    text.push('{');
+    for (index, pair) in pairs.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(&of(pair).to_string());
+    }
+    text.push('}');
+    text
+}

@@ -1,0 +1,202 @@
+//! The queue: claim, put back, give up. It knows jobs; what a review is, it does not know.
+//!
+//! A job is finished, put back or given up only with its lease token (worker, attempt): whoever lost the lease
+//! changes nothing. Nothing runs inside a transaction that holds a job's lock.
+
+use std::time::Duration;
+
+use super::{Store, StoreError, workers::interval};
+use crate::domain::{EventId, ReviewId, SkipReason, Trigger, WorkerId};
+
+/// A job that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// The review.
+    pub review: ReviewId,
+    /// The lease token.
+    pub lease: Lease,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// The shadow's name.
+    pub shadow: String,
+    /// The watched agent.
+    pub agent: String,
+    /// The trigger.
+    pub trigger: Trigger,
+    /// Its rank in the queue.
+    pub priority: i16,
+    /// The event under review.
+    pub event: EventId,
+}
+
+/// Who holds a job, and for which time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The holder.
+    pub worker: WorkerId,
+    /// From 1.
+    pub attempt: i32,
+}
+
+impl Store {
+    /// Leases due jobs, as many as there are places: `kept` for jobs of rank 0 alone, `general` for any.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim(&self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
+        type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, uuid::Uuid);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* jobs.claim */
+             WITH urgent AS (
+                 SELECT id FROM review WHERE state = 'queued' AND mode = 0 AND run_at <= (SELECT clock())
+                 ORDER BY run_at, id LIMIT $2 + $3 FOR UPDATE SKIP LOCKED
+             ), other AS (
+                 SELECT id FROM review WHERE state = 'queued' AND mode > 0 AND run_at <= (SELECT clock())
+                 ORDER BY mode, run_at, id
+                 LIMIT $3 - greatest(0, (SELECT count(*) FROM urgent) - $2) FOR UPDATE SKIP LOCKED
+             ), taken AS (
+                 UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
+                     started_at = coalesce(started_at, clock())
+                 WHERE id IN (SELECT id FROM urgent UNION ALL SELECT id FROM other)
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt
+             )
+             SELECT t.*, e.event_id FROM taken t JOIN review_event e ON e.review_id = t.id ORDER BY t.mode, t.id",
+        )
+        .bind(worker.0)
+        .bind(kept)
+        .bind(general)
+        .fetch_all(&self.work)
+        .await?;
+        rows.into_iter()
+            .map(|(id, shadow, version, agent, trigger, priority, attempt, event)| {
+                Ok(Job {
+                    review: ReviewId(id),
+                    lease: Lease { worker, attempt },
+                    version,
+                    shadow,
+                    agent,
+                    trigger: Trigger::from_code(trigger).ok_or_else(|| StoreError::Inconsistent {
+                        table: "review",
+                        problem: format!("unknown trigger {trigger}"),
+                    })?,
+                    priority,
+                    event: EventId(event),
+                })
+            })
+            .collect()
+    }
+
+    /// Puts a job back, to run again after `delay`. Answers whether the lease still held.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn put_back(
+        &self,
+        review: ReviewId,
+        lease: Lease,
+        delay: Duration,
+        failure: &str,
+        counted: bool,
+    ) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "/* jobs.put_back */
+             UPDATE review SET state = 'queued', worker = NULL, run_at = clock() + $4, failure = $5,
+                 attempt = CASE WHEN $6 THEN attempt ELSE attempt - 1 END
+             WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'",
+        )
+        .bind(review.0)
+        .bind(lease.worker.0)
+        .bind(lease.attempt)
+        .bind(interval(delay))
+        .bind(failure)
+        .bind(counted)
+        .execute(&self.work)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Gives a review up without an assessment. Its unit returns, once and to its own day, unless a call may have
+    /// been charged: then it stays spent and the review is `failed`. Answers whether the lease still held.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn give_up(
+        &self,
+        review: ReviewId,
+        lease: Lease,
+        reason: SkipReason,
+        failure: &str,
+        zone: &str,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.work.begin().await?;
+        // Meters before reviews: the order of locks is the same everywhere.
+        sqlx::query(
+            "/* jobs.give_up.lock */
+             SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.day = r.day
+                 AND m.trigger = '' AND m.agent IN ('', r.agent)
+             ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\" FOR UPDATE OF m",
+        )
+        .bind(review.0)
+        .execute(&mut *tx)
+        .await?;
+        let state: Option<String> = sqlx::query_scalar(
+            "/* jobs.give_up */
+             WITH r AS (
+                 UPDATE review SET finished_at = clock(), reason = $4, failure = $5,
+                     state = CASE WHEN EXISTS (SELECT FROM provider_call c WHERE c.review_id = $1
+                         AND (c.state <> 'settled' OR c.actual_usd > 0 OR c.actual_tokens > 0))
+                         THEN 'failed' ELSE 'released' END
+                 WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
+                 RETURNING state, shadow, agent, day
+             ), m AS (
+                 UPDATE meter m SET used = used - 1 FROM r WHERE r.state = 'released' AND m.shadow = r.shadow
+                     AND m.trigger = '' AND m.day = r.day AND m.agent IN ('', r.agent)
+             ), k AS (
+                 INSERT INTO skip_count (shadow, reason, day, replica, n)
+                 SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2, 1 FROM r
+                 ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + 1
+             )
+             SELECT state FROM r",
+        )
+        .bind(review.0)
+        .bind(lease.worker.0)
+        .bind(lease.attempt)
+        .bind(reason.code())
+        .bind(failure)
+        .bind(zone)
+        .fetch_optional(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(state.is_some())
+    }
+
+    /// When the next queued job is due, in seconds from now, and how many wait and run.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
+        let (queued, running, due, oldest): (i64, i64, i64, Option<f64>) = sqlx::query_as(
+            "/* jobs.depth */
+             SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
+                    count(*) FILTER (WHERE state = 'queued' AND run_at <= c.at),
+                    extract(epoch FROM max(c.at - run_at) FILTER (WHERE state = 'queued'))::float8
+             FROM review, (SELECT clock() AS at OFFSET 0) c WHERE state IN ('queued', 'running')",
+        )
+        .fetch_one(&self.control)
+        .await?;
+        Ok(QueueDepth { queued, running, due, oldest_age_seconds: oldest.unwrap_or(0.0).max(0.0) })
+    }
+}
+
+/// How much waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueDepth {
+    /// Reviews waiting.
+    pub queued: i64,
+    /// Reviews running.
+    pub running: i64,
+    /// Waiting reviews whose time has come.
+    pub due: i64,
+    /// How long the oldest of them has been due.
+    pub oldest_age_seconds: f64,
+}

@@ -1,0 +1,78 @@
+//! Brings the schema up to date, and refuses databases that could lose what was acknowledged.
+
+use sqlx::{PgPool, migrate::Migrator};
+
+use super::StoreError;
+
+/// Every migration, compiled in. A binary older than the schema starts all the same: migrations only expand.
+pub fn migrations() -> Migrator {
+    let mut migrator = sqlx::migrate!("./migrations");
+    migrator.set_ignore_missing(true);
+    migrator
+}
+
+/// Creates the schema when missing and runs what is pending; safe from several processes at once.
+pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if schema.is_empty() || schema.len() > 50 || !schema.chars().all(fits) || schema.starts_with("pg_") {
+        return Err(StoreError::Refused(format!(
+            "database.schema must be 1-50 of a-z, 0-9 and _, and not begin with pg_ (it is {schema:?})"
+        )));
+    }
+    let create = sqlx::query(sqlx::AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {schema}")));
+    if let Err(error) = create.execute(pool).await {
+        // Two first starts may collide here: then it exists.
+        let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
+            .bind(schema)
+            .fetch_one(pool)
+            .await?;
+        if !exists {
+            return Err(StoreError::Refused(format!(
+                "the schema {schema} is missing and may not be created ({}): \
+                 let an administrator run CREATE SCHEMA {schema} AUTHORIZATION <our role>",
+                StoreError::from(error)
+            )));
+        }
+    }
+    migrations().run(pool).await.map_err(|error| match error {
+        sqlx::migrate::MigrateError::Execute(error) => StoreError::from(error),
+        other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
+    })
+}
+
+/// An acknowledged event must survive a crash, and the role must not be able to step around the schema.
+pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<(), StoreError> {
+    let (version, fsync, full_page_writes, synchronous_commit, privileged): (i32, String, String, String, bool) =
+        sqlx::query_as(
+            "SELECT current_setting('server_version_num')::int, current_setting('fsync'),
+                    current_setting('full_page_writes'), current_setting('synchronous_commit'),
+                    (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)",
+        )
+        .fetch_one(pool)
+        .await?;
+    if version < 150_000 {
+        return Err(StoreError::Refused(format!("Postgres {} is too old: 15 or newer is needed", version / 10_000)));
+    }
+    let mut faults = Vec::new();
+    if fsync != "on" || full_page_writes != "on" {
+        faults.push("it runs with fsync or full_page_writes off, so a crash loses acknowledged events: switch both on");
+    }
+    if synchronous_commit == "off" {
+        faults.push("synchronous_commit is off, so a crash loses acknowledged events: set it to on for our role");
+    }
+    if privileged {
+        faults.push(
+            "our role is a superuser: create a plain one (CREATE ROLE umbra LOGIN; CREATE DATABASE umbra OWNER umbra)",
+        );
+    }
+    if faults.is_empty() || allow {
+        for fault in faults {
+            tracing::warn!("using this database although {fault}");
+        }
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "this database is refused: {}. database.allow_unsafe: true overrides it",
+        faults.join("; ")
+    )))
+}

@@ -1,0 +1,136 @@
+//! Every line of SQL, one file per table family, and the private Postgres.
+//!
+//! In: plain values of `domain` and of the files here. Out: rows as plain values, or a [`StoreError`]. SQL is
+//! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
+//! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
+
+pub mod calls;
+pub mod doctor;
+mod error;
+pub mod events;
+pub mod findings;
+pub mod installation;
+pub mod intake;
+pub mod jobs;
+pub mod keys;
+mod migrate;
+pub mod partitions;
+pub mod postgres;
+pub mod results;
+pub mod reviews;
+pub mod seek;
+pub mod status;
+pub mod versions;
+pub mod wake;
+pub mod workers;
+
+use std::{str::FromStr, time::Duration};
+
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+pub use self::{error::StoreError, migrate::migrations};
+
+/// Where the database is.
+pub enum Target<'a> {
+    /// A server of the operator's, by URL.
+    Url(&'a str),
+    /// Our own server in the data directory.
+    Private(&'a postgres::PrivatePostgres),
+}
+
+/// How to use it.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The schema that holds our tables; created when missing.
+    pub schema: String,
+    /// Connections of all pools together, at least 8.
+    pub max_connections: u32,
+    /// Start although fsync is off or the role is a superuser.
+    pub allow_unsafe: bool,
+}
+
+/// The database, in pools that cannot starve each other.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// Short transactions of the accept path; a paused process may not hold its locks for long.
+    writer: PgPool,
+    /// Claims, holds and results of reviews.
+    work: PgPool,
+    /// Reads for the API and the command line.
+    read: PgPool,
+    /// Heartbeats, housekeeping and the listener, never behind anything else.
+    control: PgPool,
+    schema: String,
+}
+
+impl Store {
+    /// Connects, refuses a database that could lose acknowledged events, and brings the schema up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] with what to do where the server is too old, `fsync` is off or the role is a
+    /// superuser; otherwise what the database answered.
+    pub async fn open(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
+        let store = Self::connect(target, options).await?;
+        migrate::refuse_unsafe(&store.control, options.allow_unsafe).await?;
+        migrate::run(&store.control, &store.schema).await?;
+        Ok(store)
+    }
+
+    /// Connects without touching the schema.
+    ///
+    /// # Errors
+    /// The URL is malformed, or the server does not answer.
+    pub async fn connect(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
+        let connect = match target {
+            Target::Url(url) => PgConnectOptions::from_str(url).map_err(|_| {
+                StoreError::Refused("the database URL is malformed: postgres://user@host/name is the form".into())
+            })?,
+            Target::Private(server) => server.connect_options(),
+        };
+        let connect = connect.application_name("umbra").options([("search_path", options.schema.as_str())]);
+        let bounded = |lock: &str, statement: &str, idle: &str| {
+            connect.clone().options([
+                ("lock_timeout", lock),
+                ("statement_timeout", statement),
+                ("idle_in_transaction_session_timeout", idle),
+            ])
+        };
+        let total = options.max_connections.max(8);
+        let work = (total - 5).div_ceil(2);
+        let pool = |connections: u32, with: PgConnectOptions| {
+            PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(Duration::from_secs(5))
+                .test_before_acquire(false)
+                .connect_lazy_with(with)
+        };
+        let store = Self {
+            writer: pool(2, bounded("1s", "5s", "2s")),
+            work: pool(work, bounded("5s", "10s", "5s")),
+            read: pool(total - 5 - work, bounded("2s", "15s", "5s")),
+            control: pool(3, bounded("2s", "30s", "5s")),
+            schema: options.schema.clone(),
+        };
+        sqlx::query("SELECT 1").execute(&store.control).await?;
+        Ok(store)
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        for pool in [&self.writer, &self.work, &self.read, &self.control] {
+            pool.close().await;
+        }
+    }
+
+    /// The database's time.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
+        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&self.control).await?;
+        Ok(now.to_jiff())
+    }
+}

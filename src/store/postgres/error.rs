@@ -1,0 +1,170 @@
+//! What can go wrong with the private Postgres, each with what to do about it.
+//!
+//! In: causes met by the other files of this folder. Out: one enum, whose messages are printed as they are.
+//! Never: anything that agents wrote; the server's own output is quoted only from initdb and from a failed start.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::{Uid, User};
+
+/// Why there is no private Postgres.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrivateError {
+    /// A file operation of ours failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The verb of the message: `create`, `read`, ...
+        action: &'static str,
+        /// What was to be created, read, ...
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Postgres refuses to run as root, and there is nobody else to run it.
+    #[error(
+        "PostgreSQL does not run as root, and none of the users umbra, postgres and nobody exists: \
+         create one (useradd --system umbra), or run umbra as an ordinary user"
+    )]
+    NoUser,
+    /// The data belongs to somebody else than us.
+    #[error(
+        "{} belongs to the user {owner}: run umbra as that user (or as root, for an ordinary user's data), \
+         or choose another --data-dir", path.display()
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner's name or number.
+        owner: String,
+    },
+    /// The user that Postgres runs as cannot get to the data directory.
+    #[error(
+        "PostgreSQL runs as the user {user}, who may not pass {}: run `chmod o+x {}`, or choose another --data-dir",
+        dir.display(), dir.display()
+    )]
+    NotReachable {
+        /// Whom root gave the server to.
+        user: String,
+        /// The first directory on the way that is closed to that user.
+        dir: PathBuf,
+    },
+    /// `UMBRA_PG_BIN` names something else than usable binaries.
+    #[error("UMBRA_PG_BIN={} does not serve: {why}", dir.display())]
+    BadBinaries {
+        /// The directory named.
+        dir: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No Postgres on this machine, and none was fetched.
+    #[error(
+        "no usable PostgreSQL ({why}). Install version 15 or newer, or set UMBRA_PG_BIN or DATABASE_URL:\n\
+         \x20 Debian, Ubuntu:  apt-get install postgresql\n\
+         \x20 Fedora, RHEL:    dnf install postgresql-server\n\
+         \x20 Alpine:          apk add postgresql\n\
+         \x20 Arch:            pacman -S postgresql\n\
+         \x20 macOS:           brew install postgresql@18\n\
+         \x20 with Python:     python3 and its pip are enough, where downloads are allowed"
+    )]
+    NoBinaries {
+        /// What was tried.
+        why: String,
+    },
+    /// The data was written by another major version.
+    #[error(
+        "{path} holds data of PostgreSQL {major}, but {found}; data of another major version is never opened.\n\
+         Where {major} is 15 or newer: install it, or set UMBRA_PG_BIN to its bin directory. Or move the data:\n\
+         \x20 1. as the owner of {path}, with the old binaries:\n\
+         \x20      pg_ctl -D {path} -o '-k {path}' -w start\n\
+         \x20      pg_dump -h {path} -U postgres -Fc -f umbra.dump umbra\n\
+         \x20      pg_ctl -D {path} -w stop\n\
+         \x20 2. rename {path} to {path}.old and start umbra, which makes a new one beside it\n\
+         \x20 3. pg_restore -h <the new one> -U postgres --clean --if-exists -d umbra umbra.dump\n\
+         or run pg_upgrade from {path} into a new directory pg<major> beside it",
+        path = cluster.display()
+    )]
+    OtherMajor {
+        /// The data's directory.
+        cluster: PathBuf,
+        /// The major version that wrote it.
+        major: u32,
+        /// What is here instead.
+        found: String,
+    },
+    /// A program of Postgres or Python failed.
+    #[error("{what} failed: {output}")]
+    Program {
+        /// Which program, and for what.
+        what: String,
+        /// The end of its output, or the signal or limit that ended it.
+        output: String,
+    },
+    /// The server did not come up.
+    #[error("PostgreSQL did not start ({why}); its log is in {}. {tail}", log.display())]
+    Start {
+        /// How it ended, or that it took too long.
+        why: String,
+        /// The folder of the server's log.
+        log: PathBuf,
+        /// The last lines written before the log was opened.
+        tail: String,
+    },
+    /// A server that no umbra owns keeps the data.
+    #[error("a PostgreSQL (pid {pid}) uses {} and does not stop: end it with `kill -INT {pid}`", cluster.display())]
+    StillRunning {
+        /// The directory that it uses.
+        cluster: PathBuf,
+        /// Its postmaster.
+        pid: i32,
+    },
+    /// Another umbra holds the data directory and its server does not answer.
+    #[error(
+        "another umbra holds {} but its PostgreSQL did not answer for {seconds} s ({why}); \
+         a first start may take that long: try again, or end that umbra",
+        data_dir.display()
+    )]
+    Busy {
+        /// The data directory.
+        data_dir: PathBuf,
+        /// How long we waited.
+        seconds: u64,
+        /// The last thing that was in the way.
+        why: String,
+    },
+    /// Every name for a short socket directory is taken by somebody else.
+    #[error("no socket directory can be made in {}: names umbra-* there are taken by other users", dir.display())]
+    NoSocketDirectory {
+        /// Where it was tried.
+        dir: PathBuf,
+    },
+    /// Role or database could not be made.
+    #[error("cannot make the role and the database `umbra`: {0}")]
+    Bootstrap(#[source] sqlx::Error),
+    /// The thread that watches the server is gone.
+    #[error("the thread that supervises PostgreSQL ended too early; this is a defect of umbra")]
+    Supervisor,
+}
+
+impl PrivateError {
+    /// Wraps an error of a file operation: `.map_err(PrivateError::io("create", &path))`.
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// Says whose a directory is that we may not use.
+    pub(super) fn foreign(path: &Path) -> Self {
+        let owner = fs::metadata(path).map_or_else(|_| String::from("somebody else"), |meta| user_name(meta.uid()));
+        Self::Foreign { path: path.into(), owner }
+    }
+}
+
+/// A user's name, or the number where there is none.
+fn user_name(uid: u32) -> String {
+    User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+}

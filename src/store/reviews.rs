@@ -1,0 +1,291 @@
+//! Reviews as they are read, in the shape of the wire: the job and, once it is done, its result.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::{FromRow, Postgres, QueryBuilder};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    findings::FindingItem,
+    seek::{Page, Seek, Span, equals},
+};
+use crate::domain::{
+    Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
+};
+
+/// A review.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Review {
+    /// Its id.
+    #[schema(value_type = String, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: ReviewId,
+    /// The shadow.
+    pub shadow: String,
+    /// The hash of the shadow's configuration under which it runs.
+    pub shadow_version: String,
+    /// The watched agent.
+    pub agent: String,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// The trigger by which the event matched.
+    pub trigger: Option<Trigger>,
+    /// The shadow's mode.
+    pub mode: Option<Mode>,
+    /// Where it stands.
+    pub state: Option<ReviewState>,
+    /// What it concludes; null until it is done.
+    pub assessment: Option<Assessment>,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// What to do.
+    pub recommendation: Option<String>,
+    /// Who reviewed: a model, or the built-in checks alone.
+    pub reviewer: Option<Reviewer>,
+    /// The model's alias; null where the checks reviewed alone.
+    pub model: Option<String>,
+    /// Tokens of the calls that brought it.
+    pub usage: TokenCount,
+    /// What all its calls cost, in US dollars.
+    pub cost_usd: f64,
+    /// From lease to result.
+    pub latency_ms: Option<i64>,
+    /// What a reader should know: what was left out, why it is inconclusive.
+    pub notes: Vec<String>,
+    /// Why it was given up.
+    pub reason: Option<SkipReason>,
+    /// The last failure, in words.
+    pub failure: Option<String>,
+    /// The events under review.
+    #[schema(value_type = Vec<String>)]
+    pub events: Vec<EventId>,
+    /// When it was reserved.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When a worker first took it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+    /// What it found; only where one review is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<FindingItem>>,
+}
+
+impl From<ReviewRow> for Review {
+    fn from(row: ReviewRow) -> Self {
+        let tokens = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
+        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        Self {
+            id: ReviewId(row.id),
+            shadow: row.shadow,
+            shadow_version: row.shadow_version,
+            agent: row.agent,
+            task_id: row.task_id,
+            trigger: Trigger::from_code(row.trigger),
+            mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
+            state: ReviewState::parse(&row.state),
+            assessment: row.assessment.as_deref().and_then(Assessment::parse),
+            score: row.score,
+            recommendation: row.recommendation,
+            reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
+            model: row.model,
+            usage: TokenCount { input: tokens(row.input_tokens), output: tokens(row.output_tokens) },
+            cost_usd: NanoUsd(row.cost_usd.unwrap_or(0)).usd(),
+            latency_ms: row.latency_ms,
+            notes: row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+            reason: row.reason.and_then(SkipReason::from_code),
+            failure: row.failure,
+            events: row.events.into_iter().map(EventId).collect(),
+            created_at: row.created_at.to_jiff(),
+            started_at: time(row.started_at),
+            finished_at: time(row.finished_at),
+            findings: None,
+        }
+    }
+}
+
+impl Review {
+    /// Whether nothing more will come of it.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, Some(ReviewState::Done | ReviewState::Failed))
+    }
+
+    /// For people and files: what `Accept: text/markdown` answers.
+    pub fn markdown(&self) -> String {
+        let word = |text: Option<&str>| text.unwrap_or("-").to_owned();
+        let mut lines = vec![
+            format!("# {} on {}", plain(&self.shadow), plain(&self.agent)),
+            String::new(),
+            format!("- review: {}", self.id),
+            format!("- state: {}", word(self.state.map(ReviewState::as_str))),
+            format!("- assessment: {}", word(self.assessment.map(Assessment::as_str))),
+            format!("- trigger: {}", word(self.trigger.map(Trigger::as_str))),
+            format!("- reviewer: {}", word(self.reviewer.map(Reviewer::as_str))),
+        ];
+        for finding in self.findings.iter().flatten() {
+            lines.push(String::new());
+            lines.push(format!(
+                "**{} / {}** {}",
+                finding.severity.as_str(),
+                plain(&finding.category),
+                plain(&finding.description)
+            ));
+        }
+        if let Some(recommendation) = &self.recommendation {
+            lines.extend([String::new(), "## Recommendation".into(), String::new(), plain(recommendation)]);
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// Text that agents or models wrote, on one line and without any markup that would act.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A review's row, words and codes as stored.
+#[derive(Debug, Clone, FromRow)]
+struct ReviewRow {
+    seq: i64,
+    id: Uuid,
+    shadow: String,
+    shadow_version: String,
+    agent: String,
+    task_id: Option<String>,
+    trigger: i16,
+    mode: i16,
+    state: String,
+    created_at: jiff_sqlx::Timestamp,
+    started_at: Option<jiff_sqlx::Timestamp>,
+    finished_at: Option<jiff_sqlx::Timestamp>,
+    reason: Option<i16>,
+    failure: Option<String>,
+    events: Vec<Uuid>,
+    assessment: Option<String>,
+    score: Option<i16>,
+    recommendation: Option<String>,
+    reviewer: Option<String>,
+    model: Option<String>,
+    input_tokens: Option<i64>,
+    output_tokens: Option<i64>,
+    cost_usd: Option<i64>,
+    latency_ms: Option<i64>,
+    notes: Option<String>,
+}
+
+/// Which reviews.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewFilter {
+    /// By this shadow.
+    pub shadow: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this task.
+    pub task_id: Option<String>,
+    /// By this trigger's code.
+    pub trigger: Option<i16>,
+    /// With this mode's rank.
+    pub mode: Option<i16>,
+    /// In this state.
+    pub state: Option<String>,
+    /// With this assessment.
+    pub assessment: Option<String>,
+    /// Reserved in this span.
+    pub span: Span,
+}
+
+impl ReviewFilter {
+    /// Whether only finished reviews can match: then the list is in order of finishing, so that a reader who polls
+    /// does not miss one that finishes late. Otherwise it is in order of reservation.
+    pub fn only_done(&self) -> bool {
+        self.assessment.is_some() || self.state.as_deref() == Some("done")
+    }
+}
+
+const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.task_id, r.trigger, r.mode, r.state,
+    r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
+    ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
+    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.input_tokens, d.output_tokens, d.cost_usd,
+    d.latency_ms, d.notes";
+
+impl Store {
+    /// One review; a released one is not found.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn review(&self, id: ReviewId) -> Result<Option<Review>, StoreError> {
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.state <> 'released' AND r.id = ",
+        );
+        let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.read).await?;
+        Ok(row.map(Into::into))
+    }
+
+    /// Reviews of an event, without the released.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_of(&self, event: Uuid) -> Result<Vec<Review>, StoreError> {
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.state <> 'released'
+                AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ",
+        );
+        query.push_bind(event).push(") ORDER BY r.seq");
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// A page of reviews: see [`ReviewFilter::only_done`] for its order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews(&self, filter: &ReviewFilter, seek: Seek) -> Result<Page<Review>, StoreError> {
+        let (number, join) = if filter.only_done() { ("d.seq", "JOIN") } else { ("r.seq", "LEFT JOIN") };
+        let mut query: QueryBuilder<Postgres> = QueryBuilder::new(format!("SELECT {number} AS seq, "));
+        query.push(COLUMNS).push(format_args!(
+            " FROM review r JOIN shadow_version v ON v.id = r.version
+              {join} review_result d ON d.review_id = r.id WHERE r.state <> 'released'"
+        ));
+        equals(&mut query, "r.shadow", filter.shadow.as_deref());
+        equals(&mut query, "r.agent", filter.agent.as_deref());
+        equals(&mut query, "r.task_id", filter.task_id.as_deref());
+        equals(&mut query, "r.trigger", filter.trigger);
+        equals(&mut query, "r.mode", filter.mode);
+        equals(&mut query, "r.state", filter.state.as_deref());
+        equals(&mut query, "d.assessment", filter.assessment.as_deref());
+        push_span(&mut query, "r.created_at", filter.span);
+        seek.push(&mut query, number);
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+}
+
+/// Adds a span of time over a timestamp column.
+pub(super) fn push_span(query: &mut QueryBuilder<Postgres>, column: &'static str, span: Span) {
+    let bind = |at: Timestamp| jiff_sqlx::ToSqlx::to_sqlx(at);
+    if let Some(since) = span.since {
+        query.push(format_args!(" AND {column} >= ")).push_bind(bind(since));
+    }
+    if let Some(until) = span.until {
+        query.push(format_args!(" AND {column} < ")).push_bind(bind(until));
+    }
+}
