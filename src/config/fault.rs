@@ -1,0 +1,271 @@
+//! Faults of configuration: where, what is wrong, what would be right.
+//!
+//! The reader writes into a [`Faults`]; what comes out is a [`Report`], for people (`FILE:LINE:COLUMN: message`,
+//! then the line with a caret) or for tools (JSON). A value that may be a secret is never repeated.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+use super::Loaded;
+
+/// Longest part of a line that is shown, in characters.
+const SNIPPET_CHARS: usize = 120;
+/// Longest value that a message repeats, in characters.
+const QUOTED_CHARS: usize = 60;
+
+/// Whether something must be put right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The configuration is refused.
+    Fault,
+    /// It is accepted, and this is worth knowing.
+    Warning,
+}
+
+/// One thing to say about a place in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Refused, or only remarked on.
+    pub level: Level,
+    /// The file as it was given, or the environment variable.
+    pub file: String,
+    /// Line, from 1; 0 when the fault is the file's as a whole.
+    pub line: usize,
+    /// Column in characters, from 1; 0 when the fault is the file's as a whole.
+    pub column: usize,
+    /// The key's path, such as `shadow_agents[0].model`; empty at the top.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: String,
+    /// The line and a caret below the column; absent where it might show a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: ", clean(&self.file), self.line.max(1), self.column.max(1))?;
+        if self.level == Level::Warning {
+            f.write_str("warning: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)?;
+        let gutter = if self.line == 0 { String::new() } else { self.line.to_string() };
+        for (index, line) in self.snippet.iter().flat_map(|snippet| snippet.lines()).enumerate() {
+            let number = if index == 0 { gutter.as_str() } else { "" };
+            write!(f, "\n{number:>5} | {line}")?;
+        }
+        if !self.help.is_empty() {
+            write!(f, "\n      = {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every fault that was found, and the warnings beside them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What must be put right; never empty. In order of place.
+    pub faults: Vec<Fault>,
+    /// What is worth saying besides.
+    pub warnings: Vec<Fault>,
+}
+
+impl Report {
+    /// The report for tools: `{"faults": [...], "warnings": [...]}`.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.faults.iter().chain(&self.warnings).enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            fault.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}
+
+/// Where a node stands: a source's number, a line and a column, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// Index into the sources of [`Faults`].
+    pub source: usize,
+    /// Line, from 1; 0 is the source as a whole.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+/// How much of the line a fault may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show {
+    /// All of it.
+    Line,
+    /// Up to so many characters after the column: the value behind a mistaken key may be a secret.
+    Upto(usize),
+    /// Nothing.
+    Nothing,
+}
+
+/// Collects what is found while sources are read.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Name and text of each source.
+    sources: Vec<(String, String)>,
+    /// The path of the key that is being read: `.name` and `[index]` parts.
+    path: Vec<String>,
+    found: Vec<(Place, Fault)>,
+}
+
+impl Faults {
+    /// Takes a source up and gives its number. An empty text is never shown in snippets.
+    pub fn add_source(&mut self, name: &str, text: &str) -> usize {
+        self.sources.push((name.to_owned(), text.to_owned()));
+        self.sources.len() - 1
+    }
+
+    /// Runs `read` with one more part in the path.
+    pub fn within<T>(&mut self, part: String, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(part);
+        let value = read(self);
+        self.path.pop();
+        value
+    }
+
+    /// Notes a fault.
+    pub fn fault(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.note(Level::Fault, at, Show::Line, message.into(), help.into());
+    }
+
+    /// Notes a fault and shows only so much of the line.
+    pub fn fault_showing(&mut self, at: Place, show: Show, message: impl Into<String>, help: impl Into<String>) {
+        self.note(Level::Fault, at, show, message.into(), help.into());
+    }
+
+    /// Notes something that is accepted.
+    pub fn warn(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.note(Level::Warning, at, Show::Line, message.into(), help.into());
+    }
+
+    /// Ends the reading: the value, or what stands against it. A `None` without a fault cannot come from the
+    /// reader; it is reported all the same.
+    pub fn finish<T>(mut self, value: Option<T>) -> Result<Loaded<T>, Report> {
+        self.found.sort_by_key(|(at, _)| (at.source, at.line, at.column));
+        let (faults, warnings): (Vec<_>, Vec<_>) =
+            self.found.into_iter().map(|(_, fault)| fault).partition(|fault| fault.level == Level::Fault);
+        match value {
+            Some(value) if faults.is_empty() => Ok(Loaded { value, warnings }),
+            _ => Err(Report { faults, warnings }),
+        }
+    }
+
+    fn note(&mut self, level: Level, at: Place, show: Show, message: String, help: String) {
+        let (file, text) = self.sources.get(at.source).map_or(("", ""), |(name, text)| (name.as_str(), text.as_str()));
+        let key = clean(&self.path.concat());
+        let fault = Fault {
+            level,
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            key: key.strip_prefix('.').unwrap_or(&key).to_owned(),
+            message,
+            help,
+            snippet: snippet(text, at, show),
+        };
+        self.found.push((at, fault));
+    }
+}
+
+/// The line at `at` with a caret below its column, cut to a window around it.
+fn snippet(text: &str, at: Place, show: Show) -> Option<String> {
+    let line = text.trim_start_matches('\u{feff}').lines().nth(at.line.checked_sub(1)?)?;
+    let until = match show {
+        Show::Line => usize::MAX,
+        Show::Upto(chars) => at.column.saturating_sub(1).saturating_add(chars),
+        Show::Nothing => return None,
+    };
+    let start = at.column.saturating_sub(SNIPPET_CHARS * 2 / 3);
+    let shown: String = line.chars().take(until).skip(start).take(SNIPPET_CHARS).collect();
+    let caret = at.column.saturating_sub(start).saturating_sub(1);
+    Some(format!("{}\n{:caret$}^", mask_passwords(&clean(&shown)), ""))
+}
+
+/// Text without characters that could move a terminal's cursor or reorder what it shows, one for one.
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if is_printable(c) {
+                c
+            } else if c == '\t' {
+                ' '
+            } else {
+                '\u{fffd}'
+            }
+        })
+        .collect()
+}
+
+/// Whether a character shows as itself: no control, bidirectional or invisible character.
+pub(super) fn is_printable(c: char) -> bool {
+    let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e0fff}');
+    !c.is_control() && !invisible
+}
+
+/// A value for a message: cleaned, cut and in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    let mut shown = String::from("\"");
+    for (index, c) in mask_passwords(&clean(text)).chars().enumerate() {
+        if index == QUOTED_CHARS {
+            shown.push('…');
+            break;
+        }
+        shown.push(c);
+    }
+    shown.push('"');
+    shown
+}
+
+/// Words for a message: `a, b or c`.
+pub(super) fn listed(words: &[&str]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        let joint = match index {
+            0 => "",
+            _ if index + 1 == words.len() => " or ",
+            _ => ", ",
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{joint}{word}");
+    }
+    text
+}
+
+/// Stars, one for one, over `user:password` in whatever looks like a URL.
+fn mask_passwords(line: &str) -> String {
+    let mut chars: Vec<char> = line.chars().collect();
+    let mut from = 0;
+    while let Some(found) = chars.get(from..).and_then(|rest| rest.windows(3).position(|w| w == [':', '/', '/'])) {
+        let start = from + found + 3;
+        let end = chars.iter().skip(start).position(|c| c.is_whitespace()).map_or(chars.len(), |n| start + n);
+        let at = chars.get(start..end).and_then(|rest| rest.iter().rposition(|c| *c == '@'));
+        for c in chars.iter_mut().skip(start).take(at.unwrap_or(0)) {
+            *c = '*';
+        }
+        from = start;
+    }
+    chars.into_iter().collect()
+}

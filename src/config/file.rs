@@ -1,0 +1,67 @@
+//! Files of configuration: a path in, a tree or a fault out. Reads at most what configuration may have.
+
+use std::{fs::File, io::Read, path::Path};
+
+use super::{
+    fault::{Faults, Place},
+    tree::{MAX_FILE_BYTES, Node, parse},
+};
+
+/// Reads and parses a file, as a source of its own.
+pub(super) fn read_tree(path: &Path, faults: &mut Faults) -> Option<Node> {
+    let name = path.display().to_string();
+    match read_text(path) {
+        Ok(text) => {
+            let source = faults.add_source(&name, &text);
+            parse(source, &text, faults)
+        }
+        Err(refused) => {
+            let source = faults.add_source(&name, "");
+            faults.fault(Place { source, line: refused.line, column: refused.column }, refused.message, refused.help);
+            None
+        }
+    }
+}
+
+/// Reads a secret that stands alone in a file, without white space around it. The error says what is wrong.
+pub(super) fn read_secret(path: &Path) -> Result<String, String> {
+    let text = read_text(path).map_err(|refused| format!("{}; {}", refused.message, refused.help))?;
+    let secret = text.trim();
+    if secret.is_empty() {
+        Err("the file is empty; write the secret into it".to_owned())
+    } else {
+        Ok(secret.to_owned())
+    }
+}
+
+/// Why a file was not read.
+struct Refused {
+    line: usize,
+    column: usize,
+    message: String,
+    help: String,
+}
+
+fn read_text(path: &Path) -> Result<String, Refused> {
+    let refused = |message: String, help: &str| Refused { line: 0, column: 0, message, help: help.to_owned() };
+    let mut bytes = Vec::new();
+    // One byte more than is accepted, so that a file that is too long is seen to be.
+    let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
+        refused(format!("the file cannot be read: {error}"), "check the path, and that this user may read it")
+    })?;
+    if bytes.len() > MAX_FILE_BYTES {
+        let message = format!("the file has more than {MAX_FILE_BYTES} bytes");
+        return Err(refused(message, "split it, or remove what does not belong here"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(error.as_bytes().get(..valid).unwrap_or_default()).into_owned();
+        Refused {
+            line: before.matches('\n').count() + 1,
+            column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+            message: "the file is not UTF-8 here".to_owned(),
+            help: "save it as UTF-8".to_owned(),
+        }
+    })
+}

@@ -1,0 +1,163 @@
+//! The settings: defaults, then the file, then the environment; the command line comes last, by its caller.
+//!
+//! Each section is a file that lists its keys once ([`section`]); `config/umbra.default.yaml` shows them all with
+//! their defaults, and a test keeps it so.
+
+mod auth;
+mod cheap_model;
+mod database;
+mod ingest;
+mod logging;
+mod metrics;
+mod models;
+mod outbound;
+mod queue;
+mod retention;
+mod section;
+mod server;
+mod shadows;
+mod storage;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    time::Duration,
+};
+
+use secrecy::SecretString;
+
+use super::{
+    Environment, Loaded, Report,
+    fault::{Faults, Place},
+    file::read_tree,
+    keys::{Keys, Record, Shape},
+    tree::{Kind, Node},
+};
+use crate::domain::ModelSpec;
+
+pub use auth::Auth;
+pub use cheap_model::CheapModel;
+pub use database::Database;
+pub use ingest::Ingest;
+pub use logging::{LogFormat, LogLevel, Logging};
+pub use metrics::Metrics;
+pub use outbound::Outbound;
+pub use queue::Queue;
+pub use retention::Retention;
+use section::Section;
+pub use server::Server;
+pub use shadows::ShadowsFile;
+pub use storage::Storage;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+const fn secs(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The HTTP front and its bounds.
+    pub server: Server,
+    /// Where data lives.
+    pub storage: Storage,
+    /// The Postgres that holds everything.
+    pub database: Database,
+    /// Where the observers are written down.
+    pub shadows: ShadowsFile,
+    /// Models that are declared, by alias. The built-in ones come with [`Settings::all_models`].
+    pub models: BTreeMap<String, ModelSpec>,
+    /// What counts as a cheap model.
+    pub cheap_model: CheapModel,
+    /// Which private hosts may be called.
+    pub outbound: Outbound,
+    /// Who works on reviews.
+    pub queue: Queue,
+    /// How events are gathered.
+    pub ingest: Ingest,
+    /// How long things are kept.
+    pub retention: Retention,
+    /// The first key.
+    pub auth: Auth,
+    /// The service's own log.
+    pub logging: Logging,
+    /// What `/metrics` tells.
+    pub metrics: Metrics,
+}
+
+impl Settings {
+    /// The defaults, under the file if there is one, under the environment. All faults of both at once.
+    pub fn load(file: Option<&Path>, env: &Environment) -> Result<Loaded<Self>, Report> {
+        let mut faults = Faults::default();
+        let root = file.and_then(|path| read_tree(path, &mut faults));
+        Self::from_tree(root, env, faults)
+    }
+
+    /// The same with the file's text at hand; `name` is what faults call it.
+    pub fn parse(name: &str, text: &str, env: &Environment) -> Result<Loaded<Self>, Report> {
+        let mut faults = Faults::default();
+        let source = faults.add_source(name, text);
+        let root = super::tree::parse(source, text, &mut faults);
+        Self::from_tree(root, env, faults)
+    }
+
+    fn from_tree(root: Option<Node>, env: &Environment, mut faults: Faults) -> Result<Loaded<Self>, Report> {
+        let mut root = root.unwrap_or(Node { kind: Kind::Map(Vec::new()), at: Place::default() });
+        env.overlay(&mut root, &mut faults);
+        let settings = Record(settings).read(&root, &mut faults);
+        faults.finish(settings)
+    }
+
+    /// Every model that a shadow may name: the built-in ones, with those declared in their place or beside them.
+    pub fn all_models(&self, builtin: Vec<ModelSpec>) -> BTreeMap<String, ModelSpec> {
+        let mut models: BTreeMap<_, _> = builtin.into_iter().map(|model| (model.alias.clone(), model)).collect();
+        models.extend(self.models.clone());
+        models
+    }
+
+    /// The keys of the providers of all models, by the name of the environment variable that holds them.
+    pub fn provider_keys(&self, builtin: Vec<ModelSpec>, env: &Environment) -> HashMap<String, SecretString> {
+        env.provider_keys(self.all_models(builtin).values())
+    }
+}
+
+/// Declares every section.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
+fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
+    fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str, about: &str) -> S {
+        let read = |keys: &mut Keys<'_>| {
+            let mut section = S::default();
+            section.declare(keys);
+            Some(section)
+        };
+        keys.optional(name, about, Record(read)).unwrap_or_default()
+    }
+    Some(Settings {
+        server: part(keys, "server", "The HTTP front and its bounds."),
+        storage: part(keys, "storage", "Where data lives, and the private Postgres."),
+        database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
+        shadows: part(keys, "shadows", "Where the observers are written down."),
+        models: models::with_aliases(
+            keys.optional("models", "Models that shadows may name, by alias.", models::table()).unwrap_or_default(),
+        ),
+        cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
+        outbound: part(keys, "outbound", "Which private hosts may be called."),
+        queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
+        ingest: part(keys, "ingest", "How events are gathered into transactions."),
+        retention: part(keys, "retention", "How long things are kept."),
+        auth: part(keys, "auth", "The first key."),
+        logging: part(keys, "logging", "The service's own log, on standard error."),
+        metrics: part(keys, "metrics", "What /metrics tells."),
+    })
+}
+
+/// The JSON Schema (draft 2020-12) of the settings file, for editors.
+pub fn settings_schema() -> serde_json::Value {
+    super::keys::document("Umbra settings", Record(settings).schema())
+}

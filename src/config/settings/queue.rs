@@ -1,0 +1,56 @@
+//! `queue`: who works on reviews, and when work counts as abandoned.
+
+use std::time::Duration;
+
+use super::{
+    super::{
+        keys::Keys,
+        number::{Time, whole},
+    },
+    ms, secs,
+    section::section,
+};
+
+section! {
+    /// Who works on reviews, and when work counts as abandoned.
+    Queue {
+        /// Reviews at a time in this process. 0 makes a front that only accepts.
+        workers: usize = 8, whole(0..=256).to();
+        /// Workers kept for active shadows, whose verdicts somebody may wait for. Must leave one for the others.
+        active_slots: usize = 2, whole(0..=255).to();
+        /// Most reviews that are claimed at once.
+        claim_batch: usize = 8, whole(1..=256).to();
+        /// Between signs of life of a process.
+        heartbeat: Duration = secs(3), Time(ms(100)..=secs(60));
+        /// A process whose last sign of life is older starts no review.
+        fence_after: Duration = secs(9), Time(ms(200)..=secs(300));
+        /// A process whose last sign of life is older is taken for dead, and its reviews run elsewhere.
+        dead_after: Duration = secs(12), Time(ms(300)..=secs(600));
+        /// Between looks at the queue when nothing wakes it.
+        poll: Duration = secs(1), Time(ms(50)..=secs(60));
+        /// Most times that a review is started before it is given up.
+        max_attempts: u32 = 5, whole(1..=100).to();
+    }
+    rules check;
+}
+
+fn check(queue: &mut Queue, keys: &mut Keys<'_>) {
+    let most = queue.workers.saturating_sub(1);
+    if keys.has("active_slots") && queue.active_slots > most {
+        keys.fault(
+            "active_slots",
+            format!("{} of {} workers would be kept for active shadows", queue.active_slots, queue.workers),
+            format!("write at most {most}, or raise workers"),
+        );
+    }
+    // The default gives way where there are few workers.
+    queue.active_slots = queue.active_slots.min(most);
+    if queue.heartbeat >= queue.fence_after || queue.fence_after >= queue.dead_after {
+        let key = keys.first_of(["fence_after", "dead_after", "heartbeat"]);
+        keys.fault(
+            key,
+            "heartbeat, fence_after and dead_after are not in order",
+            "keep heartbeat < fence_after < dead_after, such as 3s, 9s, 12s: else two processes run one review",
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! `server`: the HTTP front and its bounds.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use super::{
+    super::{
+        number::{Bytes, Time, whole},
+        shape::List,
+        text::text,
+    },
+    KIB, MIB, ms, secs,
+    section::section,
+};
+
+section! {
+    /// The HTTP front and its bounds.
+    Server {
+        /// Address and port to listen on. Port 0 picks a free one, which is printed at start.
+        /// Without keys only loopback addresses are served.
+        bind: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7817),
+            text("an address with a port", 64, |text| {
+                text.parse().map_err(|_| "write an IP address and a port: 127.0.0.1:7817, 0.0.0.0:7817, [::1]:0".to_owned())
+            });
+        /// Host names, besides loopback ones, by which browsers may reach the service.
+        allowed_hosts: Vec<String> = Vec::new(),
+            List { len: 0..=64, single: true, item: text("a host name", 253, super::outbound::host_name) };
+        /// Most connections at a time; more are refused.
+        max_connections: usize = 4_096, whole(1..=100_000).to();
+        /// Longest silence before the first byte of a request.
+        first_byte_timeout: Duration = secs(5), Time(ms(100)..=secs(600));
+        /// Longest time in which a request's headers may arrive.
+        header_timeout: Duration = secs(5), Time(ms(100)..=secs(600));
+        /// Longest time in which a request's body may arrive.
+        body_timeout: Duration = secs(10), Time(ms(100)..=secs(600));
+        /// Largest head of a request (request line and headers).
+        max_header_bytes: usize = 16 * 1024, Bytes(8 * KIB..=MIB);
+        /// Most headers in a request.
+        max_headers: usize = 64, whole(8..=1_000).to();
+        /// Largest body as it arrives, compressed or not.
+        max_body_bytes: usize = 1024 * 1024, Bytes(KIB..=64 * MIB);
+        /// Largest body after decompression.
+        max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
+        /// Largest single event, as JSON.
+        max_event_bytes: usize = 256 * 1024, Bytes(KIB..=16 * MIB);
+        /// Most events in one batch.
+        max_batch_events: usize = 1_000, whole(1..=10_000).to();
+        /// Deepest nesting of an event's JSON.
+        json_depth: usize = 32, whole(4..=120).to();
+        /// Most values (objects, lists, texts, numbers) in an event's JSON.
+        json_nodes: usize = 20_000, whole(100..=1_000_000).to();
+        /// Most requests that write events at a time; more are answered 503.
+        ingest_concurrency: usize = 256, whole(1..=10_000).to();
+        /// Most requests that read at a time; more are answered 503.
+        read_concurrency: usize = 64, whole(1..=10_000).to();
+        /// Longest time that requests and reviews under way have to end after SIGTERM.
+        drain_timeout: Duration = secs(25), Time(secs(1)..=secs(600));
+        /// Longest time that a request may wait for a verdict (`Prefer: wait=N`).
+        max_wait: Duration = secs(60), Time(ms(100)..=secs(60));
+    }
+    rules |server, keys| {
+        if server.max_decoded_bytes < server.max_body_bytes {
+            keys.fault(
+                keys.first_of(["max_decoded_bytes", "max_body_bytes"]),
+                "max_decoded_bytes is below max_body_bytes",
+                "a body need not be compressed: raise max_decoded_bytes or lower max_body_bytes",
+            );
+        }
+        if server.max_event_bytes > server.max_decoded_bytes {
+            keys.fault(
+                keys.first_of(["max_event_bytes", "max_decoded_bytes"]),
+                "max_event_bytes is above max_decoded_bytes",
+                "an event stands in a body: lower max_event_bytes or raise max_decoded_bytes",
+            );
+        }
+    };
+}

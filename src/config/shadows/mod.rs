@@ -1,0 +1,92 @@
+//! The shadows file: YAML and the declared models in, checked [`Shadow`]s out, or every fault at once.
+//!
+//! A file with only the keys of the first example loads unchanged; all others have defaults. Keys whose feature
+//! does not exist yet are refused with a word that says so, never ignored.
+
+mod cost;
+mod shadow;
+mod watch;
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{
+    Loaded, Report,
+    fault::{Faults, Place},
+    file::read_tree,
+    keys::{Keys, Record, Shape, document},
+    shape::List,
+    tree::{Node, parse},
+};
+use crate::domain::{ModelSpec, PricePerMtok, Provider, Shadow};
+
+/// Most shadows in a file.
+const MAX_SHADOWS: usize = 1_000;
+
+/// The models that shadows may name, and what counts as cheap.
+#[derive(Debug, Clone, Copy)]
+pub struct Models<'a> {
+    /// Every model by its alias: built-in and declared.
+    pub specs: &'a BTreeMap<String, ModelSpec>,
+    /// The dearest output price that needs no `allow_costly_model`.
+    pub ceiling: PricePerMtok,
+}
+
+impl Models<'_> {
+    /// The model whose written tokens cost least, among those with a price.
+    fn cheapest(&self) -> Option<(&ModelSpec, PricePerMtok)> {
+        self.specs
+            .values()
+            .filter(|spec| spec.provider != Provider::Checks)
+            .filter_map(|spec| Some((spec, spec.prices?.output)))
+            .min_by_key(|(_, price)| *price)
+    }
+}
+
+/// Reads a shadows file.
+pub fn read(path: &Path, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let mut faults = Faults::default();
+    let root = read_tree(path, &mut faults);
+    check(root, models, faults)
+}
+
+/// Reads shadows from a text; `file_name` is what faults call it.
+pub fn load(file_name: &str, text: &str, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(file_name, text);
+    let root = parse(source, text, &mut faults);
+    check(root, models, faults)
+}
+
+/// The JSON Schema (draft 2020-12) of the shadows file, for editors.
+pub fn shadows_schema() -> serde_json::Value {
+    let models = Models { specs: &BTreeMap::new(), ceiling: PricePerMtok(0) };
+    document("Umbra shadows", Record(|keys: &mut Keys<'_>| file(keys, &models)).schema())
+}
+
+fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let found = root.and_then(|root| Record(|keys: &mut Keys<'_>| file(keys, models)).read(&root, &mut faults));
+    let shadows = found.map(|placed| {
+        refuse_twins(&placed, &mut faults);
+        placed.into_iter().map(|(shadow, _)| shadow).collect()
+    });
+    faults.finish(shadows)
+}
+
+/// The file's one key.
+fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<(Shadow, Place)>> {
+    let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
+    keys.required("shadow_agents", "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
+}
+
+/// Names are unique: budgets, findings and versions are kept by them.
+fn refuse_twins(placed: &[(Shadow, Place)], faults: &mut Faults) {
+    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    for (shadow, at) in placed {
+        if let Some(earlier) = first.get(shadow.name.as_str()) {
+            let message = format!("the name {} is taken", super::fault::quoted(&shadow.name));
+            faults.fault(*at, message, format!("the shadow at line {} has it; choose another", earlier.line));
+        } else {
+            first.insert(&shadow.name, *at);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! One shadow: its keys, and what must hold between them and its model.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{
+    super::{
+        fault::{Place, listed, quoted},
+        keys::{Keys, Record, Shape},
+        nearest::nearest,
+        number::{Time, whole},
+        shape::{Flag, List, word},
+        text::{free_text, printable},
+    },
+    Models, cost, watch,
+};
+use crate::domain::{CheckName, Mode, Provider, Severity, Shadow, shadow::OnDoubt};
+
+/// Most characters of a shadow's criteria in all.
+const MAX_CRITERIA_CHARS: usize = 4_000;
+/// Most watch rules of a shadow.
+const MAX_WATCH_RULES: usize = 100;
+/// Characters of an event that a model is shown, unless the shadow says otherwise.
+const DEFAULT_INPUT_CHARS: u32 = 24_000;
+/// How long an active shadow has for its verdict, unless it says otherwise.
+const DEFAULT_VERDICT: Duration = Duration::from_secs(20);
+
+/// What an active shadow may say where it cannot tell.
+const ON_DOUBT: [OnDoubt; 2] = [OnDoubt::Accept, OnDoubt::Reject];
+
+fn on_doubt(doubt: OnDoubt) -> &'static str {
+    match doubt {
+        OnDoubt::Accept => "accept",
+        OnDoubt::Reject => "reject",
+    }
+}
+
+/// Declares a shadow's keys. Gives the shadow with the place of its name.
+pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shadow, Place)> {
+    let name = keys.required("name", "Its unique name.", printable("a shadow's name", 100));
+    let model = keys.required(
+        "model",
+        "The model that reviews: an alias from the settings' `models`, or a built-in one.",
+        printable("a model's alias", 64),
+    );
+    let mode = keys.required(
+        "mode",
+        "passive: logged only. review: comments that people and orchestrators see. active: may reject an output.",
+        word(&Mode::ALL, Mode::as_str),
+    );
+    let rule = Record(watch::declare);
+    let watch = keys.required(
+        "watch",
+        "Which agents' events it looks at.",
+        List { len: 1..=MAX_WATCH_RULES, single: false, item: rule },
+    );
+    let spec = model.as_ref().and_then(|alias| models.specs.get(alias));
+    let cost_control = cost::declare(keys, mode, spec);
+    let criteria = keys.optional(
+        "criteria",
+        "More things to check, in words: a text or a list of texts.",
+        List { len: 1..=50, single: true, item: free_text(MAX_CRITERIA_CHARS) },
+    );
+    let checks = keys.optional(
+        "checks",
+        "Which built-in checks run: all (default), none, or a list.",
+        List { len: 0..=8, single: true, item: checks_shape() },
+    );
+    let flag_at = keys.optional(
+        "flag_at",
+        "Findings of this severity make FLAG (critical unless set).",
+        word(&[Severity::Warning, Severity::Critical], Severity::as_str),
+    );
+    let max_input_chars = keys.optional(
+        "max_input_chars",
+        "Most characters of an event that the model is shown (24000 unless set).",
+        whole(1_000..=200_000).to(),
+    );
+    let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
+    let verdict_within = keys.optional(
+        "verdict_within",
+        "How long an active shadow has for its verdict (20s unless set).",
+        Time(Duration::from_secs(1)..=Duration::from_secs(600)),
+    );
+    let doubt = || word(&ON_DOUBT, on_doubt);
+    let on_timeout = keys.optional(
+        "on_timeout",
+        "What holds when an active shadow's verdict does not come in time (accept unless set).",
+        doubt(),
+    );
+    let on_inconclusive = keys.optional(
+        "on_inconclusive",
+        "What holds when an active shadow's review is INCONCLUSIVE (accept unless set).",
+        doubt(),
+    );
+    fixed_keys(keys);
+    let criteria = criteria.unwrap_or_default();
+    let checks: BTreeSet<CheckName> =
+        checks.map_or_else(|| CheckName::ALL.into(), |named| named.into_iter().flatten().copied().collect());
+    check_criteria(keys, &criteria);
+    if let Some(alias) = &model {
+        check_model(keys, alias, models, cost_control.allow_costly_model);
+    }
+    if spec.is_some_and(|spec| spec.provider == Provider::Checks) && checks.is_empty() {
+        keys.fault("checks", "neither a model nor a check would look at anything", "name some checks, or a model");
+    }
+    let at = keys.place("name");
+    let shadow = Shadow {
+        name: name?,
+        model: model?,
+        mode: mode?,
+        watch: watch?,
+        cost_control,
+        criteria,
+        checks,
+        flag_at: flag_at.unwrap_or(Severity::Critical),
+        max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
+        enabled: enabled.unwrap_or(true),
+        verdict_within: verdict_within.unwrap_or(DEFAULT_VERDICT),
+        on_timeout: on_timeout.unwrap_or(OnDoubt::Accept),
+        on_inconclusive: on_inconclusive.unwrap_or(OnDoubt::Accept),
+    };
+    Some((shadow, at))
+}
+
+/// Keys that take only one value so far: others are refused, not ignored.
+fn fixed_keys(keys: &mut Keys<'_>) {
+    let scope = keys.optional("scope", "What one review is of: event.", word(&["event", "trajectory"], |scope| scope));
+    if scope == Some("trajectory") {
+        keys.fault(
+            "scope",
+            "scope: trajectory is not available in this version",
+            "write scope: event, or leave it out",
+        );
+    }
+    let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
+    if redact == Some(false) {
+        keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
+    }
+    keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
+}
+
+/// One word of `checks`, and the checks that it stands for.
+fn checks_shape() -> impl Shape<Value = &'static [CheckName]> {
+    static ALL: [CheckName; CheckName::ALL.len()] = CheckName::ALL;
+    let each: Vec<&'static [CheckName]> = ALL.chunks(1).collect();
+    word(&each, |checks| checks.first().map_or("", |check| check.as_str())).or("all", &ALL).or("none", &[])
+}
+
+fn check_criteria(keys: &mut Keys<'_>, criteria: &[String]) {
+    let chars: usize = criteria.iter().map(|text| text.chars().count()).sum();
+    if chars > MAX_CRITERIA_CHARS {
+        let message = format!("{chars} characters of criteria are out of bounds");
+        keys.fault("criteria", message, format!("write at most {MAX_CRITERIA_CHARS} in all"));
+    }
+}
+
+/// What must hold between a shadow and its model.
+fn check_model(keys: &mut Keys<'_>, alias: &str, models: &Models<'_>, costly_allowed: bool) {
+    let Some(spec) = models.specs.get(alias) else {
+        let known: Vec<&str> = models.specs.keys().map(String::as_str).collect();
+        let meant = nearest(alias, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+        let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
+        keys.fault("model", format!("no model {} is declared", quoted(alias)), help);
+        return;
+    };
+    let dear = spec.prices.map(|prices| prices.output).filter(|price| *price > models.ceiling);
+    if let (Some(price), false) = (dear, costly_allowed) {
+        let cheapest = models.cheapest().map_or_else(
+            || "declare a cheaper model".to_owned(),
+            |(spec, price)| format!("the cheapest declared model is `{}` at {} USD", spec.alias, price.usd()),
+        );
+        let (price, ceiling) = (price.usd(), models.ceiling.usd());
+        keys.fault(
+            "model",
+            format!("`{alias}` costs {price} USD per million tokens written; at most {ceiling} count as cheap"),
+            format!("{cheapest}; or say cost_control.allow_costly_model: true"),
+        );
+    }
+}

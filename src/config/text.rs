@@ -1,0 +1,103 @@
+//! What texts may look like: addresses, names, globs, paths, secrets. Nodes in, parsed values out. A secret is
+//! never repeated in a fault.
+
+use std::path::PathBuf;
+
+use globset::Glob;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::{
+    fault::{Faults, Show, is_printable},
+    keys::Shape,
+    shape::shown,
+    tree::{Kind, Node},
+};
+
+/// A text that `parse` understands.
+pub(super) struct Text<T> {
+    what: &'static str,
+    max_chars: usize,
+    parse: fn(&str) -> Result<T, String>,
+    secret: bool,
+}
+
+/// `what`, of 1 to `max_chars` characters. The error of `parse` says what would be right.
+pub(super) fn text<T>(what: &'static str, max_chars: usize, parse: fn(&str) -> Result<T, String>) -> Text<T> {
+    Text { what, max_chars, parse, secret: false }
+}
+
+impl<T> Text<T> {
+    /// The same where the value, or what is written there by mistake, may be a secret.
+    pub fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+}
+
+impl<T> Shape for Text<T> {
+    type Value = T;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
+        let (show, value) = if self.secret { (Show::Nothing, "this".to_owned()) } else { (Show::Line, shown(node)) };
+        let Kind::Text(text) = &node.kind else {
+            faults.fault_showing(node.at, show, format!("{value} is not text"), "put it in quotes");
+            return None;
+        };
+        let count = text.chars().count();
+        if count == 0 || count > self.max_chars {
+            let message = format!("a text of {count} characters is out of bounds");
+            faults.fault_showing(node.at, show, message, format!("write 1 to {} characters", self.max_chars));
+            return None;
+        }
+        match (self.parse)(text) {
+            Ok(parsed) => Some(parsed),
+            Err(help) => {
+                faults.fault_showing(node.at, show, format!("{value} is not {}", self.what), help);
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": self.max_chars})
+    }
+}
+
+/// Any text.
+pub(super) fn free_text(max_chars: usize) -> Text<String> {
+    text("text", max_chars, |text| Ok(text.to_owned()))
+}
+
+/// A text on one line that shows as itself.
+pub(super) fn printable(what: &'static str, max_chars: usize) -> Text<String> {
+    text(what, max_chars, |text| {
+        let plain = text.chars().all(is_printable) && text.trim() == text;
+        if plain { Ok(text.to_owned()) } else { Err("use printable characters, no space at either end".to_owned()) }
+    })
+}
+
+/// A path of a file or folder. Relative ones begin at the working directory.
+pub(super) fn path() -> Text<PathBuf> {
+    text("a path", 4_096, |text| match text.contains('\0') {
+        false => Ok(PathBuf::from(text)),
+        true => Err("write a path without NUL".to_owned()),
+    })
+}
+
+/// An agent's name, or a glob over names: at most 256 bytes.
+pub(super) fn agent_glob() -> Text<String> {
+    text("an agent's name or a glob", 256, |text| {
+        if text.len() > 256 || !text.chars().all(is_printable) {
+            return Err("use at most 256 bytes of printable characters".to_owned());
+        }
+        match Glob::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(format!("{}; globs are like writer-*, *-agent, {{a,b}}, [ab]?", error.kind())),
+        }
+    })
+}
+
+/// A secret that `parse` accepts.
+pub(super) fn secret(what: &'static str, parse: fn(&str) -> Result<SecretString, String>) -> Text<SecretString> {
+    text(what, 16_384, parse).secret()
+}

@@ -1,0 +1,260 @@
+//! YAML text in, a tree of nodes with their places out.
+//!
+//! The parser works within budgets, so that a small file cannot become a large tree: the bounds below keep the
+//! worst alias bomb under 100 MiB and a second (`serde_yaml` takes 3.9 GB for one of 260 KB). Duplicate keys,
+//! several documents in a file and texts of more than 16 KiB are refused. It never gives a partial tree.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, de};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned};
+
+use super::fault::{Faults, Place, Show};
+
+/// Largest file, in bytes.
+pub(super) const MAX_FILE_BYTES: usize = 2 * 1024 * 1024;
+/// Longest single text, in bytes: four times the longest that any key allows.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+/// Most nodes that aliases may stand for. With the longest text in each, that is 64 MiB.
+const MAX_REPLAYED: usize = 4_096;
+/// Most aliases in a file.
+const MAX_ALIASES: usize = 1_000;
+/// Most nodes in a file: 1,000 shadows with every key take about 80,000.
+const MAX_NODES: usize = 100_000;
+/// Deepest nesting; the deepest key is at 6.
+const MAX_DEPTH: usize = 32;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    /// The value.
+    pub kind: Kind,
+    /// Where it stands.
+    pub at: Place,
+}
+
+/// What a node holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// Nothing, or `null`.
+    Null,
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Whole(i128),
+    /// Any other number, infinities included.
+    Decimal(f64),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// Keys and values, in the order of the file.
+    Map(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub at: Place,
+    /// Its value.
+    pub value: Node,
+}
+
+impl Kind {
+    /// What it is, for messages.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Flag(_) => "true or false",
+            Self::Whole(_) | Self::Decimal(_) => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+        }
+    }
+}
+
+/// Reads a whole source. On a fault of syntax or budget it notes that one fault and gives nothing.
+pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<Node> {
+    let whole = Place { source, line: 0, column: 0 };
+    if text.len() > MAX_FILE_BYTES {
+        let message = format!("the file has {} bytes; at most {MAX_FILE_BYTES} are read", text.len());
+        faults.fault(whole, message, "split it, or remove what does not belong here");
+        return None;
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_aliases: MAX_ALIASES,
+            max_anchors: MAX_ALIASES,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+            max_total_scalar_bytes: MAX_FILE_BYTES,
+            max_recorded_anchor_events: 2 * MAX_NODES,
+            max_recorded_anchor_bytes: MAX_FILE_BYTES,
+            max_merge_keys: MAX_ALIASES,
+            // A file that uses one anchor for all of its shadows is fine: what aliases stand for is bounded below.
+            enforce_alias_anchor_ratio: false,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_REPLAYED,
+            max_replay_stack_depth: 8,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        // `yes`, `no`, `on` and `off` are words.
+        strict_booleans: true,
+        // Infinities come as text, and whoever asks for a number says that it is none.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    };
+    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
+        Ok(Spanned { value: Raw::Null, .. }) => {
+            faults.fault(whole, "the file is empty", "see the example in config/, or leave the file out");
+            None
+        }
+        Ok(raw) => Some(node(raw, source)),
+        Err(error) => {
+            let (message, help) = explain(&error);
+            let at = error.location().map_or(whole, |location| place(source, location));
+            faults.fault_showing(at, Show::Line, message, help);
+            None
+        }
+    }
+}
+
+/// What the parser refused, in our words where its own would not help.
+fn explain(error: &Error) -> (String, String) {
+    let bomb = "write it out, or use fewer aliases (`*name`)";
+    match error {
+        Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => explain(error),
+        Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
+            (format!("this is not valid YAML here: {msg}"), "check indentation, colons and quotes".to_owned())
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().map_or_else(|| "a key".to_owned(), |key| format!("`{key}`"));
+            (format!("{key} stands here twice"), "keep one of them".to_owned())
+        }
+        Error::Budget { breach, .. } => {
+            (format!("the file is larger than configuration can be ({breach:?})"), bomb.to_owned())
+        }
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            (format!("aliases stand for more than {MAX_REPLAYED} nodes"), bomb.to_owned())
+        }
+        Error::UnknownAnchor { .. } => (
+            "this alias has no anchor before it".to_owned(),
+            "put a text that begins with `*` in quotes, such as \"*\"".to_owned(),
+        ),
+        Error::MultipleDocuments { .. } => ("a second document begins here".to_owned(), "keep one `---`".to_owned()),
+        Error::Eof { .. } => ("the file ends too early".to_owned(), "complete it".to_owned()),
+        other => {
+            let text = other.to_string();
+            (text.lines().next().unwrap_or_default().to_owned(), "check indentation, colons and quotes".to_owned())
+        }
+    }
+}
+
+fn place(source: usize, location: Location) -> Place {
+    let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    Place { source, line: whole(location.line()), column: whole(location.column()) }
+}
+
+fn node(raw: Spanned<Raw>, source: usize) -> Node {
+    let at = place(source, raw.referenced);
+    let kind = match raw.value {
+        Raw::Null => Kind::Null,
+        Raw::Flag(flag) => Kind::Flag(flag),
+        Raw::Whole(number) => Kind::Whole(number),
+        Raw::Decimal(number) => Kind::Decimal(number),
+        Raw::Text(text) => Kind::Text(text),
+        Raw::List(items) => Kind::List(items.into_iter().map(|item| node(item, source)).collect()),
+        Raw::Map(entries) => Kind::Map(
+            entries
+                .into_iter()
+                .map(|(key, value)| Entry {
+                    at: place(source, key.referenced),
+                    key: key.value,
+                    value: node(value, source),
+                })
+                .collect(),
+        ),
+    };
+    Node { kind, at }
+}
+
+/// A value as the parser gives it.
+#[derive(Debug)]
+enum Raw {
+    Null,
+    Flag(bool),
+    Whole(i128),
+    Decimal(f64),
+    Text(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> de::Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Raw, E> {
+        Ok(Raw::Flag(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Raw, E> {
+        Ok(Raw::Whole(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Raw, E> {
+        Ok(Raw::Whole(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Raw, E> {
+        Ok(Raw::Decimal(number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(E::custom(format!("a text of {} bytes; at most {MAX_TEXT_BYTES} are read", text.len())));
+        }
+        Ok(Raw::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}

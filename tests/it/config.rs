@@ -1,0 +1,65 @@
+//! The shipped configuration, from outside: the files of `config/` load, and faults look as tools expect.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use umbra::{
+    config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema},
+    domain::{ModelSpec, PricePerMtok, Prices, Provider},
+};
+
+fn haiku() -> BTreeMap<String, ModelSpec> {
+    let spec = ModelSpec {
+        alias: "haiku".to_owned(),
+        provider: Provider::Anthropic,
+        name: "claude-haiku".to_owned(),
+        base_url: None,
+        api_key_env: None,
+        prices: Some(Prices { input: PricePerMtok(1_000_000_000), output: PricePerMtok(5_000_000_000) }),
+        max_output_tokens: 1_024,
+        timeout: Duration::from_secs(60),
+    };
+    BTreeMap::from([(spec.alias.clone(), spec)])
+}
+
+#[test]
+fn shipped_files_load_without_a_remark() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let settings = Settings::load(Some(&folder.join("umbra.default.yaml")), &Environment::default()).unwrap();
+    assert!(settings.warnings.is_empty());
+    let specs = haiku();
+    let models = Models { specs: &specs, ceiling: settings.value.cheap_model.max_output_usd_per_mtok };
+    let shadows = shadows::read(&folder.join("shadow-agents.example.yaml"), &models).unwrap();
+    assert!(shadows.warnings.is_empty());
+    assert_eq!(shadows.value.len(), 2);
+}
+
+#[test]
+fn without_a_file_the_defaults_hold() {
+    let settings = Settings::load(None, &Environment::default()).unwrap().value;
+    assert_eq!(settings.server.bind.to_string(), "127.0.0.1:7817");
+    assert_eq!(settings.database.max_connections, 16);
+    assert!(settings.database.url.is_none());
+}
+
+#[test]
+fn every_fault_begins_with_file_line_and_column() {
+    let specs = haiku();
+    let models = Models { specs: &specs, ceiling: PricePerMtok(5_000_000_000) };
+    let text = "shadow_agents:\n  - name: a\n    model: haiku\n    mode: x\n    watch: 5\n    cap: 1\n";
+    let report = shadows::load("conf/shadows.yaml", text, &models).unwrap_err();
+    let shown = report.to_string();
+    let first_lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("conf/")).collect();
+    assert_eq!(first_lines.len(), 3, "{shown}");
+    assert!(first_lines[0].starts_with("conf/shadows.yaml:4:11: "), "{shown}");
+    assert!(first_lines[1].starts_with("conf/shadows.yaml:5:12: "), "{shown}");
+    assert!(first_lines[2].starts_with("conf/shadows.yaml:6:5: "), "{shown}");
+    assert_eq!(report.to_json()["faults"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn schemas_are_documents_of_draft_2020_12() {
+    for schema in [settings_schema(), shadows_schema()] {
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(schema["type"], "object");
+    }
+}
