@@ -1,0 +1,122 @@
+//! HTTP clients that keep the outbound policy: the only place where one is built.
+//!
+//! In: a URL from the configuration. Out: a client for that host. Names are resolved here, and each resolved
+//! address is judged at the moment of connecting. Redirects are never followed, proxies of the environment
+//! never used, nothing is retried.
+
+use std::{error::Error, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+
+use reqwest::{
+    Client, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect,
+};
+
+use super::outbound::{OutboundPolicy, Trust, UrlRefused, judge, parse};
+
+/// Longest that making a connection may take; a call's own deadline may end it sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Idle connections are dropped before the usual servers drop them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why no client could be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The URL is not allowed.
+    #[error(transparent)]
+    Url(#[from] UrlRefused),
+    /// The TLS library did not start, mostly for want of root certificates.
+    #[error("no HTTPS here: install the system's CA certificates")]
+    Tls(#[source] reqwest::Error),
+}
+
+/// A client for the host of `url`, and the parsed URL. The client connects to no other name; callers ask it for
+/// no other host.
+pub fn client(url: &str, policy: &OutboundPolicy) -> Result<(Client, Url), ClientError> {
+    client_resolving(url, policy, Arc::new(look_up))
+}
+
+pub(super) type Found = Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>>;
+pub(super) type LookUp = dyn Fn(String) -> Pin<Box<dyn Future<Output = Found> + Send>> + Send + Sync;
+
+/// As [`client`], with the resolver given.
+pub(super) fn client_resolving(
+    url: &str,
+    policy: &OutboundPolicy,
+    look_up: Arc<LookUp>,
+) -> Result<(Client, Url), ClientError> {
+    let url = parse(url, policy)?;
+    // Someone may have installed a provider before: any will do.
+    let _already_installed = rustls::crypto::ring::default_provider().install_default();
+    let resolver =
+        Guard { host: url.host_str().unwrap_or_default().to_owned(), trust: Trust::of_name(&url, policy), look_up };
+    let mut builder = Client::builder();
+    if url.scheme() == "http" {
+        // Without redirects it never meets TLS: a machine without root certificates can still ask a local model.
+        builder = builder.tls_certs_only([]);
+    }
+    let client = builder
+        .user_agent(concat!("umbra/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .dns_resolver(resolver)
+        .build()
+        .map_err(ClientError::Tls)?;
+    Ok((client, url))
+}
+
+/// A resolver for one host that lets only allowed addresses through.
+struct Guard {
+    host: String,
+    trust: Trust,
+    look_up: Arc<LookUp>,
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (host, trust) = (self.host.clone(), self.trust);
+        let found = (self.look_up)(name.as_str().to_owned());
+        Box::pin(async move {
+            let trust = if name.as_str().eq_ignore_ascii_case(&host) { trust } else { Trust::Public };
+            let allowed = filter(name.as_str(), found.await?, trust)?;
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The allowed ones of a name's addresses; the first refusal if there is none.
+fn filter(name: &str, found: Vec<SocketAddr>, trust: Trust) -> Result<Vec<SocketAddr>, UrlRefused> {
+    let mut refused = None;
+    let mut allowed = Vec::new();
+    for address in found {
+        match judge(name, address.ip(), trust) {
+            Ok(()) => allowed.push(address),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
+    }
+    match refused {
+        Some(reason) if allowed.is_empty() => Err(reason),
+        _ => Ok(allowed),
+    }
+}
+
+fn look_up(name: String) -> Pin<Box<dyn Future<Output = Found> + Send>> {
+    // Port 0 is replaced by the URL's.
+    Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+}
+
+/// The policy's refusal inside a transport error, if that is what it was.
+pub(super) fn refusal(error: &reqwest::Error) -> Option<&UrlRefused> {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(refused) = inner.downcast_ref::<UrlRefused>() {
+            return Some(refused);
+        }
+        source = inner.source();
+    }
+    None
+}

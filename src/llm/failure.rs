@@ -1,0 +1,230 @@
+//! How a call to a model fails: its kind, whether trying again can help, and whether it may have been charged.
+//!
+//! In: a transport's or provider's error. Out: a [`Failure`]. Of what a provider wrote, at most 200 characters
+//! of its own error message are kept, with everything that looks like a key cut out; never a prompt or a body.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::{breaker::Outcome, retry_after};
+
+/// A call that brought no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: FailureKind,
+    /// What went wrong, in words fit for logs and people.
+    pub message: String,
+    /// When the provider, or our own breaker, says to come back.
+    pub retry_after: Option<Duration>,
+    /// Whether money may have been spent.
+    pub charge: Charge,
+}
+
+/// What went wrong with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// No connection came about, or it broke before the whole answer was read.
+    Connect,
+    /// The deadline passed, or the provider said that it did (408).
+    Timeout,
+    /// Too many requests (429).
+    RateLimited,
+    /// The provider has no capacity (503, 529).
+    Overloaded,
+    /// Any other fault on its side (5xx).
+    ServerError,
+    /// The account's money or quota is used up; waiting does not help (402, some 429).
+    SpendLimit,
+    /// The key is missing, wrong or not permitted (401, 403).
+    Auth,
+    /// The provider did not accept the request (400, 413, 422 and other 4xx).
+    BadRequest,
+    /// There is no such model or address (404), or no such alias.
+    NotFound,
+    /// An answer came that is not of the protocol, or too long.
+    BadReply,
+    /// Our breaker is open: nothing was sent.
+    BreakerOpen,
+    /// The outbound policy forbids the address, or a redirect led elsewhere.
+    Refused,
+}
+
+impl FailureKind {
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::Connect
+                | Self::Timeout
+                | Self::RateLimited
+                | Self::Overloaded
+                | Self::ServerError
+                | Self::BreakerOpen
+        )
+    }
+
+    /// A stable word, for tables and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::ServerError => "server_error",
+            Self::SpendLimit => "spend_limit",
+            Self::Auth => "auth",
+            Self::BadRequest => "bad_request",
+            Self::NotFound => "not_found",
+            Self::BadReply => "bad_reply",
+            Self::BreakerOpen => "breaker_open",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Whether a failed call may have cost money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Charge {
+    /// Surely not: nothing left us, or the provider answered with an error.
+    None,
+    /// It may: the request left us and no answer was understood. Charge the worst case.
+    Unknown,
+}
+
+impl Failure {
+    /// A failure for which nothing was charged.
+    pub(super) fn free(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, charge: Charge::None }
+    }
+
+    /// A failure after the request had left us.
+    pub(super) fn after_sending(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { charge: Charge::Unknown, ..Self::free(kind, message) }
+    }
+
+    /// What an HTTP status other than 2xx means. `wait` is what the headers ask for; `secret`, our key, is never
+    /// repeated even if the provider does.
+    pub(super) fn of_status(status: StatusCode, wait: Option<Duration>, body: &[u8], secret: Option<&str>) -> Self {
+        let fault = Fault::read(body);
+        let wait = wait.or(fault.wait);
+        let kind = match status.as_u16() {
+            300..=399 => FailureKind::Refused,
+            402 => FailureKind::SpendLimit,
+            400 | 429 if wait.is_none() && fault.names_spending() => FailureKind::SpendLimit,
+            401 | 403 => FailureKind::Auth,
+            400 if fault.has_code("API_KEY_INVALID") => FailureKind::Auth,
+            404 | 405 | 410 => FailureKind::NotFound,
+            408 => FailureKind::Timeout,
+            429 if fault.has_code("overloaded_error") => FailureKind::Overloaded,
+            429 => FailureKind::RateLimited,
+            503 | 529 => FailureKind::Overloaded,
+            500..=599 => FailureKind::ServerError,
+            _ => FailureKind::BadRequest,
+        };
+        let said = match kind {
+            FailureKind::Refused => "redirects are not followed: correct base_url".to_owned(),
+            _ => presentable(&fault.message, secret),
+        };
+        let separator = if said.is_empty() { "" } else { ": " };
+        let message = format!("the provider answered {}{separator}{said}", status.as_u16());
+        Self { kind, message, retry_after: wait, charge: Charge::None }
+    }
+
+    /// What this failure says about the provider's health. A 429 that names its own end does not count: the
+    /// provider is well, and the job comes back when told.
+    pub(super) fn outcome(&self) -> Outcome {
+        let why = self.message.clone();
+        match self.kind {
+            FailureKind::Auth | FailureKind::SpendLimit => Outcome::Barred { why },
+            FailureKind::BadRequest | FailureKind::NotFound | FailureKind::Refused | FailureKind::BreakerOpen => {
+                Outcome::Blameless { why }
+            }
+            FailureKind::RateLimited if self.retry_after.is_some() => Outcome::Blameless { why },
+            _ => Outcome::Sick { why, not_before: self.retry_after },
+        }
+    }
+}
+
+/// A provider's error body, in whichever of the known shapes.
+#[derive(Debug, Default)]
+struct Fault {
+    message: String,
+    /// Machine-readable words: `type`, `code`, `status`, `reason`.
+    codes: Vec<String>,
+    /// Google's `RetryInfo`.
+    wait: Option<Duration>,
+}
+
+impl Fault {
+    fn read(body: &[u8]) -> Self {
+        let mut fault = Self::default();
+        let Ok(body) = serde_json::from_slice::<Value>(body) else { return fault };
+        // Gemini may wrap the object into a list; Ollama gives the message as the error itself.
+        let body = body.get(0).unwrap_or(&body);
+        let error = body.get("error").unwrap_or(body);
+        let message =
+            error.as_str().or_else(|| error.get("message")?.as_str()).or_else(|| body.get("detail")?.as_str());
+        message.unwrap_or_default().clone_into(&mut fault.message);
+        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for source in std::iter::once(error).chain(details) {
+            for name in ["type", "code", "status", "reason"] {
+                fault.codes.extend(source.get(name).and_then(Value::as_str).map(str::to_owned));
+            }
+            if let Some(delay) = source.get("retryDelay").and_then(Value::as_str) {
+                fault.wait = delay.strip_suffix('s').and_then(|n| n.parse().ok()).and_then(retry_after::seconds);
+            }
+        }
+        fault
+    }
+
+    fn has_code(&self, code: &str) -> bool {
+        self.codes.iter().any(|have| have == code)
+    }
+
+    /// Whether it speaks of money that is used up (`insufficient_quota`, `enforced_spend_limit_reached`, a
+    /// credit balance that is too low) and not of a pace that is too fast.
+    fn names_spending(&self) -> bool {
+        let code = |word: &str| self.codes.iter().any(|code| code.to_ascii_lowercase().contains(word));
+        let message = self.message.to_ascii_lowercase();
+        let says = |word: &str| message.contains(word);
+        ["quota", "spend", "billing", "credit"].into_iter().any(code)
+            || ["spend limit", "spending limit", "billing", "credit balance", "exceeded your current quota"]
+                .into_iter()
+                .any(says)
+            || ["insufficient_quota", "enforced_spend_limit_reached"].into_iter().any(says)
+    }
+}
+
+/// Longest part of a provider's message that is kept, in characters.
+const LONGEST_MESSAGE: usize = 200;
+/// Words longer than this may be keys.
+const LONGEST_WORD: usize = 20;
+
+/// A provider's message as it may be shown: on one line, short, without anything like a key.
+pub(super) fn presentable(message: &str, secret: Option<&str>) -> String {
+    let message = match secret {
+        Some(secret) if !secret.is_empty() => message.replace(secret, "[cut]"),
+        _ => message.to_owned(),
+    };
+    let mut shown = String::new();
+    let mut word = String::new();
+    let flush = |word: &mut String, shown: &mut String| {
+        let keylike = word.len() > LONGEST_WORD || word.starts_with("sk-") || word.starts_with("AIza");
+        shown.push_str(if keylike { "[cut]" } else { word });
+        word.clear();
+    };
+    for c in message.chars() {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            word.push(c);
+        } else {
+            flush(&mut word, &mut shown);
+            shown.push(if c.is_control() || c.is_whitespace() { ' ' } else { c });
+        }
+    }
+    flush(&mut word, &mut shown);
+    shown.trim().chars().take(LONGEST_MESSAGE).collect()
+}

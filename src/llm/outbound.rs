@@ -1,0 +1,214 @@
+//! Where Umbra may connect to: a URL, or the addresses that a name resolved to, in; yes or a reason out. Pure.
+//!
+//! URLs come from configuration only. Public addresses and a literal loopback are allowed; everything that
+//! leads into a private network must be listed by its host; link-local addresses (where clouds keep their
+//! metadata and credentials) and IPv4-mapped ones are never allowed. `connect` applies the same rules to each
+//! resolved address when a connection is made, so that a name cannot change its mind in between.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+
+/// Private hosts that the configuration allows (`outbound.allow`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutboundPolicy {
+    allow: Vec<String>,
+}
+
+impl OutboundPolicy {
+    /// From entries of the form `name`, `ip`, `name:port`, `ip:port` or `[ipv6]:port`, in any case.
+    pub fn new(allow: impl IntoIterator<Item = String>) -> Self {
+        Self { allow: allow.into_iter().map(|entry| entry.trim().to_ascii_lowercase()).collect() }
+    }
+
+    /// Whether the host of this URL is listed, with its port or without one.
+    pub(super) fn lists(&self, url: &Url) -> bool {
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+        let host = host.trim_end_matches('.');
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        self.allow.iter().any(|entry| entry == host || entry == bare || *entry == format!("{host}:{port}"))
+    }
+}
+
+/// Why a URL or an address is refused. Each says what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlRefused {
+    /// It is no absolute URL.
+    #[error("not a URL: write it as https://host/path")]
+    Malformed,
+    /// Its scheme is neither http nor https.
+    #[error("scheme `{0}` is not allowed: use https or http")]
+    Scheme(String),
+    /// It carries a user name or password.
+    #[error("a URL must not carry a user name or password: put the key into an environment variable")]
+    Credentials,
+    /// Its host is an address in disguise: hexadecimal, octal, one number, or with parts left out.
+    #[error("the host is an unusual way of writing {0}: write that address itself")]
+    OddHost(IpAddr),
+    /// The address lies in a network that is not public.
+    #[error("{host} is a private address ({address}): list `{host}` in outbound.allow if that is intended")]
+    Private {
+        /// The host as the URL has it.
+        host: String,
+        /// Where it leads.
+        address: IpAddr,
+    },
+    /// The address is never allowed.
+    #[error("{host} leads to {address}, a link-local or IPv4-mapped address: these are never allowed")]
+    Never {
+        /// The host as the URL has it.
+        host: String,
+        /// Where it leads.
+        address: IpAddr,
+    },
+}
+
+/// What a network an address belongs to means for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Public,
+    Loopback,
+    Private,
+    Never,
+}
+
+/// Whether the configuration may name this URL. A name is not resolved here: its addresses are judged when a
+/// connection is made.
+pub fn check_url(url: &str, policy: &OutboundPolicy) -> Result<(), UrlRefused> {
+    parse(url, policy).map(|_| ())
+}
+
+/// The URL, if it is allowed.
+pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefused> {
+    let url = Url::parse(text).map_err(|_| UrlRefused::Malformed)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(UrlRefused::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(UrlRefused::Credentials);
+    }
+    let host = url.host_str().ok_or(UrlRefused::Malformed)?;
+    if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        // The parser turns `0x7f.1`, `2130706433` and `0177.0.0.1` into an address; we want it written plainly.
+        if written_host(text).parse::<IpAddr>() != Ok(address) {
+            return Err(UrlRefused::OddHost(address));
+        }
+        judge(host, address, Trust::of_literal(policy.lists(&url)))?;
+    }
+    Ok(url)
+}
+
+/// What a host may lead to besides public addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Nothing.
+    Public,
+    /// A loopback address and nothing else, public ones included: the name is `localhost`.
+    LoopbackOnly,
+    /// A loopback address: it is written as one.
+    Loopback,
+    /// Anything but what is never allowed: the host is listed.
+    Listed,
+}
+
+impl Trust {
+    fn of_literal(listed: bool) -> Self {
+        if listed { Self::Listed } else { Self::Loopback }
+    }
+
+    /// For a name in a URL.
+    pub(super) fn of_name(url: &Url, policy: &OutboundPolicy) -> Self {
+        let name = url.host_str().unwrap_or_default().trim_end_matches('.');
+        if policy.lists(url) {
+            Self::Listed
+        } else if name == "localhost" || name.ends_with(".localhost") {
+            Self::LoopbackOnly
+        } else {
+            Self::Public
+        }
+    }
+}
+
+/// Whether `host`, trusted that far, may be reached at `address`.
+pub(super) fn judge(host: &str, address: IpAddr, trust: Trust) -> Result<(), UrlRefused> {
+    let allowed = match reach(address) {
+        Reach::Never => return Err(UrlRefused::Never { host: host.to_owned(), address }),
+        Reach::Public => trust != Trust::LoopbackOnly,
+        Reach::Loopback => trust != Trust::Public,
+        Reach::Private => trust == Trust::Listed,
+    };
+    if allowed { Ok(()) } else { Err(UrlRefused::Private { host: host.to_owned(), address }) }
+}
+
+/// The network of an address, by IANA's registries of special-purpose addresses.
+pub(super) fn reach(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(v4) => reach_v4(v4),
+        IpAddr::V6(v6) => reach_v6(v6),
+    }
+}
+
+fn reach_v4(address: Ipv4Addr) -> Reach {
+    let [a, b, c, _] = address.octets();
+    match (a, b, c) {
+        (169, 254, _) => Reach::Never,
+        (127, ..) => Reach::Loopback,
+        // This network, private use, shared (carrier-grade NAT), protocol assignments, benchmarking,
+        // multicast and reserved.
+        (0 | 10 | 224.., ..)
+        | (172, 16..=31, _)
+        | (192, 168, _)
+        | (100, 64..=127, _)
+        | (192, 0, 0)
+        | (198, 18 | 19, _) => Reach::Private,
+        _ => Reach::Public,
+    }
+}
+
+/// Networks of IPv6 that are not public, as (first address, bits of the prefix, what it is).
+const NETWORKS_V6: [(&str, u32, Reach); 10] = [
+    ("::1", 128, Reach::Loopback),
+    // IPv4-mapped, link-local, and a large cloud's metadata service within the unique local ones.
+    ("::ffff:0:0", 96, Reach::Never),
+    ("fe80::", 10, Reach::Never),
+    ("fd00:ec2::254", 128, Reach::Never),
+    // Unique local, site-local, multicast, discard-only, Teredo and other protocols, documentation.
+    ("fc00::", 7, Reach::Private),
+    ("fec0::", 10, Reach::Private),
+    ("ff00::", 8, Reach::Private),
+    ("100::", 64, Reach::Private),
+    ("2001::", 23, Reach::Private),
+    ("2001:db8::", 32, Reach::Private),
+];
+
+/// Networks of IPv6 whose addresses hold an IPv4 address, as (first address, bits of the prefix, bits after it):
+/// IPv4-compatible (the unspecified address among them), IPv4-translated, NAT64 (two of them), 6to4.
+const DETOURS_V6: [(&str, u32, u32); 5] =
+    [("::", 96, 0), ("::ffff:0:0:0", 96, 0), ("64:ff9b::", 96, 0), ("64:ff9b:1::", 48, 0), ("2002::", 16, 80)];
+
+fn reach_v6(address: Ipv6Addr) -> Reach {
+    let bits = address.to_bits();
+    let within = |first: &str, prefix: u32| {
+        first.parse::<Ipv6Addr>().is_ok_and(|first| (first.to_bits() ^ bits).leading_zeros() >= prefix)
+    };
+    if let Some((_, _, reach)) = NETWORKS_V6.iter().find(|(first, prefix, _)| within(first, *prefix)) {
+        return *reach;
+    }
+    let Some((_, _, after)) = DETOURS_V6.iter().find(|(first, prefix, _)| within(first, *prefix)) else {
+        return Reach::Public;
+    };
+    // The detour is listed at best, and never leads to where IPv4 itself may not go.
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest 32 bits are wanted")]
+    let inner = Ipv4Addr::from_bits((bits >> after) as u32);
+    if reach_v4(inner) == Reach::Never { Reach::Never } else { Reach::Private }
+}
+
+/// The host as the text has it, without brackets and port; the parser's own view is already normalised.
+fn written_host(text: &str) -> &str {
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,33 @@
+//! When a provider says that it may be asked again.
+//!
+//! In: an answer's headers. Out: how long to wait from now. Known are `retry-after-ms`, and `retry-after` in
+//! seconds or as an HTTP date (RFC 9110, section 10.2.3). It never waits itself.
+
+use std::time::Duration;
+
+use jiff::fmt::rfc2822;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+
+/// Longest wait that is believed.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// The wait that the headers ask for. A date is measured against the answer's own `Date`, so that neither
+/// side's clock matters; a date in the past means now.
+pub(super) fn from_headers(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(milliseconds) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
+        return seconds(milliseconds / 1000.0);
+    }
+    let value = text(RETRY_AFTER.as_str())?;
+    if let Ok(given) = value.parse::<f64>() {
+        return seconds(given);
+    }
+    let then = rfc2822::parse(value).ok()?.timestamp();
+    let now = rfc2822::parse(text(DATE.as_str())?).ok()?.timestamp();
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO).min(LONGEST))
+}
+
+/// A number of seconds as a wait; `None` for what is negative or no number.
+pub(super) fn seconds(given: f64) -> Option<Duration> {
+    (given >= 0.0).then(|| Duration::try_from_secs_f64(given).unwrap_or(LONGEST).min(LONGEST))
+}
