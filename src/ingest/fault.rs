@@ -1,0 +1,131 @@
+//! What is wrong with a request, and where. In: places and reasons. Out: a bounded list of faults with JSON pointers.
+//! A fault never repeats a value of the request, only names of fields.
+
+/// One thing wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, as a JSON pointer (RFC 6901); empty is the whole. It ends early, at the enclosing object, where a
+    /// key on the way is longer than 80 bytes or not printable.
+    pub pointer: String,
+    /// The kind of fault: one of [`code`].
+    pub code: &'static str,
+    /// What is wrong and what would be right, for a person.
+    pub detail: String,
+}
+
+/// The kinds of fault. They are part of the wire contract.
+pub mod code {
+    /// More bytes than an event may have.
+    pub const TOO_LARGE: &str = "too_large";
+    /// More events than a batch may have.
+    pub const TOO_MANY_EVENTS: &str = "too_many_events";
+    /// Arrays and objects nested too deep.
+    pub const TOO_DEEP: &str = "too_deep";
+    /// More JSON values than an event may have.
+    pub const TOO_MANY_NODES: &str = "too_many_nodes";
+    /// Nothing was sent.
+    pub const EMPTY: &str = "empty";
+    /// Bytes that are not UTF-8.
+    pub const NOT_UTF8: &str = "not_utf8";
+    /// Not JSON, or JSON followed by something else.
+    pub const SYNTAX: &str = "syntax";
+    /// The character U+0000, which the database cannot hold.
+    pub const NUL: &str = "nul";
+    /// A key that occurs twice in one object.
+    pub const DUPLICATE_KEY: &str = "duplicate_key";
+    /// A key that the JSON library keeps for itself.
+    pub const RESERVED_KEY: &str = "reserved_key";
+    /// A field that the contract does not have.
+    pub const UNKNOWN_FIELD: &str = "unknown_field";
+    /// A field that must be given.
+    pub const MISSING: &str = "missing";
+    /// Another JSON type than the field has.
+    pub const TYPE: &str = "type";
+    /// A number, a time or a text's length outside its range.
+    pub const RANGE: &str = "range";
+    /// A text of another form than the field has, or an unknown word.
+    pub const FORMAT: &str = "format";
+    /// Stands last where there were more faults than are listed.
+    pub const MORE: &str = "more";
+}
+
+/// Where a value stands: a path on the stack, written out for faults alone.
+#[derive(Clone, Copy)]
+pub(super) enum At<'a> {
+    Root,
+    Key(&'a At<'a>, &'a str),
+    Index(&'a At<'a>, usize),
+}
+
+/// Bytes of one key in a pointer: keys come from outside, and a pointer is sent back with each fault.
+const POINTER_KEY_BYTES: usize = 80;
+
+impl At<'_> {
+    /// This place as a JSON pointer.
+    pub fn pointer(self) -> String {
+        let mut pointer = String::new();
+        self.append_to(&mut pointer);
+        pointer
+    }
+
+    /// Says whether the whole path could be written.
+    fn append_to(self, pointer: &mut String) -> bool {
+        let (parent, step) = match self {
+            Self::Root => return true,
+            Self::Key(parent, key) => (parent, key.replace('~', "~0").replace('/', "~1")),
+            Self::Index(parent, index) => (parent, index.to_string()),
+        };
+        let fits = parent.append_to(pointer) && step.len() <= POINTER_KEY_BYTES && !step.contains(char::is_control);
+        if fits {
+            pointer.push('/');
+            pointer.push_str(&step);
+        }
+        fits
+    }
+}
+
+/// Faults that are listed; the rest are counted.
+const LISTED: usize = 32;
+
+/// The faults found so far.
+#[derive(Default)]
+pub(super) struct Faults {
+    listed: Vec<Fault>,
+    more: usize,
+}
+
+impl Faults {
+    /// Adds a fault at a place.
+    pub fn add(&mut self, at: At<'_>, code: &'static str, detail: impl Into<String>) {
+        self.add_with(at, code, || detail.into());
+    }
+
+    /// Adds a fault whose words are work to find; they are asked for only if the fault is listed.
+    pub fn add_with(&mut self, at: At<'_>, code: &'static str, detail: impl FnOnce() -> String) {
+        if self.listed.len() < LISTED {
+            self.add_at(at.pointer(), code, detail());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Adds a fault at a place that is written out already.
+    pub fn add_at(&mut self, pointer: String, code: &'static str, detail: impl Into<String>) {
+        self.listed.push(Fault { pointer, code, detail: detail.into() });
+    }
+
+    /// Adds a fault in the place of a value.
+    pub fn refuse<T>(&mut self, at: At<'_>, code: &'static str, detail: impl Into<String>) -> Option<T> {
+        self.add(at, code, detail);
+        None
+    }
+
+    /// The value, if it could be made and nothing was wrong with it. Who gives `None` has added a fault.
+    pub fn unless_any<T>(mut self, value: Option<T>) -> Result<T, Vec<Fault>> {
+        if self.more > 0 {
+            let detail = format!("and {} more faults; these are the first", self.more);
+            self.add_at(String::new(), code::MORE, detail);
+        }
+        value.filter(|_| self.listed.is_empty()).ok_or(self.listed)
+    }
+}

@@ -1,0 +1,119 @@
+//! Foreign shapes become [`Event`]s here. In: the bytes of a request. Out: what was meant, or every fault
+//! of it at once, each with a JSON pointer. Pure: no input or output, no clock, and no text of an event in a
+//! message. It judges the form alone: secrets and hidden characters are the business of `checks`.
+//!
+//! Two steps, so that there is one description of an event and not two that drift apart:
+//!
+//! 1. `strict` reads bytes into a JSON tree in one pass and refuses what is valid for some JSON readers but harmful
+//!    further in: deep or wide trees, U+0000, lone surrogates, keys given twice, numbers beyond a double.
+//! 2. `native` takes the tree apart, field by field. The list of calls there is the wire shape.
+//!
+//! What is lenient, on purpose: `null` means that a field is absent, and so does a blank `task_id`, `session_id`,
+//! `task_type`, `status` or `stop_reason`, since client libraries send them so. A byte order mark is skipped.
+//! Everything else that is not in the contract is refused: a misspelt `cost_usd` that is silently dropped would let
+//! an event slip below a shadow's cost floor.
+
+mod batch;
+mod fault;
+mod native;
+mod spelling;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::domain::Event;
+
+pub use fault::{Fault, code};
+
+use fault::{At, Faults};
+
+/// An event as it came, before anything was screened or stored.
+/// `Debug` shows no text.
+#[derive(Clone, PartialEq)]
+pub struct Incoming {
+    /// What the sender says happened.
+    pub event: Event,
+    /// The sender's own id of it, at most 255 bytes: the idempotency key.
+    pub key: Option<String>,
+    /// The original as canonical JSON (no spaces, keys sorted), without `id`. Two requests with one key mean the
+    /// same event exactly if these bytes are equal. It holds unscreened text: hash it with a key, never store it.
+    pub digest_input: Vec<u8>,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("event", &self.event).finish_non_exhaustive()
+    }
+}
+
+/// What one request may hold. Beyond it a fault says which limit and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one event's JSON.
+    pub event_bytes: usize,
+    /// Events in a batch.
+    pub batch_events: usize,
+    /// Arrays and objects within each other, the event itself being the first. More than 127 cannot be read.
+    pub depth: usize,
+    /// JSON values in one event.
+    pub nodes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { event_bytes: 256 * 1024, batch_events: 1_000, depth: 32, nodes: 20_000 }
+    }
+}
+
+/// What became of each event of a batch, in the order of sending.
+pub type Results = Vec<Result<Incoming, Vec<Fault>>>;
+
+/// Reads one event. The faults' pointers start at the event.
+pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let incoming = strict::text(body, &mut faults).and_then(|text| one(text, limits, At::Root, &mut faults));
+    faults.unless_any(incoming)
+}
+
+/// Reads `{"events": [...]}`, each event for itself. Pointers start at the body: `/events/3/agent`.
+/// Faults of the whole are those of its form: not JSON, another shape, too many events. No event is a batch too.
+pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let texts = strict::text(body, &mut faults).and_then(|text| batch::events(text, limits, &mut faults));
+    let events_at = At::Key(&At::Root, batch::EVENTS);
+    let read_one = |(index, text)| {
+        let mut faults = Faults::default();
+        let incoming = one(text, limits, At::Index(&events_at, index), &mut faults);
+        faults.unless_any(incoming)
+    };
+    Ok(faults.unless_any(texts)?.into_iter().enumerate().map(read_one).collect())
+}
+
+/// Reads one event a line, each for itself; blank lines are skipped and do not count. Pointers start at the event.
+/// A body without any event is a fault: it is what a sender that lost its events sends.
+pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let lines = batch::lines(body, limits, &mut faults);
+    Ok(faults.unless_any(lines)?.into_iter().map(|line| event(line, limits)).collect())
+}
+
+/// Reads the value of an `Idempotency-Key` header: 1 to 255 printable ASCII characters.
+pub fn key_from_header(value: &str) -> Result<String, Fault> {
+    let fits = (1..=native::KEY_BYTES).contains(&value.len()) && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if fits && !value.trim().is_empty() {
+        return Ok(value.to_owned());
+    }
+    let detail = "the header Idempotency-Key must have 1 to 255 printable ASCII characters, such as a UUID".to_owned();
+    Err(Fault { pointer: String::new(), code: code::FORMAT, detail })
+}
+
+fn one(text: &str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+    if text.len() > limits.event_bytes {
+        let detail = format!("an event may have {} bytes, this one has {}", limits.event_bytes, text.len());
+        return faults.refuse(at, code::TOO_LARGE, detail);
+    }
+    let value = strict::parse(text, limits, at, faults)?;
+    native::read(value, text.len(), at, faults)
+}

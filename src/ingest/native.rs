@@ -1,0 +1,293 @@
+//! The shape of our own: takes a JSON tree apart into an [`Event`]. In: a tree. Out: the event, and a fault for each
+//! field that is wrong. The calls in [`read`] are the only description of the wire shape.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    Incoming,
+    fault::{At, Faults, code},
+    spelling::nearest,
+};
+use crate::domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
+
+/// Bytes of a client's own id.
+pub(super) const KEY_BYTES: usize = 255;
+/// Bytes of a name or label.
+const NAME_BYTES: usize = 256;
+/// Entries in `triggers`, repeated ones included.
+const TRIGGERS: usize = 8;
+/// Dollars: no single task costs more, a larger figure is a mistake of units.
+const MOST_USD: f64 = 1e6;
+/// Tokens: far beyond any context, and sums of them stay within 63 bits.
+const MOST_TOKENS: u64 = 1_000_000_000_000;
+/// Attempts at one output.
+const MOST_ATTEMPTS: u64 = 1_000;
+/// The seconds of the years 2000 to 2100, UTC.
+const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
+
+/// Reads an event. `size` is about how many bytes its text has.
+pub(super) fn read(value: Value, size: usize, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+    let mut fields = Fields::open(value, at, faults)?;
+    let key = fields.optional("id", key);
+    let digest_input = canonical(&fields.rest, size);
+    let event = Event {
+        agent: fields.required("agent", "the watched agent's name", name).unwrap_or_default(),
+        task_id: fields.optional("task_id", label),
+        session_id: fields.optional("session_id", label),
+        triggers: fields.optional("triggers", triggers).unwrap_or_default(),
+        task: fields.optional("task", text),
+        task_type: fields.optional("task_type", label),
+        input: fields.optional("input", text_or_json),
+        output: fields.optional("output", text_or_json),
+        tool: fields.optional("tool", tool),
+        cost_usd: fields.optional("cost_usd", usd),
+        task_cost_usd: fields.optional("task_cost_usd", usd),
+        tokens: fields.optional("tokens", tokens),
+        status: fields.optional("status", label),
+        stop_reason: fields.optional("stop_reason", label),
+        attempt: fields.optional("attempt", whole(1, MOST_ATTEMPTS)),
+        supersedes: fields.optional("supersedes", event_id),
+        occurred_at: fields.optional("occurred_at", time),
+        metadata: fields.optional("metadata", object).unwrap_or_default(),
+    };
+    if !["input", "output", "tool"].into_iter().any(|name| fields.given.contains(&name)) {
+        let detail = r#"nothing to review: give at least one of "output", "tool" and "input""#;
+        fields.faults.add(at, code::MISSING, detail);
+    }
+    fields.refuse_rest();
+    Some(Incoming { event, key, digest_input })
+}
+
+/// The same JSON gives the same bytes, whatever the order of its keys and its spaces.
+fn canonical(object: &Map<String, Value>, size: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size);
+    // Cannot fail: the keys are strings, and memory takes every byte. `Map` keeps its keys sorted (a test sees to it).
+    if serde_json::to_writer(&mut bytes, object).is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
+/// An object whose fields are taken out one by one; what remains is unknown.
+struct Fields<'a> {
+    rest: Map<String, Value>,
+    at: At<'a>,
+    /// Names that were asked for.
+    known: Vec<&'static str>,
+    /// Names that were there, and not null.
+    given: Vec<&'static str>,
+    faults: &'a mut Faults,
+}
+
+impl<'a> Fields<'a> {
+    fn open(value: Value, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
+        let rest = object(value, at, faults)?;
+        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::with_capacity(20), faults })
+    }
+
+    /// Takes a field that may be absent or null.
+    fn optional<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(Value, At<'_>, &mut Faults) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(name);
+        let value = self.rest.remove(name).filter(|value| !value.is_null())?;
+        self.given.push(name);
+        rule(value, At::Key(&self.at, name), self.faults)
+    }
+
+    /// Takes a field that must be given; `what` says what it is.
+    fn required<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        rule: impl FnOnce(Value, At<'_>, &mut Faults) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.optional(name, rule);
+        if !self.given.contains(&name) {
+            self.faults.add(At::Key(&self.at, name), code::MISSING, format!("required: {what}"));
+        }
+        value
+    }
+
+    /// Refuses whatever was not asked for.
+    fn refuse_rest(self) {
+        for key in self.rest.keys() {
+            self.faults.add_with(At::Key(&self.at, key), code::UNKNOWN_FIELD, || {
+                let meant = nearest(key, &self.known).map(|name| format!(r#"did you mean "{name}"? "#));
+                format!(r#"unknown field; {}Put data of your own into "metadata""#, meant.unwrap_or_default())
+            });
+        }
+    }
+}
+
+fn wrong_type<T>(expected: &str, found: &Value, at: At<'_>, faults: &mut Faults) -> Option<T> {
+    let found = match found {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    faults.refuse(at, code::TYPE, format!("expected {expected}, found {found}"))
+}
+
+fn text(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        other => wrong_type("a string", &other, at, faults),
+    }
+}
+
+/// A text; any other JSON becomes its compact text.
+#[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
+fn text_or_json(value: Value, _: At<'_>, _: &mut Faults) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
+}
+
+fn bounded(value: Value, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    let text = text(value, at, faults)?;
+    if text.len() > most {
+        return faults.refuse(at, code::RANGE, format!("may have {most} bytes, has {}", text.len()));
+    }
+    Some(text)
+}
+
+/// A word for grouping. Blank is absent: a trajectory of everything without a task would be none.
+fn label(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(value, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
+}
+
+fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    if text.trim().is_empty() {
+        return faults.refuse(at, code::RANGE, "may not be blank");
+    }
+    Some(text)
+}
+
+fn name(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(value, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
+}
+
+/// An id that is given but blank is refused: its sender counts on it.
+fn key(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(value, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
+}
+
+fn object(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        other => wrong_type("an object", &other, at, faults),
+    }
+}
+
+fn usd(value: Value, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
+    let number = match value {
+        Value::Number(number) => number,
+        other => return wrong_type("dollars as a number without quotes, such as 0.012", &other, at, faults),
+    };
+    let usd = number.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd)).and_then(NanoUsd::from_usd);
+    usd.or_else(|| faults.refuse(at, code::RANGE, "must be from 0 to 1000000 dollars"))
+}
+
+/// The rule for a whole number within bounds.
+fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Value, At<'_>, &mut Faults) -> Option<T> {
+    move |value, at, faults| {
+        let number = match value {
+            Value::Number(number) => number,
+            other => return wrong_type("a whole number without quotes", &other, at, faults),
+        };
+        let number = number.as_u64().filter(|number| (least..=most).contains(number)).and_then(|n| T::try_from(n).ok());
+        number.or_else(|| faults.refuse(at, code::RANGE, format!("must be a whole number from {least} to {most}")))
+    }
+}
+
+fn tokens(value: Value, at: At<'_>, faults: &mut Faults) -> Option<TokenCount> {
+    let mut fields = Fields::open(value, at, faults)?;
+    let tokens = TokenCount {
+        input: fields.optional("input", whole(0, MOST_TOKENS)).unwrap_or_default(),
+        output: fields.optional("output", whole(0, MOST_TOKENS)).unwrap_or_default(),
+    };
+    fields.refuse_rest();
+    Some(tokens)
+}
+
+fn tool(value: Value, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
+    let mut fields = Fields::open(value, at, faults)?;
+    let tool = ToolCall {
+        name: fields.required("name", "the tool's name", name).unwrap_or_default(),
+        args: fields.optional("args", |value, _, _| Some(value)).unwrap_or_default(),
+        result: fields.optional("result", text_or_json),
+        error: fields.optional("error", text_or_json),
+    };
+    fields.refuse_rest();
+    Some(tool)
+}
+
+fn triggers(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger>> {
+    let Value::Array(words) = value else {
+        return wrong_type(r#"a list such as ["task_complete"]"#, &value, at, faults);
+    };
+    if words.len() > TRIGGERS {
+        return faults.refuse(at, code::RANGE, format!("may have {TRIGGERS} entries, has {}", words.len()));
+    }
+    let mut triggers = Vec::with_capacity(words.len());
+    for (index, word) in words.into_iter().enumerate() {
+        if let Some(trigger) = trigger(word, At::Index(&at, index), faults)
+            && !triggers.contains(&trigger)
+        {
+            triggers.push(trigger);
+        }
+    }
+    Some(triggers)
+}
+
+fn trigger(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
+    let word = text(value, at, faults)?;
+    Trigger::parse(&word).or_else(|| {
+        let known = Trigger::NAMED.map(Trigger::as_str).join(", ");
+        let hint = if word == "all" { r#""all" is for watch lists, an event names what happened: "# } else { "" };
+        faults.refuse(at, code::FORMAT, format!("{hint}must be one of {known}"))
+    })
+}
+
+fn event_id(value: Value, at: At<'_>, faults: &mut Faults) -> Option<EventId> {
+    let text = text(value, at, faults)?;
+    text.parse().ok().or_else(|| {
+        faults.refuse(at, code::FORMAT, "must be the id that Umbra gave the earlier event: evt_ and 32 hex digits")
+    })
+}
+
+fn time(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
+    let text = text(value, at, faults)?;
+    let Some(time) = rfc3339(&text) else {
+        let detail = "must be a time with its offset as RFC 3339 has it, such as 2026-02-28T14:30:00Z";
+        return faults.refuse(at, code::FORMAT, detail);
+    };
+    if !PLAUSIBLE_SECONDS.contains(&time.as_second()) {
+        return faults.refuse(at, code::RANGE, "must lie in the years 2000 to 2100");
+    }
+    Some(time)
+}
+
+/// The time that a text names, if its form is RFC 3339's; the parser alone takes further forms of ISO 8601.
+fn rfc3339(text: &str) -> Option<Timestamp> {
+    let (seconds, rest) = text.split_at_checked("2026-02-28T14:30:00".len())?;
+    let like = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, of)| match of {
+                b'0' => byte.is_ascii_digit(),
+                other => byte.eq_ignore_ascii_case(&other),
+            })
+    };
+    let fraction = rest.strip_prefix('.').map_or(0, |digits| 1 + digits.bytes().take_while(u8::is_ascii_digit).count());
+    let offset = rest.get(fraction..)?;
+    let has_offset = ["z", "+00:00", "-00:00"].iter().any(|form| like(offset, form));
+    (like(seconds, "0000-00-00t00:00:00") && has_offset).then(|| text.parse().ok())?
+}
