@@ -1,0 +1,172 @@
+//! May this review be spent? Pure: facts and meters in, decisions and changes out.
+//!
+//! Two steps, since the first needs nothing but the event and the second needs locked meters:
+//! [`gate`] answers from the event alone; [`decide`] takes what passed, with the meters that the store has locked,
+//! and answers what is reserved. Between them, [`memory`] spares the database questions whose answer is known to
+//! stand for a while.
+
+pub mod memory;
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp, civil::Date};
+
+use crate::domain::{CostControl, NanoUsd, Shadow, SkipReason, Trigger};
+
+#[cfg(test)]
+mod tests;
+
+/// Millionths: the unit of a sample.
+pub const SAMPLE_SCALE: u32 = 1_000_000;
+
+/// What [`gate`] looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    /// The event may be Umbra's own traffic.
+    pub own_traffic: bool,
+    /// The event's place in the sample, below [`SAMPLE_SCALE`].
+    pub sample: u32,
+    /// What its task has cost; unknown passes the floor.
+    pub cost: Option<NanoUsd>,
+}
+
+/// A pair that passed the gate.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Position of the shadow in the caller's list.
+    pub shadow: usize,
+    /// The watched agent.
+    pub agent: String,
+    /// Every trigger that matched.
+    pub matched: Vec<Trigger>,
+    /// What its review may cost at worst: money (if the model has a price) and tokens.
+    pub worst: Worst,
+    /// Asked for by a person: the cooldown does not hold it back, caps do.
+    pub on_demand: bool,
+}
+
+/// What a review's calls may cost at worst, one at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Worst {
+    /// In money.
+    pub usd: NanoUsd,
+    /// In tokens.
+    pub tokens: u64,
+}
+
+/// A day's meter as it was locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayMeter {
+    /// The local day.
+    pub day: Date,
+    /// Reviews reserved.
+    pub used: i64,
+    /// Money spent.
+    pub spent_usd: NanoUsd,
+    /// Tokens spent.
+    pub spent_tokens: u64,
+}
+
+/// The meters of a flush, by shadow position, agent and trigger.
+#[derive(Debug, Clone, Default)]
+pub struct Meters {
+    /// Each shadow's day.
+    pub days: HashMap<usize, DayMeter>,
+    /// Each target's day.
+    pub targets: HashMap<(usize, String), DayMeter>,
+    /// When each cooldown ends.
+    pub cooldowns: HashMap<(usize, String, Trigger), Timestamp>,
+}
+
+/// What becomes of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// A review is reserved, on this day.
+    Reserve(Date),
+    /// It is skipped.
+    Skip(SkipReason),
+}
+
+/// The gates that need no database, in order of precedence. `None`: it passes.
+pub fn gate(shadow: &Shadow, facts: Facts) -> Option<SkipReason> {
+    let floor = shadow.cost_control.skip_if_task_cost_below;
+    if !shadow.enabled {
+        Some(SkipReason::ShadowDisabled)
+    } else if facts.own_traffic {
+        Some(SkipReason::LoopGuard)
+    } else if facts.sample >= shadow.cost_control.sample_ppm {
+        Some(SkipReason::NotSampled)
+    } else if floor.zip(facts.cost).is_some_and(|(floor, cost)| cost < floor) {
+        Some(SkipReason::CostBelowFloor)
+    } else {
+        None
+    }
+}
+
+/// Decides candidates in order of receipt against locked meters, which it moves along: what one reserves, the next
+/// finds used. `overloaded`: too much waits already.
+pub fn decide(
+    shadows: &[&CostControl],
+    candidates: &[Candidate],
+    meters: &mut Meters,
+    now: Timestamp,
+    overloaded: bool,
+) -> Vec<Decision> {
+    candidates
+        .iter()
+        .map(|candidate| match shadows.get(candidate.shadow) {
+            Some(control) => decide_one(control, candidate, meters, now, overloaded),
+            None => Decision::Skip(SkipReason::ShadowDisabled),
+        })
+        .collect()
+}
+
+fn decide_one(
+    control: &CostControl,
+    candidate: &Candidate,
+    meters: &mut Meters,
+    now: Timestamp,
+    overloaded: bool,
+) -> Decision {
+    let Candidate { shadow, agent, matched, worst, on_demand } = candidate;
+    let cooling =
+        |trigger: &Trigger| meters.cooldowns.get(&(*shadow, agent.clone(), *trigger)).is_some_and(|until| *until > now);
+    if !on_demand && !control.cooldown.is_zero() && matched.iter().all(cooling) {
+        return Decision::Skip(SkipReason::Cooldown);
+    }
+    let target = meters.targets.get_mut(&(*shadow, agent.clone()));
+    // Nothing is reserved that cannot be counted.
+    let Some((day, target)) = meters.days.get_mut(shadow).zip(target) else {
+        return Decision::Skip(SkipReason::Overload);
+    };
+    let full = |used: i64, cap: Option<u32>| cap.is_some_and(|cap| used >= i64::from(cap));
+    if full(target.used, control.max_reviews_per_target_per_day) {
+        return Decision::Skip(SkipReason::TargetCap);
+    }
+    if full(day.used, control.max_reviews_per_day) {
+        return Decision::Skip(SkipReason::DailyCap);
+    }
+    if control.max_tokens_per_day.is_some_and(|cap| day.spent_tokens.saturating_add(worst.tokens) > cap) {
+        return Decision::Skip(SkipReason::TokenCap);
+    }
+    if control.max_usd_per_day.is_some_and(|cap| day.spent_usd + worst.usd > cap) {
+        return Decision::Skip(SkipReason::UsdCap);
+    }
+    if overloaded {
+        return Decision::Skip(SkipReason::Overload);
+    }
+    day.used += 1;
+    target.used += 1;
+    if !control.cooldown.is_zero() {
+        let until = now.saturating_add(signed(control.cooldown)).unwrap_or(now);
+        for trigger in matched {
+            let end = meters.cooldowns.entry((*shadow, agent.clone(), *trigger)).or_insert(until);
+            *end = until.max(*end);
+        }
+    }
+    Decision::Reserve(day.day)
+}
+
+fn signed(duration: std::time::Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}

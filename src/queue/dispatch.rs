@@ -1,0 +1,183 @@
+//! The dispatcher: takes jobs that were handed over or are due, and runs each in a place of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Permit, Pulse, Slots};
+use crate::{
+    domain::WorkerId,
+    store::{Store, jobs::Job},
+};
+
+/// A job with the place it runs in. The payload spares a read where the job was never out of the process.
+#[derive(Debug)]
+pub struct Handed {
+    /// The job.
+    pub job: Job,
+    /// The event, as stored.
+    pub payload: Option<Vec<u8>>,
+    /// Its place.
+    pub permit: Permit,
+}
+
+/// The way in: places to lease for, and the wake-up.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    slots: Slots,
+    pulse: Pulse,
+    handed: mpsc::UnboundedSender<Handed>,
+    wake: Arc<Notify>,
+}
+
+/// Runs jobs until it is stopped.
+pub struct Dispatcher {
+    store: Store,
+    intake: Intake,
+    handed: mpsc::UnboundedReceiver<Handed>,
+    poll: Duration,
+}
+
+impl Intake {
+    /// A place for a job of this rank, and the name to lease it under, if one is free and our heartbeat is fresh.
+    pub fn place(&self, priority: i16) -> Option<(WorkerId, Permit)> {
+        let worker = self.pulse.lease_name()?;
+        Some((worker, self.slots.take(priority)?))
+    }
+
+    /// Hands over a job that was inserted already leased. The channel is bounded by the places.
+    pub fn hand_over(&self, handed: Handed) {
+        // A closed channel means that we are stopping: leaving hands the lease back.
+        drop(self.handed.send(handed));
+    }
+
+    /// Says that unleased jobs wait.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher with these places; `poll` bounds how long a due job waits when every wake-up was lost.
+    pub fn new(store: Store, pulse: Pulse, slots: Slots, poll: Duration) -> Self {
+        let (sender, handed) = mpsc::unbounded_channel();
+        let intake = Intake { slots, pulse, handed: sender, wake: Arc::new(Notify::new()) };
+        Self { store, intake, handed, poll }
+    }
+
+    /// Its way in.
+    pub fn intake(&self) -> Intake {
+        self.intake.clone()
+    }
+
+    /// Runs jobs with `work` until `stop`, then lets those that run come to their end until `hard`.
+    pub async fn run<F, Fut>(mut self, stop: CancellationToken, hard: CancellationToken, work: F)
+    where
+        F: Fn(Job, Option<Vec<u8>>) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let mut running = JoinSet::new();
+        let start = |running: &mut JoinSet<()>, Handed { job, payload, permit }: Handed| {
+            let work = work(job, payload);
+            running.spawn(async move {
+                work.await;
+                drop(permit);
+            });
+        };
+        loop {
+            let full = self.intake.slots.is_full();
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(handed) = self.handed.recv() => start(&mut running, handed),
+                Some(done) = running.join_next(), if !running.is_empty() => {
+                    self.ended(done);
+                    if full {
+                        self.claim(&mut |handed| start(&mut running, handed)).await;
+                    }
+                }
+                () = self.intake.wake.notified() => self.claim(&mut |handed| start(&mut running, handed)).await,
+                () = tokio::time::sleep(self.poll) => {
+                    self.claim(&mut |handed| start(&mut running, handed)).await;
+                }
+            }
+        }
+        loop {
+            tokio::select! {
+                () = hard.cancelled() => break,
+                ended = running.join_next() => match ended {
+                    Some(done) => self.ended(done),
+                    None => break,
+                }
+            }
+        }
+        running.shutdown().await;
+    }
+
+    /// Runs everything that is due, and nothing else, to its end. For the command line and tests.
+    pub async fn drain<F, Fut>(&mut self, work: F)
+    where
+        F: Fn(Job, Option<Vec<u8>>) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        loop {
+            let mut batch = Vec::new();
+            while let Ok(handed) = self.handed.try_recv() {
+                batch.push(handed);
+            }
+            if batch.is_empty() {
+                self.claim(&mut |handed| batch.push(handed)).await;
+            }
+            if batch.is_empty() {
+                return;
+            }
+            let mut running = JoinSet::new();
+            for Handed { job, payload, permit } in batch {
+                let work = work(job, payload);
+                running.spawn(async move {
+                    work.await;
+                    drop(permit);
+                });
+            }
+            while running.join_next().await.is_some() {}
+        }
+    }
+
+    fn ended(&self, done: Result<(), tokio::task::JoinError>) {
+        self.intake.pulse.moved();
+        if let Err(error) = done {
+            // The lease stays: it runs again when we leave or are relieved. A panic is a defect of ours.
+            tracing::error!(%error, "a review's task ended abnormally");
+        }
+    }
+
+    /// Claims as many due jobs as there are places.
+    async fn claim(&self, start: &mut impl FnMut(Handed)) {
+        let Some(worker) = self.intake.pulse.lease_name() else { return };
+        let (mut active, mut any) = self.intake.slots.take_all();
+        if active.is_empty() && any.is_empty() {
+            return;
+        }
+        let limits = (i64::try_from(active.len()).unwrap_or(0), i64::try_from(any.len()).unwrap_or(0));
+        match self.store.claim(worker, limits.0, limits.1).await {
+            Ok(jobs) => {
+                if !jobs.is_empty() || self.intake.pulse.reaches_database() {
+                    self.intake.pulse.moved();
+                }
+                let more = jobs.len() == active.len() + any.len();
+                for job in jobs {
+                    let permit = if job.priority == 0 { active.pop().or_else(|| any.pop()) } else { any.pop() };
+                    let Some(permit) = permit else { continue };
+                    start(Handed { job, payload: None, permit });
+                }
+                if more {
+                    self.intake.wake.notify_one();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "no jobs could be claimed; trying again at the next poll"),
+        }
+    }
+}

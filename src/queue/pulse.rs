@@ -1,0 +1,170 @@
+//! The heartbeat of this process as a worker, and the sweep of those that fell silent.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    clock::Clock,
+    domain::WorkerId,
+    store::{Store, StoreError, jobs::QueueDepth},
+};
+
+/// The rhythm.
+#[derive(Debug, Clone, Copy)]
+pub struct PulseSettings {
+    /// Between heartbeats.
+    pub heartbeat: Duration,
+    /// Silent for so long is dead.
+    pub dead_after: Duration,
+    /// Own silence after which nothing is started; less than `dead_after`.
+    pub fence_after: Duration,
+    /// A due job that nobody moves for so long means that the process is stuck.
+    pub stuck_after: Duration,
+}
+
+/// Whether the process makes progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It does.
+    Alive,
+    /// Jobs are due and places free, yet nothing has moved.
+    Stuck,
+}
+
+/// This process as a worker.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    store: Store,
+    clock: Clock,
+    settings: PulseSettings,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    worker: Mutex<WorkerId>,
+    /// When the last acknowledged beat was sent.
+    beat_at: Mutex<Option<Instant>>,
+    /// When the dispatcher last turned, or a job last moved.
+    moved_at: Mutex<Instant>,
+    queued: AtomicI64,
+    running: AtomicI64,
+    reachable: AtomicBool,
+}
+
+impl Pulse {
+    /// A worker that is not enlisted yet: [`Self::beat`] does it.
+    pub fn new(store: Store, clock: Clock, settings: PulseSettings) -> Self {
+        let state = State {
+            worker: Mutex::new(WorkerId(clock.new_id())),
+            beat_at: Mutex::new(None),
+            moved_at: Mutex::new(Instant::now()),
+            queued: AtomicI64::new(0),
+            running: AtomicI64::new(0),
+            reachable: AtomicBool::new(true),
+        };
+        Self { store, clock, settings, state: Arc::new(state) }
+    }
+
+    /// The rhythm.
+    pub fn settings(&self) -> PulseSettings {
+        self.settings
+    }
+
+    /// The id under which jobs may be leased now; `None` while our own heartbeat is too old to start anything.
+    pub fn lease_name(&self) -> Option<WorkerId> {
+        let fresh = lock(&self.state.beat_at).is_some_and(|at| at.elapsed() < self.settings.fence_after);
+        fresh.then(|| *lock(&self.state.worker))
+    }
+
+    /// One heartbeat: says that we live, follows the database's clock, measures the queue, and relieves the silent.
+    ///
+    /// # Errors
+    /// The database does not answer; the next beat tries again.
+    pub async fn beat(&self) -> Result<(), StoreError> {
+        let sent = Instant::now();
+        let beaten = self.beat_once().await;
+        self.state.reachable.store(beaten.is_ok(), Ordering::Relaxed);
+        beaten?;
+        *lock(&self.state.beat_at) = Some(sent);
+        let depth = self.store.queue_depth().await?;
+        self.measure(depth);
+        let rescue = self.store.rescue(self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
+        if rescue.workers > 0 {
+            tracing::warn!(
+                workers = rescue.workers,
+                reviews = rescue.reviews,
+                calls = rescue.calls,
+                "took over the reviews of workers that fell silent"
+            );
+        }
+        Ok(())
+    }
+
+    async fn beat_once(&self) -> Result<(), StoreError> {
+        let enlisted = lock(&self.state.beat_at).is_some();
+        let worker = *lock(&self.state.worker);
+        if enlisted {
+            if let Some(now) = self.store.heartbeat(worker).await? {
+                self.clock.follow(now);
+                return Ok(());
+            }
+            // Declared dead while paused: what we still run is fenced. Begin anew under another name.
+            tracing::warn!(%worker, "declared dead by another process; going on as a new worker");
+        }
+        let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
+        self.store.enlist(worker).await?;
+        *lock(&self.state.worker) = worker;
+        self.clock.follow(self.store.now().await?);
+        Ok(())
+    }
+
+    /// Leaves: hands back what is still leased.
+    ///
+    /// # Errors
+    /// The database does not answer; others relieve us in time.
+    pub async fn leave(&self) -> Result<u64, StoreError> {
+        *lock(&self.state.beat_at) = None;
+        let worker = *lock(&self.state.worker);
+        self.store.dismiss(worker, WorkerId(self.clock.new_id())).await
+    }
+
+    /// Notes that the dispatcher turned or a job moved.
+    pub fn moved(&self) {
+        *lock(&self.state.moved_at) = Instant::now();
+    }
+
+    fn measure(&self, depth: QueueDepth) {
+        self.state.queued.store(depth.queued, Ordering::Relaxed);
+        self.state.running.store(depth.running, Ordering::Relaxed);
+        if depth.due == 0 {
+            self.moved();
+        }
+    }
+
+    /// Reviews waiting and running, as last measured.
+    pub fn depth(&self) -> (i64, i64) {
+        (self.state.queued.load(Ordering::Relaxed), self.state.running.load(Ordering::Relaxed))
+    }
+
+    /// Whether the database answered the last heartbeat.
+    pub fn reaches_database(&self) -> bool {
+        self.state.reachable.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything moves.
+    pub fn health(&self) -> Health {
+        if lock(&self.state.moved_at).elapsed() < self.settings.stuck_after { Health::Alive } else { Health::Stuck }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

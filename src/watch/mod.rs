@@ -1,0 +1,213 @@
+//! Which shadows watch an event, and by which trigger. In: the shadows once, then events with their triggers.
+//! Out: the shadows that match, in the order of the configuration. Pure: it never asks what a review may cost, nor
+//! whether a shadow is switched on; `budget` says so, and gives the reason.
+//!
+//! Rules are compiled once a configuration: exact names into a map, globs into one automaton. What applies to an
+//! agent is worked out when it is first seen and remembered, so that an event costs one look-up and a bit test a rule.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::domain::{Event, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
+
+#[cfg(test)]
+mod tests;
+
+/// Agents whose rules are remembered; agents choose their names, so this is bounded.
+const REMEMBERED_AGENTS: usize = 10_000;
+
+/// Why rules cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent pattern {pattern:?} is not a glob: {problem}")]
+pub struct BadPattern {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// A shadow that watches an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match {
+    /// Its position in the list that was compiled.
+    pub shadow: usize,
+    /// The pair's trigger: the first declared one that the watch names, else the first derived.
+    pub trigger: Trigger,
+    matched: TriggerBits,
+}
+
+/// Triggers as a set: one bit a trigger code.
+type TriggerBits = u8;
+
+/// Compiled watch rules.
+#[derive(Debug)]
+pub struct Watcher {
+    rules: Vec<Rule>,
+    /// The rules that say a name, by name.
+    exact: HashMap<String, Vec<usize>>,
+    globs: GlobSet,
+    /// The rule of each glob in `globs`.
+    glob_rules: Vec<usize>,
+    seen: RwLock<Seen>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    shadow: usize,
+    /// [`Trigger::All`] among them where the rule also matches events without triggers.
+    triggers: TriggerBits,
+    except: GlobSet,
+    source: WatchRule,
+}
+
+/// A rule that applies to an agent, with what decides most events beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Interest {
+    rule: usize,
+    triggers: TriggerBits,
+}
+
+/// What applies to the agents that were seen, in the order of the configuration.
+#[derive(Debug, Default)]
+struct Seen {
+    agents: HashMap<String, Arc<[Interest]>>,
+    /// Each list once: agents that no rule names share the rules of `*`.
+    lists: HashSet<Arc<[Interest]>>,
+}
+
+impl Match {
+    /// Every trigger of the event that the watch names, in the order of their codes: each of them cools.
+    pub fn matched(&self) -> impl Iterator<Item = Trigger> + use<> {
+        let matched = self.matched;
+        Trigger::NAMED.into_iter().chain([Trigger::All]).filter(move |trigger| matched & bit(*trigger) != 0)
+    }
+}
+
+impl Watcher {
+    /// Compiles the rules of `shadows`; matches name shadows by position in it.
+    ///
+    /// # Errors
+    /// An agent pattern is not a glob.
+    pub fn compile<'a>(shadows: impl IntoIterator<Item = &'a Shadow>) -> Result<Self, BadPattern> {
+        let mut rules = Vec::new();
+        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut globs = GlobSetBuilder::new();
+        let mut glob_rules = Vec::new();
+        for (shadow, observer) in shadows.into_iter().enumerate() {
+            for source in &observer.watch {
+                let index = rules.len();
+                if source.agent.contains(['*', '?', '[', '{', '\\']) {
+                    globs.add(glob(&source.agent)?);
+                    glob_rules.push(index);
+                } else {
+                    exact.entry(source.agent.clone()).or_default().push(index);
+                }
+                let without_triggers = source.all.then_some(Trigger::All);
+                rules.push(Rule {
+                    shadow,
+                    triggers: bits(source.triggers.iter().copied().chain(without_triggers)),
+                    except: glob_set(&source.except)?,
+                    source: source.clone(),
+                });
+            }
+        }
+        let globs = globs.build().map_err(|error| bad("", &error))?;
+        Ok(Self { rules, exact, globs, glob_rules, seen: RwLock::default() })
+    }
+
+    /// The shadows that watch an event with these triggers, each once, in the order of the configuration.
+    pub fn matches(&self, event: &Event, triggers: &[TriggerMark]) -> Vec<Match> {
+        let carried = if triggers.is_empty() { bit(Trigger::All) } else { bits(triggers.iter().map(|mark| mark.name)) };
+        let mut watching: Vec<Match> = Vec::new();
+        for interest in &*self.interests(&event.agent) {
+            let matched = interest.triggers & carried;
+            if matched == 0 {
+                continue;
+            }
+            let Some(rule) = self.rules.get(interest.rule).filter(|rule| rule.admits(event)) else { continue };
+            match watching.last_mut() {
+                // A shadow's rules stand together.
+                Some(last) if last.shadow == rule.shadow => last.matched |= matched,
+                _ => watching.push(Match { shadow: rule.shadow, trigger: Trigger::All, matched }),
+            }
+        }
+        for found in &mut watching {
+            let named = triggers.iter().filter(|mark| found.matched & bit(mark.name) != 0);
+            if let Some(first) = named.min_by_key(|mark| mark.source != TriggerSource::Declared) {
+                found.trigger = first.name;
+            }
+        }
+        watching
+    }
+
+    /// The rules that apply to an agent, in the order of the configuration.
+    fn interests(&self, agent: &str) -> Arc<[Interest]> {
+        if let Some(known) = self.seen.read().unwrap_or_else(PoisonError::into_inner).agents.get(agent) {
+            return Arc::clone(known);
+        }
+        let mut found: Vec<usize> = self.exact.get(agent).cloned().unwrap_or_default();
+        found.extend(self.globs.matches(agent).into_iter().filter_map(|glob| self.glob_rules.get(glob)));
+        found.sort_unstable();
+        let rules = found.into_iter().filter_map(|index| Some((index, self.rules.get(index)?)));
+        let interests: Vec<Interest> = rules
+            .filter(|(_, rule)| !rule.except.is_match(agent))
+            .map(|(index, rule)| Interest { rule: index, triggers: rule.triggers })
+            .collect();
+        self.seen.write().unwrap_or_else(PoisonError::into_inner).remember(agent, interests)
+    }
+}
+
+impl Seen {
+    fn remember(&mut self, agent: &str, interests: Vec<Interest>) -> Arc<[Interest]> {
+        if self.agents.len() >= REMEMBERED_AGENTS {
+            *self = Self::default();
+        }
+        let list = self.lists.get(&*interests).cloned().unwrap_or_else(|| interests.into());
+        self.lists.insert(Arc::clone(&list));
+        self.agents.insert(agent.to_owned(), Arc::clone(&list));
+        list
+    }
+}
+
+impl Rule {
+    /// The conditions beyond agent and trigger. An unknown cost passes `min_cost`, as it passes the floor.
+    fn admits(&self, event: &Event) -> bool {
+        let WatchRule { task_type, min_cost, metadata, .. } = &self.source;
+        task_type.as_ref().is_none_or(|wanted| event.task_type.as_ref() == Some(wanted))
+            && min_cost.is_none_or(|least| event.floor_cost().is_none_or(|cost| cost >= least))
+            && metadata.iter().all(|(key, value)| event.metadata.get(key) == Some(value))
+    }
+}
+
+fn bit(trigger: Trigger) -> TriggerBits {
+    1 << trigger.code()
+}
+
+fn bits(triggers: impl IntoIterator<Item = Trigger>) -> TriggerBits {
+    triggers.into_iter().fold(0, |bits, trigger| bits | bit(trigger))
+}
+
+/// Agent names are no paths: `*` matches any characters.
+fn glob(pattern: &str) -> Result<Glob, BadPattern> {
+    GlobBuilder::new(pattern)
+        .literal_separator(false)
+        .backslash_escape(true)
+        .build()
+        .map_err(|error| bad(pattern, &error))
+}
+
+fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(glob(pattern)?);
+    }
+    set.build().map_err(|error| bad("", &error))
+}
+
+fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
+    BadPattern { pattern: pattern.to_owned(), problem: error.kind().to_string() }
+}
