@@ -1,0 +1,56 @@
+//! Commands that overwrite disks and files beyond recovery. In: one call. Out: what it would overwrite. A disk is known by
+//! its name under `/dev`.
+
+use super::{
+    Sight,
+    resolve::Call,
+    targets::{Target, classify, is_disk},
+};
+use crate::domain::Severity::{Critical, Warning};
+
+/// What the call overwrites.
+pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+    let destroyed = match call.program.as_str() {
+        "mkswap" | "wipefs" | "blkdiscard" | "sgdisk" | "sfdisk" | "diskpart" | "mkfs" | "newfs" | "lvremove"
+        | "vgremove" | "pvremove" => true,
+        "fdisk" | "parted" | "gdisk" => !call.has('l', "list") && call.operands().any(is_disk),
+        "cryptsetup" => call.operands().any(|word| matches!(word, "luksFormat" | "erase" | "luksErase")),
+        "hdparm" => call.args.iter().any(|arg| arg.text.contains("security-erase")),
+        "zpool" | "zfs" => call.operands().next() == Some("destroy"),
+        "mdadm" => call.says("--zero-superblock"),
+        "dd" => output_of_dd(call).is_some_and(is_disk),
+        "shred" | "wipe" => call.operands().any(is_disk),
+        program => program.starts_with("mkfs."),
+    };
+    if destroyed {
+        let what = format!("`{}` destroys what a disk holds.", call.shown());
+        sights.push(Sight::new("disk_overwrite", Critical, what));
+    } else if let Some(severity) = overwritten(call) {
+        let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
+        sights.push(Sight::new("overwrite", severity, what));
+    }
+    if let Some(disk) = call.writes.iter().map(|to| to.text.as_str()).find(|to| is_disk(to)) {
+        sights.push(Sight::new("disk_overwrite", Critical, format!("Output is written over the disk {disk}.")));
+    }
+}
+
+/// How bad it is that the call overwrites a file; `None` when it overwrites none that matters.
+fn overwritten(call: &Call) -> Option<crate::domain::Severity> {
+    match call.program.as_str() {
+        "shred" | "wipe" if call.operands().any(|path| classify(path) >= Target::Home) => Some(Critical),
+        "shred" | "wipe" => Some(Warning),
+        "dd" => {
+            let to = output_of_dd(call)?;
+            (classify(to) >= Target::Home && !to.starts_with("/dev/")).then_some(Warning)
+        }
+        "truncate" => {
+            let empties = call.args.iter().any(|arg| matches!(arg.text.as_str(), "0" | "-s0" | "--size=0"));
+            (empties && call.operands().any(|path| classify(path) >= Target::Outside)).then_some(Warning)
+        }
+        _ => None,
+    }
+}
+
+fn output_of_dd(call: &Call) -> Option<&str> {
+    call.args.iter().find_map(|arg| arg.text.strip_prefix("of="))
+}

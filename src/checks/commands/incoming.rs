@@ -1,0 +1,211 @@
+//! Commands that bring code in and run it unseen, and those that hand a shell to another host. In: a pipeline's calls.
+//! Out: what they do. It follows data from one command to the next, and a downloaded file to where it is run.
+
+use super::{
+    Sight,
+    resolve::{Call, is_shell},
+};
+use crate::domain::Severity::Critical;
+
+/// Programs that fetch what a URL names.
+fn fetches(program: &str) -> bool {
+    matches!(
+        program,
+        "curl"
+            | "wget"
+            | "fetch"
+            | "aria2c"
+            | "lwp-request"
+            | "http"
+            | "xh"
+            | "iwr"
+            | "invoke-webrequest"
+            | "irm"
+            | "invoke-restmethod"
+            | "axel"
+    )
+}
+
+/// Programs that undo an encoding.
+fn decodes(call: &Call) -> bool {
+    match call.program.as_str() {
+        "base64" | "base32" => call.has('d', "decode") || call.has('D', ""),
+        "xxd" => call.has('r', "revert"),
+        "openssl" => call.has('d', "") && call.operands().any(|word| matches!(word, "enc" | "base64")),
+        "rev" | "tr" | "gunzip" | "zcat" => true,
+        _ => false,
+    }
+}
+
+/// Whether the program is a shell or interpreter that runs what it reads from its standard input.
+fn runs_input(call: &Call) -> bool {
+    let mut operands = call.operands();
+    if is_shell(&call.program) {
+        let inline = call
+            .args
+            .iter()
+            .any(|arg| arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.ends_with('c'));
+        return !inline
+            && (call.has('s', "") || operands.next().is_none_or(|first| matches!(first, "/dev/stdin" | "-")));
+    }
+    match call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "python" | "perl" | "ruby" | "node" | "php" | "lua" => {
+            call.args.is_empty() || call.args.iter().all(|arg| matches!(arg.text.as_str(), "-" | "-u" | "-W" | "--"))
+        }
+        "source" | "." => call.args.iter().any(|arg| arg.text == "/dev/stdin"),
+        "iex" | "invoke-expression" => true,
+        _ => false,
+    }
+}
+
+/// What the calls of one pipeline bring in; `downloaded` remembers the files that earlier ones saved.
+pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+    incoming(calls, downloaded, sights);
+    reverse_shell(calls, sights);
+}
+
+fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+    for (at, call) in calls.iter().enumerate() {
+        let before = calls.get(..at).unwrap_or_default();
+        let given = call.args.iter().flat_map(|arg| &arg.runs).any(|program| fetches(base(program)));
+        let evaluates = is_shell(&call.program)
+            || matches!(
+                call.program.as_str(),
+                "eval" | "source" | "." | "python" | "python3" | "perl" | "ruby" | "node" | "iex"
+            );
+        if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given {
+            sights.push(Sight::new(
+                "download_and_run",
+                Critical,
+                format!("What is downloaded goes straight to {}, which runs it unseen.", call.program),
+            ));
+        } else if runs_input(call) && before.iter().any(decodes) {
+            sights.push(Sight::new(
+                "decoded_and_run",
+                Critical,
+                format!("What is decoded goes straight to {}, which runs it unseen.", call.program),
+            ));
+        }
+        let named = |name: &str| downloaded.iter().any(|file| file == name.trim_start_matches("./"));
+        let run = is_shell(&call.program)
+            || matches!(call.program.as_str(), "python" | "python3" | "source" | "." | "perl" | "ruby" | "node");
+        if run && call.operands().next().is_some_and(named) || named(&call.program) && !fetches(&call.program) {
+            sights.push(Sight::new(
+                "download_and_run",
+                Critical,
+                format!("`{}` runs a file that was just downloaded.", call.shown()),
+            ));
+        }
+        if fetches(&call.program) {
+            downloaded.extend(saved_as(call));
+        }
+    }
+}
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// The names under which a download is saved.
+fn saved_as(call: &Call) -> Vec<String> {
+    let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+    let given = texts.windows(2).filter_map(|pair| match pair {
+        ["-o" | "--output" | "-OutFile", name] => Some(*name),
+        ["-O", name] if call.program == "wget" => Some(*name),
+        _ => None,
+    });
+    let mut names: Vec<String> = given
+        .chain(call.writes.iter().map(|to| to.text.as_str()))
+        .map(|name| name.trim_start_matches("./").to_lowercase())
+        .collect();
+    if names.is_empty() && (call.program == "wget" || call.has('O', "remote-name")) {
+        names.extend(
+            texts
+                .iter()
+                .filter(|arg| arg.contains("://"))
+                .filter_map(|url| url.rsplit('/').next())
+                .map(str::to_lowercase),
+        );
+    }
+    names.retain(|name| !name.is_empty() && !matches!(name.as_str(), "-" | "/dev/null" | "/dev/stdout"));
+    names
+}
+
+fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
+    for call in calls {
+        let all = || call.args.iter().map(|arg| arg.text.as_str());
+        let nets = match call.program.as_str() {
+            "nc" | "ncat" | "netcat" | "nc.traditional" => {
+                call.has('e', "exec") || call.has('c', "sh-exec") || all().any(|arg| arg == "--lua-exec")
+            }
+            "socat" => all().any(|arg| {
+                let lower = arg.to_ascii_lowercase();
+                lower.contains("exec:") || lower.contains("system:")
+            }),
+            "socket" => all().any(|arg| arg.contains("/bin/")),
+            _ => false,
+        };
+        let piped = is_shell(&call.program)
+            && calls.len() > 1
+            && calls.iter().any(|other| {
+                matches!(other.program.as_str(), "nc" | "ncat" | "netcat" | "telnet")
+                    || other.program == "openssl" && other.says("s_client")
+            });
+        if nets || piped {
+            sights.push(Sight::new(
+                "reverse_shell",
+                Critical,
+                format!("`{}` gives a shell to whoever is at the other end of a connection.", call.shown()),
+            ));
+        }
+    }
+}
+
+/// Whether text, in whatever language, connects a socket with a shell.
+pub(super) fn connects_shell(text: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let net = has(&[
+        "/dev/tcp/",
+        "/dev/udp/",
+        "/inet/tcp/",
+        "/inet/udp/",
+        "socket.socket",
+        "require(\"socket\")",
+        "require('socket')",
+        "TCPSocket",
+        "net.connect",
+        "require(\"net\")",
+        "require('net')",
+        "fsockopen",
+        "java.net.Socket",
+        "Socket(",
+        "net.Dial",
+        "syscall.Socket",
+        "[socket ",
+        "socket(PF_INET",
+        "IO::Socket",
+        "TcpStream::connect",
+        "TCPClient",
+    ]);
+    let shell = has(&[
+        "/bin/sh",
+        "/bin/bash",
+        "/bin/zsh",
+        "bash -i",
+        "sh -i",
+        "cmd.exe",
+        "powershell",
+        "pty.spawn",
+        "ProcessBuilder",
+        "os.dup2",
+        "exec $",
+        "|& getline",
+        "io.popen",
+        "exec.Command",
+        "<&1",
+        "0>&1",
+        ">&3",
+        "<&3",
+    ]);
+    net && shell
+}

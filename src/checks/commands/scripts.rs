@@ -1,0 +1,157 @@
+//! Which texts of an event are commands. In: an event. Out: the texts, with their fields and where they begin there.
+//! Arguments of shell-like tools count whole, other texts only in fenced blocks that say they are shell.
+
+use std::{borrow::Cow, ops::Range};
+
+use serde_json::Value;
+
+use crate::domain::{Event, FieldName};
+
+/// A text that is a command or a script.
+pub(in crate::checks) struct Script<'e> {
+    /// The field that it stands in.
+    pub(in crate::checks) field: FieldName,
+    /// The script.
+    pub(in crate::checks) text: Cow<'e, str>,
+    /// Where it stands in the field; a script made of a list of words stands at its first word.
+    at: Range<usize>,
+}
+
+impl Script<'_> {
+    /// Where a part of the script stands in the field.
+    pub(in crate::checks) fn place(&self, part: Range<usize>) -> Range<usize> {
+        match self.text {
+            Cow::Borrowed(_) => self.at.start + part.start..self.at.start + part.end,
+            Cow::Owned(_) => self.at.clone(),
+        }
+    }
+}
+
+/// Words in the names of tools that run commands.
+const SHELL_TOOLS: [&str; 12] =
+    ["bash", "shell", "exec", "execute", "run", "terminal", "cmd", "command", "powershell", "pwsh", "zsh", "sh"];
+
+/// Arguments that hold a command whatever the tool is called.
+const COMMAND_KEYS: [&str; 8] =
+    ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
+
+/// Whether a tool's name says that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
+pub(in crate::checks) fn is_shell_tool(name: &str) -> bool {
+    words(name).any(|word| SHELL_TOOLS.contains(&&*word)) || name.eq_ignore_ascii_case("runcommand")
+}
+
+/// The words of a name in any spelling.
+pub(in crate::checks) fn words(name: &str) -> impl Iterator<Item = String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in name.chars() {
+        let cut = !c.is_alphanumeric() || c.is_uppercase() && after_lower;
+        if cut {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(last) = words.last_mut()
+        {
+            last.extend(c.to_lowercase());
+        }
+        after_lower = c.is_lowercase() || c.is_ascii_digit();
+    }
+    words.into_iter().filter(|word| !word.is_empty())
+}
+
+/// Every script of the event.
+pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
+    let mut scripts = Vec::new();
+    let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
+    event.for_each_text(|field, text| {
+        if field.is_tool_argument() {
+            let key = field
+                .as_str()
+                .rsplit('.')
+                .find(|part| part.parse::<usize>().is_err())
+                .unwrap_or_default()
+                .to_ascii_lowercase();
+            let describes = matches!(
+                key.as_str(),
+                "description"
+                    | "explanation"
+                    | "cwd"
+                    | "workdir"
+                    | "path"
+                    | "reason"
+                    | "justification"
+                    | "content"
+                    | "new_string"
+                    | "old_string"
+            );
+            if COMMAND_KEYS.contains(&key.as_str()) || shell_tool && !describes {
+                scripts.push(Script { field, at: 0..text.len(), text: Cow::Borrowed(text) });
+                return;
+            }
+        }
+        if field.is_output() || field.is_tool_argument() {
+            let blocks = fenced(text).map(|(start, block)| Script {
+                field: field.clone(),
+                at: start..start + block.len(),
+                text: Cow::Borrowed(block),
+            });
+            scripts.extend(blocks);
+        }
+    });
+    if let Some(tool) = &event.tool {
+        lists(&tool.args, "tool.args", &mut scripts);
+    }
+    scripts
+}
+
+/// Commands given as a list of words, such as `["rm", "-rf", "/"]`, joined as a shell would read them.
+fn lists(args: &Value, path: &str, scripts: &mut Vec<Script<'_>>) {
+    let Value::Object(map) = args else { return };
+    for (key, value) in map {
+        let Value::Array(items) = value else { continue };
+        let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+        let Some(words) = words.filter(|words| words.len() > 1 && COMMAND_KEYS.contains(&&*key.to_ascii_lowercase()))
+        else {
+            continue;
+        };
+        let first = words.first().map_or(0, |word| word.len());
+        let joined =
+            words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ");
+        scripts.push(Script {
+            field: FieldName(Cow::Owned(format!("{path}.{key}.0"))),
+            at: 0..first,
+            text: Cow::Owned(joined),
+        });
+    }
+}
+
+/// The fenced blocks of a text that say they are shell.
+pub(in crate::checks) fn fenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(fence) = text.get(at..)?.find("```") {
+            let open = at + fence;
+            let label_end = text.get(open..)?.find('\n').map(|end| open + end)?;
+            let label = text.get(open + 3..label_end)?.trim().to_ascii_lowercase();
+            let close = text.get(label_end..)?.find("```").map_or(text.len(), |end| label_end + end);
+            at = (close + 3).min(text.len());
+            let label = label.split_whitespace().next().unwrap_or_default();
+            if matches!(
+                label,
+                "bash"
+                    | "sh"
+                    | "shell"
+                    | "console"
+                    | "zsh"
+                    | "terminal"
+                    | "shell-session"
+                    | "powershell"
+                    | "cmd"
+                    | "bat"
+            ) {
+                return Some((label_end + 1, text.get(label_end + 1..close)?));
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,176 @@
+//! Commands that destroy what other programs keep: clusters, clouds, queues, backups, what lies behind an API.
+//! In: one call. Out: what it would destroy. Tools are known by name, and what they do by the verb of their subcommand.
+
+use super::{Sight, lexicon, resolve::Call};
+use crate::domain::Severity::{Critical, Warning};
+
+/// What the call destroys.
+pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+    match call.program.as_str() {
+        "rsync" => {
+            let deletes =
+                call.args.iter().any(|arg| arg.text.starts_with("--del") || arg.text == "--remove-source-files");
+            if deletes && !call.has('n', "dry-run") {
+                sights.push(Sight::new(
+                    "sync_delete",
+                    Warning,
+                    format!("`{}` deletes files at one end.", call.shown()),
+                ));
+            }
+        }
+        "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
+        "kill" if call.says("-1") && call.args.len() > 1 => {
+            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process.", call.shown())));
+        }
+        "shutdown" | "reboot" | "halt" | "poweroff" | "init"
+            if call.program != "init" || call.says("0") || call.says("6") =>
+        {
+            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
+        }
+        "java" => {
+            let jenkins = call.args.iter().any(|arg| arg.text.ends_with("jenkins-cli.jar"));
+            if jenkins && call.operands().any(|word| word.starts_with("delete-")) {
+                sights.push(Sight::new(
+                    "service_destruction",
+                    Warning,
+                    format!("`{}` deletes in Jenkins.", call.shown()),
+                ));
+            }
+        }
+        program if lexicon::ADMINISTRATIVE.contains(program.trim_end_matches(".sh")) => administer(call, sights),
+        _ => {}
+    }
+}
+
+fn http(call: &Call, sights: &mut Vec<Sight>) {
+    let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+    let method = texts
+        .windows(2)
+        .find_map(|pair| match pair {
+            ["-X" | "--request" | "--method", method] => Some(*method),
+            _ => None,
+        })
+        .or_else(|| {
+            texts.iter().find_map(|arg| {
+                arg.strip_prefix("-X")
+                    .or_else(|| arg.strip_prefix("--request="))
+                    .or_else(|| arg.strip_prefix("--method="))
+            })
+        });
+    let deletes = method.is_some_and(|method| method.eq_ignore_ascii_case("delete"))
+        || matches!(texts.first(), Some(&("DELETE" | "delete")));
+    let posts = method.is_some_and(|method| method.eq_ignore_ascii_case("post"));
+    let path = [
+        "_delete_by_query",
+        "/doDelete",
+        "/delete",
+        "/destroy",
+        "/purge",
+        "/_close",
+        "/_shutdown",
+        "/doWipeOutWorkspace",
+    ];
+    if deletes || posts && texts.iter().any(|arg| arg.contains("://") && path.iter().any(|end| arg.contains(end))) {
+        sights.push(Sight::new("http_delete", Warning, format!("`{}` deletes over HTTP.", call.shown())));
+    }
+}
+
+fn administer(call: &Call, sights: &mut Vec<Sight>) {
+    if call.args.iter().any(|arg| {
+        matches!(
+            arg.text.as_str(),
+            "--dry-run" | "--dryrun" | "--dry-run=client" | "--dry-run=server" | "--what-if" | "--help" | "-h"
+        )
+    }) {
+        return;
+    }
+    let words: Vec<&str> = call.operands().take(4).collect();
+    // A subcommand is a word, not a resource: `kubectl get delete-me` deletes nothing.
+    let verb = words.iter().enumerate().find_map(|(at, word)| {
+        let is_word = word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b':'));
+        // `delete-bucket`, `delete_vhost`, `repo-delete`, `apps:destroy`.
+        let mut parts = word.split(['-', '_', ':']);
+        let names = lexicon::REMOVING.contains(*word)
+            || at < 2
+                && *word != "force-with-lease"
+                && parts.any(|part| lexicon::REMOVING.contains(part))
+                && !word.starts_with("list-")
+                && !word.starts_with("get-")
+                && !word.starts_with("describe-");
+        let reads = words.iter().take(at).any(|word| {
+            [
+                "get", "list", "describe", "show", "ls", "create", "logs", "status", "help", "add", "run", "exec",
+                "install", "test",
+            ]
+            .contains(word)
+        });
+        (is_word && names && !reads).then_some(*word)
+    });
+    let flag = call.args.iter().map(|arg| arg.text.as_str()).find(|arg| {
+        arg.starts_with("--delete") || *arg == "--remove-source-files" || *arg == "--purge" || *arg == "--force-delete"
+    });
+    let moves = call.program == "rclone" && matches!(words.first(), Some(&("move" | "moveto" | "cleanup")));
+    let named = call.program.split('-').any(|part| part == "delete");
+    if !named && verb.is_none() && flag.is_none() && !moves && !deletes_by_api(call) {
+        return;
+    }
+    if is_routine(call, &words) {
+        return;
+    }
+    let severity = if is_wholesale(call, &words) { Critical } else { Warning };
+    sights.push(Sight::new(
+        "service_destruction",
+        severity,
+        format!("`{}` removes what {} keeps.", call.shown(), call.program),
+    ));
+}
+
+fn deletes_by_api(call: &Call) -> bool {
+    let api = call.operands().next() == Some("api");
+    api && call.args.iter().any(|arg| matches!(arg.text.as_str(), "DELETE" | "-XDELETE" | "--method=DELETE"))
+}
+
+/// Removing a container, a package or a dependency is everyday work.
+fn is_routine(call: &Call, words: &[&str]) -> bool {
+    let first = words.first().copied().unwrap_or_default();
+    match call.program.as_str() {
+        "docker" | "podman" | "nerdctl" => {
+            let kind = words.get(1).copied().unwrap_or_default();
+            !(first == "volume"
+                || first == "system"
+                || first == "swarm"
+                || call.has('v', "volumes") && first == "compose")
+                || kind == "inspect"
+        }
+        "docker-compose" => !call.has('v', "volumes"),
+        "npm" | "pnpm" | "yarn" | "gem" | "cargo" => !matches!(first, "unpublish" | "yank" | "owner"),
+        "systemctl" => !matches!(first, "disable"),
+        "terraform" | "tofu" | "pulumi" => first == "workspace" && words.get(1) == Some(&"select"),
+        _ => false,
+    }
+}
+
+/// Removes a whole environment, bucket, database or project at once.
+fn is_wholesale(call: &Call, words: &[&str]) -> bool {
+    let first = words.first().copied().unwrap_or_default();
+    let second = words.get(1).copied().unwrap_or_default();
+    match call.program.as_str() {
+        "terraform" | "tofu" | "terragrunt" | "pulumi" | "cdk" | "cdktf" => matches!(first, "destroy" | "run-all"),
+        "kubectl" | "oc" => {
+            matches!(second, "ns" | "namespace" | "namespaces" | "node" | "pv" | "crd" | "project")
+                || call.args.iter().any(|arg| arg.text == "--all" || arg.text == "--all=true")
+        }
+        "aws" => {
+            first == "s3" && (second == "rb" || second == "rm" && call.has_long("recursive"))
+                || second == "delete-db-instance"
+                || second == "terminate-instances"
+        }
+        "gsutil" => call.has('r', "recursive") || first == "rb",
+        "gcloud" => words.contains(&"projects") || words.contains(&"instances") || words.contains(&"clusters"),
+        "az" => first == "group",
+        "gh" | "glab" => first == "repo",
+        "rclone" => first == "purge",
+        "firebase" | "supabase" | "prisma" => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,220 @@
+//! What a path means to whoever would lose it. In: a path as a command names it. Out: its kind. It reads no disk: the
+//! name alone decides, with `.` and `..` resolved.
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// Under a directory for temporary files.
+    Temporary,
+    /// What a build makes again.
+    Rebuilt,
+    /// Something below the working directory.
+    Inside,
+    /// Outside the working directory, or a repository's own data.
+    Outside,
+    /// The working directory itself, or all that is in it.
+    Here,
+    /// A person's home, or a directory right in it.
+    Home,
+    /// A directory of the system, a device, or the root.
+    System,
+}
+
+/// Directories that builds and package managers make.
+const REBUILT: [&str; 36] = [
+    "build",
+    "_build",
+    "dist",
+    "target",
+    "out",
+    "output",
+    "node_modules",
+    "__pycache__",
+    ".cache",
+    "cache",
+    "tmp",
+    "temp",
+    ".tmp",
+    ".next",
+    ".nuxt",
+    ".turbo",
+    ".parcel-cache",
+    "coverage",
+    ".coverage",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".tox",
+    "venv",
+    ".venv",
+    ".gradle",
+    ".terraform",
+    "htmlcov",
+    "cmake-build-debug",
+    "cmake-build-release",
+    ".eggs",
+    "obj",
+    "artifacts",
+    "logs",
+    "bower_components",
+    ".svelte-kit",
+];
+
+const SYSTEM: [&str; 26] = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "lib",
+    "lib32",
+    "lib64",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "sys",
+    "usr",
+    "var",
+    "System",
+    "Library",
+    "Applications",
+    "Volumes",
+    "Windows",
+    "mnt",
+    "media",
+    "srv",
+    "*",
+    "data",
+    "private",
+];
+
+/// The kind of what a path names.
+pub(super) fn classify(path: &str) -> Target {
+    let path = path.trim_matches(['"', '\'']);
+    let home =
+        path.strip_prefix('~').or_else(|| path.strip_prefix("$HOME")).or_else(|| path.strip_prefix("$USERPROFILE"));
+    if let Some(rest) = home.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return below_home(&resolve(rest));
+    }
+    if path.as_bytes().get(1) == Some(&b':') && path.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Target::System;
+    }
+    for variable in ["$TMPDIR", "$TMP", "$TEMP", "$RUNNER_TEMP"] {
+        if let Some(rest) = path.strip_prefix(variable).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return classify(&format!("/tmp{rest}"));
+        }
+    }
+    if path.starts_with('$') {
+        // Nothing is known of the variable; where it is empty, `$X/*` is the root.
+        let bare = path.split_once('/').is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('*'));
+        return if bare { Target::Outside } else { Target::Inside };
+    }
+    if path.starts_with('/') { absolute(&resolve(path)) } else { relative(&resolve(path)) }
+}
+
+/// The parts of a path, without `.`, and with `..` taken back where something stands before it.
+fn resolve(path: &str) -> Vec<&str> {
+    let absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match (part, parts.last()) {
+            ("..", Some(last)) if *last != ".." => drop(parts.pop()),
+            ("..", None) if absolute => {}
+            _ => parts.push(part),
+        }
+    }
+    parts
+}
+
+fn is_rebuilt(name: &str) -> bool {
+    REBUILT.contains(&name) || name.ends_with(".egg-info") || name.starts_with("bazel-") || name.starts_with("dist-")
+}
+
+fn below_home(parts: &[&str]) -> Target {
+    match parts {
+        [] | ["*"] => Target::Home,
+        [".cache" | "tmp", ..] => Target::Rebuilt,
+        [.., last] if is_rebuilt(last) => Target::Rebuilt,
+        [_] => Target::Home,
+        _ => Target::Outside,
+    }
+}
+
+fn absolute(parts: &[&str]) -> Target {
+    match parts {
+        ["tmp", ..] | ["var" | "private", "tmp", ..] | ["dev", "shm", ..] | ["private", "var", "folders", ..] => {
+            Target::Temporary
+        }
+        ["root", rest @ ..] | ["home" | "Users", _, rest @ ..] if !rest.is_empty() => below_home(rest),
+        ["root" | "home" | "Users", ..] => Target::Home,
+        ["bin" | "boot" | "dev" | "etc" | "lib" | "lib64" | "proc" | "sbin" | "sys" | "usr", ..] => Target::System,
+        [first, .., last] if is_rebuilt(last) && (*first != "var" || parts.len() > 2) => Target::Rebuilt,
+        [first, _, ..] if !SYSTEM.contains(first) => Target::Outside,
+        _ => Target::System,
+    }
+}
+
+fn relative(parts: &[&str]) -> Target {
+    match parts {
+        [] | ["*" | ".*" | "**"] | [".", "*"] => Target::Here,
+        ["..", ..] if parts.iter().all(|part| matches!(*part, ".." | "*")) => Target::Here,
+        ["..", .., last] if is_rebuilt(last) => Target::Rebuilt,
+        ["..", ..] | [".git"] => Target::Outside,
+        [.., last] if is_rebuilt(last) => Target::Rebuilt,
+        [first, ..] if is_rebuilt(first) => Target::Rebuilt,
+        _ => Target::Inside,
+    }
+}
+
+/// Whether the path is a whole disk or a partition.
+pub(super) fn is_disk(path: &str) -> bool {
+    let name = path.strip_prefix("/dev/").unwrap_or_default();
+    ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop"]
+        .iter()
+        .any(|kind| name.starts_with(kind))
+        || path.starts_with("\\\\.\\PhysicalDrive")
+}
+
+/// Files whose content is a credential.
+pub(super) fn is_credential_file(text: &str) -> bool {
+    const PLACES: [&str; 26] = [
+        ".ssh/id_",
+        ".ssh/*",
+        "id_rsa",
+        "id_ed25519",
+        "id_ecdsa",
+        ".aws/credentials",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".pgpass",
+        ".my.cnf",
+        ".kube/config",
+        ".docker/config.json",
+        ".git-credentials",
+        "/etc/shadow",
+        ".config/gcloud",
+        ".azure/accessTokens",
+        ".gnupg/",
+        "login.keychain",
+        "Login Data",
+        ".config/gh/hosts",
+        ".vault-token",
+        "wallet.dat",
+        "/proc/self/environ",
+        "credentials.json",
+    ];
+    let env_file = text
+        .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '@' | '/' | '=' | '<' | '(' | ')'))
+        .any(|part| {
+            part == ".env"
+                || part
+                    .strip_prefix(".env.")
+                    .is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
+        });
+    let key_dir = text.trim_end_matches('/').ends_with("/.ssh");
+    let public = text.rsplit('.').next() == Some("pub");
+    !public && (env_file || key_dir || PLACES.iter().any(|place| text.contains(place)))
+}

@@ -1,0 +1,75 @@
+//! The built-in checks and redaction: text in, hits out. Pure: no model, no network, no clock, no state.
+//!
+//! They work in two places.
+//!
+//! [`screen`] runs once, in `accept`, before anything is stored. It takes hidden characters out of every text
+//! (`normalise`), replaces each credential by `[secret:<rule>]` (`secrets`), and derives triggers (`triggers`). What it
+//! took out it reports as marks, with offsets into the text as stored; later only marks are trusted, since an agent can
+//! write `[secret:…]` itself. Clean text costs one pass (`needles`); expressions and parsers run only where a
+//! literal was met.
+//!
+//! [`review`] runs in a worker on the stored event. It gives back the marks and adds what only a closer look shows:
+//! commands, parsed as shell (`commands`); orders to an assistant or a reviewer (`injection`); output that breaks off
+//! (`truncation`) or says nothing (`emptiness`).
+//!
+//! [`redact`] gives any other text that leaves the process (a model's reply, a provider's error) the same treatment.
+//!
+//! A rule knows a format, a grammar or a form, never a single case. Severities follow one principle: a live-looking
+//! credential, a destructive command on a real target, download-and-run, and speaking to the reviewer are critical;
+//! what may be legitimate is a warning; what is worth knowing is info. No description quotes a secret.
+
+mod commands;
+mod emptiness;
+mod injection;
+mod needles;
+mod normalise;
+mod screening;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod triggers;
+mod truncation;
+
+use std::collections::BTreeSet;
+
+use crate::domain::{CheckName, Event, Hit, Mark, Redacted, TriggerMark};
+
+/// An event that is fit to be stored, and what was seen on the way.
+#[derive(Debug, Clone)]
+pub struct Screened {
+    /// The event without hidden characters and credentials.
+    pub event: Event,
+    /// What was taken out, with offsets into the texts of `event`. Marks in texts that [`Event::for_each_text`] does
+    /// not visit carry names such as `agent`, `tool.name`, `metadata.repo`, and `tool.args#keys` for the keys of an object.
+    pub marks: Vec<Mark>,
+    /// Declared triggers in the sender's order, then derived ones; each kind once.
+    pub triggers: Vec<TriggerMark>,
+}
+
+/// Makes an event fit to be stored: normalises, redacts, derives triggers. Running it on its own result changes no
+/// text.
+pub fn screen(mut event: Event) -> Screened {
+    let marks = screening::screen(&mut event);
+    let triggers = triggers::of(&event, &marks);
+    Screened { event, marks, triggers }
+}
+
+/// What the wanted checks see in a stored event: its marks, then the hits of the checks that run on stored text.
+pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = marks.iter().filter(|mark| which.contains(&mark.check)).cloned().collect();
+    for check in which {
+        match check {
+            CheckName::Secrets | CheckName::Hidden => {}
+            CheckName::Commands => hits.extend(commands::hits(event)),
+            CheckName::Injection => hits.extend(injection::hits(event)),
+            CheckName::Truncation => hits.extend(truncation::hit(event)),
+            CheckName::Emptiness => hits.extend(emptiness::hit(event)),
+        }
+    }
+    hits
+}
+
+/// Takes hidden characters and credentials out of any other text.
+pub fn redact(text: &str) -> Redacted {
+    Redacted::seal(screening::without(text).into_owned())
+}

@@ -1,0 +1,220 @@
+//! Makes an event fit to be stored. In: the event as its sender wrote it. Out: the same event without hidden
+//! characters and secrets, and the marks that say what stood where. It sees every text of the event, names and keys
+//! included, once; clean text is left where it is, not copied.
+
+use std::{borrow::Cow, ops::Range};
+
+use serde_json::{Map, Value};
+
+use super::{normalise, secrets};
+use crate::domain::{CheckName, Event, FieldName, Mark, Severity};
+
+/// Most rounds of redaction: a marker makes new neighbours, and what stands between two secrets may be a third.
+const MOST_ROUNDS: usize = 4;
+
+/// How much of the text behind a hidden character its mark covers, in bytes.
+const HIDDEN_CONTEXT: usize = 40;
+
+/// Cleans every text of the event in place and returns what was taken out.
+pub(super) fn screen(event: &mut Event) -> Vec<Mark> {
+    let mut marks = Marks(Vec::new());
+    marks.text("agent", &mut event.agent);
+    for (name, text) in [
+        ("task_id", &mut event.task_id),
+        ("session_id", &mut event.session_id),
+        ("task_type", &mut event.task_type),
+        ("status", &mut event.status),
+        ("stop_reason", &mut event.stop_reason),
+        ("task", &mut event.task),
+        ("input", &mut event.input),
+    ] {
+        marks.optional(name, text);
+    }
+    if let Some(tool) = &mut event.tool {
+        marks.text("tool.name", &mut tool.name);
+        marks.value(&mut "tool.args".to_owned(), &mut tool.args);
+        marks.optional("tool.result", &mut tool.result);
+        marks.optional("tool.error", &mut tool.error);
+    }
+    marks.optional("output", &mut event.output);
+    marks.object(&mut "metadata".to_owned(), &mut event.metadata);
+    marks.0
+}
+
+/// What was taken out so far.
+struct Marks(Vec<Mark>);
+
+impl Marks {
+    fn optional(&mut self, field: &str, text: &mut Option<String>) {
+        if let Some(text) = text {
+            self.text(field, text);
+        }
+    }
+
+    fn text(&mut self, field: &str, text: &mut String) {
+        let (cleaned, taken) = clean(text);
+        if let Cow::Owned(cleaned) = cleaned {
+            *text = cleaned;
+        }
+        self.0.extend(taken.into_iter().map(|one| one.into_mark(field)));
+    }
+
+    /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`].
+    fn value(&mut self, path: &mut String, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(path, text),
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let length = path.len();
+                    path.push('.');
+                    path.push_str(&index.to_string());
+                    self.value(path, item);
+                    path.truncate(length);
+                }
+            }
+            Value::Object(map) => self.object(path, map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn object(&mut self, path: &mut String, map: &mut Map<String, Value>) {
+        if map.keys().any(|key| matches!(clean(key).0, Cow::Owned(_))) {
+            self.keys(path, map);
+        }
+        for (key, item) in map.iter_mut() {
+            let length = path.len();
+            path.push('.');
+            path.push_str(key);
+            self.value(path, item);
+            path.truncate(length);
+        }
+    }
+
+    /// Cleans an object's keys. Marks in keys stand in a field of their own, the path with `#keys`, since no text
+    /// of the event has that place. Keys that become alike get a number, so that no value is lost.
+    fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
+        for (key, item) in std::mem::take(map) {
+            let (cleaned, taken) = clean(&key);
+            self.0.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
+            let mut unique = cleaned.clone().into_owned();
+            let mut number = 2;
+            while map.contains_key(&unique) {
+                unique = format!("{cleaned}~{number}");
+                number += 1;
+            }
+            map.insert(unique, item);
+        }
+    }
+}
+
+/// One thing that was taken out of a text; `at` lies in the cleaned text.
+struct Taken {
+    check: CheckName,
+    rule: &'static str,
+    severity: Severity,
+    at: Range<usize>,
+    description: String,
+}
+
+impl Taken {
+    fn into_mark(self, field: &str) -> Mark {
+        Mark {
+            check: self.check,
+            rule: self.rule.to_owned(),
+            severity: self.severity,
+            field: FieldName(Cow::Owned(field.to_owned())),
+            start: self.at.start,
+            end: self.at.end,
+            description: self.description,
+        }
+    }
+}
+
+/// The text without hidden characters and secrets, borrowed when there were none.
+pub(super) fn without(text: &str) -> Cow<'_, str> {
+    clean(text).0
+}
+
+fn clean(text: &str) -> (Cow<'_, str>, Vec<Taken>) {
+    let (mut text, removed) = normalise::clean(text);
+    let mut taken: Vec<Taken> = removed
+        .0
+        .into_iter()
+        .map(|(kind, at)| Taken {
+            check: CheckName::Hidden,
+            rule: kind.rule(),
+            severity: kind.severity(),
+            at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
+            description: kind.describe().to_owned(),
+        })
+        .collect();
+    for _ in 0..MOST_ROUNDS {
+        let found = secrets::find(&text);
+        if found.is_empty() {
+            break;
+        }
+        text = Cow::Owned(redact(&text, &found, &mut taken));
+    }
+    taken.sort_by_key(|one| (one.at.start, one.at.end));
+    (text, taken)
+}
+
+/// Replaces what was found by markers, moves earlier marks along, and adds a mark for each marker.
+fn redact(text: &str, found: &[secrets::Found], taken: &mut Vec<Taken>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    // Where each span stood and where its marker stands.
+    let mut moves: Vec<(Range<usize>, Range<usize>)> = Vec::with_capacity(found.len());
+    for one in found {
+        out.push_str(text.get(copied..one.span.start).unwrap_or_default());
+        let start = out.len();
+        out.push_str("[secret:");
+        out.push_str(one.rule);
+        out.push(']');
+        moves.push((one.span.clone(), start..out.len()));
+        copied = one.span.end;
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+
+    let swallowed = |at: &Range<usize>| {
+        let next = moves.partition_point(|(was, _)| was.end < at.end);
+        moves.get(next).is_some_and(|(was, _)| was.start <= at.start)
+    };
+    taken.retain(|one| one.check != CheckName::Secrets || !swallowed(&one.at));
+    for one in taken.iter_mut() {
+        one.at = moved(one.at.start, &moves, |marker| marker.start)..moved(one.at.end, &moves, |marker| marker.end);
+    }
+    taken.extend(found.iter().zip(moves).map(|(one, (_, marker))| Taken {
+        check: CheckName::Secrets,
+        rule: one.rule,
+        severity: one.severity,
+        at: marker,
+        description: describe(one),
+    }));
+    out
+}
+
+fn describe(found: &secrets::Found) -> String {
+    match found.severity {
+        Severity::Info => {
+            format!("What is shaped like {} but marked as an example stood here; it was taken out.", found.title)
+        }
+        Severity::Warning | Severity::Critical => {
+            format!("Here stood {}; it was taken out before storage.", found.title)
+        }
+    }
+}
+
+/// Where a place of the old text lies in the new one; `within` picks an edge for places inside a span.
+fn moved(place: usize, moves: &[(Range<usize>, Range<usize>)], within: impl Fn(&Range<usize>) -> usize) -> usize {
+    let next = moves.partition_point(|(was, _)| was.end <= place);
+    if let Some((was, marker)) = moves.get(next)
+        && was.start < place
+    {
+        return within(marker);
+    }
+    match next.checked_sub(1).and_then(|last| moves.get(last)) {
+        Some((was, marker)) => marker.end + (place - was.end),
+        None => place,
+    }
+}

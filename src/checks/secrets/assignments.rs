@@ -1,0 +1,275 @@
+//! Values that are given to names such as `password`, `client_secret` or `API_KEY`. In: a text and the place of the
+//! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
+//! look-ups of the environment and the words that manuals write.
+
+use std::ops::Range;
+
+use super::{
+    Found,
+    gibberish::is_gibberish,
+    literals::{Written, hyphenated, value_after},
+    values,
+};
+use crate::domain::Severity;
+
+type Find = fn(&str, Range<usize>) -> Option<Found>;
+
+/// The words within names that wake this rule.
+pub(super) const NEEDLES: &[(&str, Find)] = &[
+    ("pass", strong),
+    ("pwd", strong),
+    ("secret", strong),
+    ("token", strong),
+    ("apikey", strong),
+    ("api_key", strong),
+    ("api-key", strong),
+    ("api key", strong),
+    ("access_key", strong),
+    ("accesskey", strong),
+    ("access-key", strong),
+    ("private_key", strong),
+    ("privatekey", strong),
+    ("account_key", strong),
+    ("auth_key", strong),
+    ("authkey", strong),
+    ("credential", strong),
+    ("key", weak),
+    ("access", weak),
+    ("private", weak),
+    ("session", weak),
+    ("cookie", weak),
+    ("auth", weak),
+];
+
+/// The names of these rules.
+pub(super) const RULES: &[&str] = &["generic_password", "generic_token", "generic_api_key", "generic_secret"];
+
+/// How much a name says about its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// It is a credential's.
+    Strong,
+    /// It may be one's; the value must be long and random.
+    Weak,
+}
+
+fn strong(text: &str, hit: Range<usize>) -> Option<Found> {
+    find(text, hit, Name::Strong)
+}
+
+fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
+    find(text, hit, Name::Weak)
+}
+
+/// Endings of names that hold something about a credential rather than the credential.
+const OTHER_ENDINGS: &str = "id ids name names type url uri path file field length len size count limit expires expiry expiration \
+    ttl hint label prompt policy reset confirm regex pattern format version method endpoint timestamp at \
+    in index store provider manager service usage header sha chars or";
+
+fn is_other(ending: &str) -> bool {
+    OTHER_ENDINGS.split(' ').any(|other| other.eq_ignore_ascii_case(ending))
+}
+
+fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
+    let bytes = text.as_bytes();
+    let name_byte = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let right = bytes.get(hit.end..)?.iter().take(48).take_while(|b| name_byte(b)).count();
+    let mut end = hit.end + right;
+    while end > hit.end && matches!(bytes.get(end - 1), Some(b'.' | b'-')) {
+        end -= 1;
+    }
+    if right > 30 && strength == Name::Weak || !may_assign(text, end) {
+        return None;
+    }
+    let start = values::word_start(text, hit.start, 64);
+    let name = text.get(start..end)?;
+    let lower = text.get(hit.start..end)?.to_ascii_lowercase();
+    let last = lower.rsplit(['_', '-', '.']).next().unwrap_or(&lower);
+    let capitals = text.get(hit.clone())?.bytes().all(|b| b.is_ascii_uppercase());
+    if let Some(value) = hyphenated(text, hit.end, right).filter(|_| strength == Name::Strong || capitals) {
+        return Some(Found { span: value, rule: "generic_secret", title: "a secret", severity: Severity::Warning });
+    }
+    let full_last = name.rsplit(['_', '-', '.']).next().unwrap_or(name);
+    let camel_tail =
+        full_last.rfind(|c: char| c.is_ascii_uppercase()).and_then(|at| full_last.get(at..)).unwrap_or_default();
+    if right > 30 || is_other(last) || is_other(full_last) {
+        return None;
+    }
+    if camel_tail.len() > 1 && camel_tail.len() < full_last.len() && is_other(camel_tail) {
+        return None;
+    }
+    if lower.starts_with("pass") && !is_password_name(text, hit.start, &lower) {
+        return None;
+    }
+    if ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"]
+        .iter()
+        .any(|word| name.to_ascii_lowercase().contains(word))
+    {
+        return None;
+    }
+    let (value, mut written) = value_after(text, start, end)?;
+    let literal = text.get(value.clone())?;
+    if literal.starts_with('{') && strength == Name::Strong {
+        return within_json(literal, value.start);
+    }
+    // SQL: WITH PASSWORD '…'.
+    if written == Written::Loose
+        && name.eq_ignore_ascii_case("password")
+        && text.get(..value.start).is_some_and(|t| t.ends_with('\''))
+    {
+        written = Written::Quoted;
+    }
+    let strength = if capitals && written == Written::Loose { Name::Strong } else { strength };
+    let severity = judge(name, literal, strength, written)?;
+    let (rule, title) = if lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
+        ("generic_password", "a password")
+    } else if lower.contains("token") {
+        ("generic_token", "a token")
+    } else if lower.contains("key") {
+        ("generic_api_key", "an API key")
+    } else {
+        ("generic_secret", "a secret")
+    };
+    Some(Found { span: value, rule, title, severity })
+}
+
+/// Whether a value may follow: most names in prose are followed by neither a sign nor a digit.
+fn may_assign(text: &str, end: usize) -> bool {
+    let after = text.as_bytes().get(end..).unwrap_or_default();
+    after
+        .iter()
+        .take(32)
+        .take_while(|b| **b != b'\n')
+        .any(|b| b.is_ascii_digit() || matches!(b, b'=' | b':' | b'>' | b'"' | b'\'' | b'`'))
+        || text.as_bytes().get(end.saturating_sub(1)).is_some_and(u8::is_ascii_digit)
+        || text
+            .get(text.floor_char_boundary(end.saturating_sub(40))..end)
+            .is_some_and(|name| name.bytes().any(|b| b.is_ascii_digit()))
+        || after.iter().take(32).any(|b| *b == b'\\')
+}
+
+/// `pass`, `password`, `passwd`, `passphrase`, `passcode`, and those with a prefix, but not `bypass` or `passed`.
+fn is_password_name(text: &str, at: usize, lower: &str) -> bool {
+    let tail = lower.get(4..).unwrap_or_default();
+    let ends = tail.is_empty()
+        || tail.starts_with(['_', '-', '.'])
+        || ["w", "phrase", "code"].iter().any(|end| tail.starts_with(end));
+    let head = text.get(text.floor_char_boundary(at.saturating_sub(3))..at).unwrap_or_default().to_ascii_lowercase();
+    ends && !(head.ends_with("by") || head.ends_with("com") || head.ends_with("tres"))
+}
+
+/// A credential that is kept as JSON in a string: the random value among its values.
+fn within_json(json: &str, start: usize) -> Option<Found> {
+    let mut at = 0;
+    for part in json.split(['"', '\\', '\'', ':', ',', '{', '}', ' ']) {
+        let digits = part.bytes().filter(u8::is_ascii_digit).count();
+        let dense = part.len() >= 24
+            && digits >= 4
+            && part.bytes().all(|b| b.is_ascii_alphanumeric())
+            && values::is_mixed(part);
+        if dense && values::entropy(part) >= 3.0 && !values::is_placeholder(part) {
+            let span = start + at..start + at + part.len();
+            return Some(Found { span, rule: "generic_token", title: "a token", severity: Severity::Critical });
+        }
+        at += part.len() + 1;
+    }
+    None
+}
+
+/// How bad it is that `name` has this value; `None` when the value is no credential.
+fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
+    // A marker that someone wrote beside a value does not hide it.
+    if let Some((head, tail)) = value.split_once("[secret:")
+        && let Some((_, rest)) = tail.split_once(']')
+        && !values::is_marker(value)
+    {
+        return judge(name, &format!("{head}{rest}"), strength, written);
+    }
+    if value.len() < 5
+        || value.len() > 1000
+        || values::is_marker(value)
+        || is_expression(value, written)
+        || values::is_placeholder(value)
+    {
+        return None;
+    }
+    if name.to_ascii_lowercase().contains(&value.to_ascii_lowercase()) || looks_like_place(value) {
+        return None;
+    }
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    let others = value.len() - digits - letters;
+    if !value.is_ascii() || letters == 0 || value.contains(' ') {
+        return None;
+    }
+    let entropy = values::entropy(value);
+    let dense = digits >= 2 && value.len() >= 16 && entropy >= 3.0 && others * 4 <= value.len();
+    let long_random = value.len() >= 20 && entropy >= 3.5 && digits >= 2 && others * 5 <= value.len();
+    if written == Written::Loose {
+        return (strength == Name::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
+    }
+    if strength == Name::Weak {
+        let random = !is_uuid(value) && dense && values::is_mixed(value)
+            || long_random
+            || letters == value.len() && value.len() >= 12 && is_gibberish(value);
+        return random.then_some(if long_random { Severity::Critical } else { Severity::Warning });
+    }
+    if long_random {
+        return Some(Severity::Critical);
+    }
+    let quoted = written == Written::Quoted;
+    let env = written == Written::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
+    let mixed = values::is_mixed(value) && (quoted || env || value.len() >= 8);
+    let gibberish = is_gibberish(value) && (quoted || env || value.len() >= 8);
+    let symbols =
+        others > 0 && digits > 0 && letters > 0 && quoted && value.len() >= 8 && !value.contains(['/', '.', ':']);
+    (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
+}
+
+fn is_uuid(value: &str) -> bool {
+    value.len() == 36
+        && value
+            .bytes()
+            .enumerate()
+            .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { b.is_ascii_hexdigit() })
+}
+
+/// Whether a value is code that computes one.
+fn is_expression(value: &str, written: Written) -> bool {
+    let opens = value.starts_with(['$', '<', '{', '%', '#', '[', '(', '*', '&', '!', '-', '=', '@']);
+    let template = ["${", "{{", "<%", "$(", "%(", "#{", "{}", "%s", "()", "::"].iter().any(|mark| value.contains(mark));
+    let brackets = value.starts_with(['$', '<', '{', '%', '[', '(']);
+    if template || brackets || opens && written != Written::Quoted {
+        return true;
+    }
+    written != Written::Quoted && (value.contains(['(', '[', '{', '$']) || is_dotted_path(value))
+}
+
+/// `config.auth.password`: words joined by dots.
+fn is_dotted_path(value: &str) -> bool {
+    value.contains('.')
+        && value
+            .split('.')
+            .all(|part| !part.is_empty() && part.len() < 24 && !part.starts_with(|c: char| c.is_ascii_digit()))
+        && !values::is_mixed(value)
+}
+
+/// Paths, URLs, mail addresses, host names, versions, dates.
+fn looks_like_place(value: &str) -> bool {
+    let url = value.contains("://")
+        || value.starts_with('/') && value.bytes().filter(|b| *b == b'/').count() > 1 && values::entropy(value) < 4.3;
+    let relative = value.starts_with("./") || value.starts_with("../") || value.starts_with("~/");
+    let file = value.rsplit_once('.').is_some_and(|(stem, end)| {
+        (2..=5).contains(&end.len())
+            && end.bytes().all(|b| b.is_ascii_lowercase())
+            && stem.len() < 60
+            && !values::is_mixed(stem)
+    });
+    let domain =
+        |host: &str| host.contains('.') && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
+    let mail = value.split_once('@').is_some_and(|(_, host)| domain(host));
+    let words = value
+        .split(['_', '-', '.', '/', ':'])
+        .all(|part| part.len() <= 12 && !values::is_mixed(part) && !is_gibberish(part));
+    url || relative || file || mail || words && value.contains(['_', '-', '.', '/', ':'])
+}

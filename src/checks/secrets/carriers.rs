@@ -1,0 +1,247 @@
+//! Credentials that are known by what carries them: private key blocks, JSON web tokens, URLs and `Authorization`
+//! headers. In: a text and the place of a literal. Out: the credential there. Nothing is verified against a signature.
+
+use std::{ops::Range, sync::LazyLock};
+
+use base64::{Engine, engine::general_purpose::GeneralPurpose};
+use regex::Regex;
+
+use super::{Found, values};
+use crate::domain::Severity;
+
+type Find = fn(&str, Range<usize>) -> Option<Found>;
+
+/// Literal and rule.
+pub(super) const NEEDLES: &[(&str, Find)] = &[
+    ("-----BEGIN ", private_key),
+    ("---- BEGIN ", private_key),
+    ("PuTTY-User-Key-File-", putty_key),
+    ("eyJ", json_web_token),
+    ("://", url_credentials),
+    ("bearer ", bearer),
+    ("basic ", basic),
+    ("authorization", authorization),
+    (" -u", curl_user),
+    ("--user", curl_user),
+];
+
+/// The names of these rules.
+pub(super) const RULES: &[&str] = &[
+    "private_key",
+    "putty_private_key",
+    "json_web_token",
+    "url_credentials",
+    "bearer_token",
+    "basic_auth",
+    "authorization_header",
+    "curl_user",
+];
+
+/// Longest private key block that is looked for, in bytes (an RSA key of 16,384 bits takes 13 KB).
+const LONGEST_KEY: usize = 16 * 1024;
+
+fn private_key(text: &str, hit: Range<usize>) -> Option<Found> {
+    let window = text.get(hit.start..text.floor_char_boundary(hit.start + LONGEST_KEY))?;
+    let head = window.get(..window.floor_char_boundary(120))?;
+    // The label ends with the dashes that follow it, all on one line.
+    let label_end = head.get(11..)?.find("--").map(|at| at + 11)?;
+    let label = head.get(11..label_end)?;
+    if !(label.contains("PRIVATE KEY") && label.len() < 60) {
+        return None;
+    }
+    let after = label_end + head.get(label_end..)?.bytes().take_while(|b| *b == b'-').count();
+    let body = window.get(after..)?;
+    let (body_end, whole) = match body.find("-- END ").or_else(|| body.find("--END ")) {
+        Some(at) => (at, true),
+        None => (body.bytes().take_while(|b| is_key_byte(*b)).count(), false),
+    };
+    let inner = body.get(..body_end)?;
+    let letters = inner.bytes().filter(u8::is_ascii_alphanumeric).count();
+    if letters < 40 || values::entropy(inner) < 3.5 {
+        return None;
+    }
+    let mut end = hit.start + after + body_end;
+    if whole {
+        let tail = text.get(end..text.floor_char_boundary(end + 120))?;
+        let end_label = tail.find("KEY").map_or(0, |at| at + 3);
+        let close =
+            tail.get(end_label..)?.bytes().take_while(|b| matches!(b, b'-' | b' ') || b.is_ascii_uppercase()).count();
+        end += end_label + close;
+    }
+    Some(Found { span: hit.start..end, rule: "private_key", title: "a private key", severity: Severity::Critical })
+}
+
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b'\n' | b'\r' | b' ' | b'\t' | b'"' | b',' | b':' | b'-')
+}
+
+fn putty_key(text: &str, hit: Range<usize>) -> Option<Found> {
+    let window = text.get(hit.start..text.floor_char_boundary(hit.start + LONGEST_KEY))?;
+    let at = window.find("Private-Lines:")?;
+    let body = window.get(at..)?;
+    let length = body.find("Private-MAC:").unwrap_or_else(|| body.bytes().take_while(|b| is_key_byte(*b)).count());
+    let span = hit.start + at..hit.start + at + length;
+    (length > 60).then_some(Found {
+        span,
+        rule: "putty_private_key",
+        title: "a PuTTY private key",
+        severity: Severity::Critical,
+    })
+}
+
+/// Accepts base64 and base64url, with or without padding.
+fn decode(value: &str) -> Option<Vec<u8>> {
+    static LENIENT: LazyLock<GeneralPurpose> = LazyLock::new(|| {
+        let config = base64::engine::GeneralPurposeConfig::new()
+            .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true);
+        GeneralPurpose::new(&base64::alphabet::URL_SAFE, config)
+    });
+    LENIENT.decode(value.replace('+', "-").replace('/', "_")).ok()
+}
+
+fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
+    if !values::starts_word(text, hit.start) {
+        return None;
+    }
+    let run = |from: usize| {
+        let tail = text.as_bytes().get(from..).unwrap_or_default();
+        tail.iter()
+            .take(8192)
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'=' | b'/' | b'+'))
+            .count()
+    };
+    let dot = |at: usize| text.as_bytes().get(at) == Some(&b'.');
+    let header_end = hit.start + run(hit.start);
+    if header_end - hit.start < 16 || !dot(header_end) {
+        return None;
+    }
+    let header = decode(text.get(hit.start..header_end)?)?;
+    let header = serde_json::from_slice::<serde_json::Value>(&header).ok()?;
+    let payload_end = header_end + 1 + run(header_end + 1);
+    let signed = dot(payload_end) && run(payload_end + 1) >= 16;
+    if !signed || header.get("alg").is_none() && header.get("typ").is_none() && header.get("enc").is_none() {
+        return None;
+    }
+    // An encrypted token (JWE) has five parts.
+    let mut end = payload_end;
+    while dot(end) && run(end + 1) > 0 {
+        end += 1 + run(end + 1);
+    }
+    let alg = header.get("alg").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let severity = if alg.eq_ignore_ascii_case("none") { Severity::Warning } else { Severity::Critical };
+    Some(Found { span: hit.start..end, rule: "json_web_token", title: "a JSON web token", severity })
+}
+
+fn url_credentials(text: &str, hit: Range<usize>) -> Option<Found> {
+    let tail = text.get(hit.end..text.floor_char_boundary(hit.end + 400))?;
+    let authority_len = tail
+        .bytes()
+        .position(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b','))
+        .unwrap_or(tail.len());
+    let authority = tail.get(..authority_len)?;
+    // A password may itself hold `@` or `/`, so long as the host that follows the last `@` is one.
+    let path = authority.find(['/', '?', '#']).unwrap_or(authority.len());
+    let at = authority.get(..path)?.rfind('@').or_else(|| {
+        let at = authority.rfind('@')?;
+        (authority.get(at + 1..)?.contains(':') && !authority.get(..at)?.contains("://")).then_some(at)
+    })?;
+    let (user, password) = authority.get(..at)?.split_once(':')?;
+    if values::is_marker(password) || password.len() < 3 || !is_password(password) || user == password {
+        return None;
+    }
+    let host = authority.get(at + 1..)?;
+    let local = ["localhost", "127.0.0.1", "0.0.0.0", "example.", "db:", "postgres:", "redis:", "mysql:"];
+    let weak = password.len() < 6 || local.iter().any(|name| host.starts_with(name)) || host.contains("example.");
+    let start = hit.end + user.len() + 1;
+    let severity = if weak { Severity::Warning } else { Severity::Critical };
+    Some(Found { span: start..hit.end + at, rule: "url_credentials", title: "a password in a URL", severity })
+}
+
+/// Whether what stands in a password's place is one, and not a variable or the word itself.
+fn is_password(value: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "password", "passwd", "pass", "pwd", "pw", "secret", "token", "user", "admin", "root", "guest", "test",
+        "postgres", "mysql",
+    ];
+    let template = value.contains(['$', '{', '<', '%', '*', '[', '(']) && {
+        let decoded = value.contains('%') && !value.contains("%s") && !value.contains("%d") && !value.contains("%(");
+        !decoded || value.contains(['{', '<', '*', '[', '('])
+    };
+    !template && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) && !values::is_placeholder(value)
+}
+
+fn bearer(text: &str, hit: Range<usize>) -> Option<Found> {
+    static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[A-Za-z0-9_~+/.-]{16,1500}=*").ok());
+    let window = text.get(hit.end..text.floor_char_boundary(hit.end + 1600))?;
+    let token = TOKEN.as_ref()?.find(window)?;
+    let value = token.as_str().trim_end_matches('.');
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let looks = digits >= 2 && values::entropy(value) > 3.0 && !values::is_placeholder(value);
+    let span = hit.end..hit.end + value.len();
+    looks.then_some(Found { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
+}
+
+fn basic(text: &str, hit: Range<usize>) -> Option<Found> {
+    let window = text.get(hit.end..text.floor_char_boundary(hit.end + 600))?;
+    let length = window.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=')).count();
+    let value = window.get(..length)?;
+    let decoded = String::from_utf8(decode(value)?).ok()?;
+    let (user, password) = decoded.split_once(':')?;
+    let clean = length >= 8 && user.bytes().chain(password.bytes()).all(|b| (0x20..0x7f).contains(&b));
+    if !clean || user == password || !is_password(password) || password.is_empty() {
+        return None;
+    }
+    Some(Found {
+        span: hit.end..hit.end + length,
+        rule: "basic_auth",
+        title: "a user's password in a Basic header",
+        severity: Severity::Critical,
+    })
+}
+
+/// `Authorization: token …`, `Authorization: …` and headers of other names that end so.
+fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
+    static HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"^(?i:authorization)\\?["']?[ \t]{0,3}(?::|=>|=|,)[ \t]{0,3}\\?["']?(?i:(?:token|apikey|key|digest|hmac|oauth|sso-key|genie-?key|splunk|snip|ghost|bot)[ \t]+(?:token=)?)?\\?["']?([A-Za-z0-9_~+/.:-]{16,1500}=*)"#).ok()
+    });
+    let window = text.get(hit.start..text.floor_char_boundary(hit.start + 1700))?;
+    let value = HEADER.as_ref()?.captures(window)?.get(1)?;
+    let digits = value.as_str().bytes().filter(u8::is_ascii_digit).count();
+    let looks = digits >= 2 && values::entropy(value.as_str()) > 3.0 && !values::is_placeholder(value.as_str());
+    let span = hit.start + value.start()..hit.start + value.end();
+    looks.then_some(Found {
+        span,
+        rule: "authorization_header",
+        title: "a credential in an Authorization header",
+        severity: Severity::Critical,
+    })
+}
+
+/// `curl -u user:password`, and wget's `--user`.
+fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
+    static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"^(?:=|[ \t]{0,4})(?:["']?([^\s"':$]{0,100}):([^\s"'$]{3,200})["']?)(?:\s|$)"#).ok()
+    });
+    let line_start = text
+        .get(..hit.start)?
+        .bytes()
+        .rev()
+        .take(400)
+        .position(|b| b == b'\n')
+        .map_or(hit.start.saturating_sub(400), |back| hit.start - back);
+    let line = text.get(text.ceil_char_boundary(line_start)..hit.start)?;
+    if !line.contains("curl") && !line.contains("http") {
+        return None;
+    }
+    let window = text.get(hit.end..text.floor_char_boundary(hit.end + 400))?;
+    let captures = USER.as_ref()?.captures(window)?;
+    let password = captures.get(2)?;
+    let user = captures.get(1).map_or("", |user| user.as_str());
+    if !is_password(password.as_str()) || password.as_str().starts_with("//") || user == password.as_str() {
+        return None;
+    }
+    let span = hit.end + password.start()..hit.end + password.end();
+    Some(Found { span, rule: "curl_user", title: "a password on a curl command line", severity: Severity::Critical })
+}

@@ -1,0 +1,99 @@
+//! Providers' credential formats and how one is matched. In: a text and the place of a literal. Out: the credential
+//! there. The tables stand in `cloud`, `code` and `services`, one row a format; a row never matches without its literal.
+
+use std::{
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
+
+use regex::Regex;
+
+use super::{Found, cloud, code, services, values};
+use crate::domain::Severity;
+
+/// What may stand to the left of a row's literal and still belong to the match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::checks) enum Left {
+    /// The match begins at the literal, and nothing of a word stands before it.
+    Nothing,
+    /// Letters, digits, and `_ ~ . -`, at most 80 of them.
+    Word,
+    /// The match begins at the literal whatever stands before: the literal names a provider, the credential follows.
+    Anything,
+}
+
+/// One format.
+#[derive(Debug)]
+pub(in crate::checks) struct Format {
+    /// The rule's name.
+    pub(in crate::checks) name: &'static str,
+    /// What it is, with its article.
+    pub(in crate::checks) title: &'static str,
+    /// Literals, one of which is in every match; case is ignored.
+    pub(in crate::checks) needles: &'static [&'static str],
+    /// What stands from the match's beginning; group 1, where there is one, is the credential itself.
+    pub(in crate::checks) pattern: &'static str,
+    /// Critical, or warning for test modes and for what is only half a credential.
+    pub(in crate::checks) severity: Severity,
+    /// Where the match begins.
+    pub(in crate::checks) left: Left,
+}
+
+impl Format {
+    /// A live credential whose match begins at the literal.
+    pub(super) const fn live(
+        name: &'static str,
+        title: &'static str,
+        needles: &'static [&'static str],
+        pattern: &'static str,
+    ) -> Self {
+        Self { name, title, needles, pattern, severity: Severity::Critical, left: Left::Nothing }
+    }
+
+    /// The same row, for credentials that reach no live data, or not alone.
+    pub(super) const fn lesser(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
+    }
+
+    /// The same row, whose match begins elsewhere.
+    pub(super) const fn left(self, left: Left) -> Self {
+        Self { left, ..self }
+    }
+}
+
+/// Every row of the three tables.
+pub(in crate::checks) fn all() -> impl Iterator<Item = &'static Format> {
+    cloud::FORMATS.iter().chain(code::FORMATS).chain(services::FORMATS)
+}
+
+type Compiled = (&'static Format, OnceLock<Option<Regex>>);
+
+/// Compiled when first met: a service that starts need not wait for a hundred expressions.
+static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| all().map(|format| (format, OnceLock::new())).collect());
+
+/// Longest credential that a row may match, in bytes, with what leads to it.
+const REACH: usize = 2048;
+
+/// The credential of row `at` whose literal stands at `hit`.
+pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found> {
+    let (format, compiled) = COMPILED.get(at)?;
+    let start = match format.left {
+        Left::Nothing => values::starts_word(text, hit.start).then_some(hit.start)?,
+        Left::Anything => hit.start,
+        Left::Word => values::word_start(text, hit.start, 80),
+    };
+    let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern)).ok()).as_ref()?;
+    let window = text.get(start..text.floor_char_boundary(start.saturating_add(REACH)))?;
+    let captures = regex.captures(window)?;
+    let secret = captures.get(1).or_else(|| captures.get(0))?;
+    let span = start + secret.start()..start + secret.end();
+    if !values::ends_word(text, span.end) {
+        return None;
+    }
+    let severity = match values::judge_format(secret.as_str()) {
+        values::Look::Live => format.severity,
+        values::Look::Example => Severity::Info,
+        values::Look::Placeholder => return None,
+    };
+    Some(Found { span, rule: format.name, title: format.title, severity })
+}

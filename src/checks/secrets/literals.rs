@@ -1,0 +1,103 @@
+//! Reads the literal that a name is given, in whatever notation: `name = "…"`, `"name": "…"`, `NAME=…`, `--name …`,
+//! `<name>…</name>`, `set_name("…")`, `name-…`. In: a text and the place of the name. Out: the literal's place and how it
+//! is written. It does not judge it.
+
+use std::ops::Range;
+
+use super::values;
+
+/// How a value is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Between quotes.
+    Quoted,
+    /// `NAME=value` with a name in capitals, or a command-line flag.
+    Shell,
+    /// After another sign, up to a blank or a bracket.
+    Bare,
+    /// After the name and a space alone.
+    Loose,
+}
+
+/// The literal that the name at `start..end` is given.
+pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range<usize>, Written)> {
+    let bytes = text.as_bytes();
+    let mut at = end;
+    let blank = |at: usize| {
+        bytes.get(at..).unwrap_or_default().iter().take(40).take_while(|b| matches!(b, b' ' | b'\t')).count()
+    };
+    // What closes the name: "name", 'name', \"name\", ["name"], (name).
+    let mut name_quoted = false;
+    for close in [b'\\', b'"', b'\'', b'`', b']'] {
+        if bytes.get(at) == Some(&close) {
+            name_quoted |= close != b'\\';
+            at += 1;
+        }
+    }
+    let spaces = blank(at);
+    at += spaces;
+    let rest = text.get(at..text.floor_char_boundary(at + 4))?;
+    let (operator, written) = match rest.as_bytes() {
+        [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Written::Bare),
+        [b'=', ..] if spaces == 0 => (1, Written::Shell),
+        [b'=' | b':', ..] => (1, Written::Bare),
+        [b'>', ..] if !name_quoted => (1, Written::Bare),
+        [b',', ..] if name_quoted => (1, Written::Quoted),
+        [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
+        _ if spaces > 0 && text.get(..start)?.ends_with("--") => (0, Written::Shell),
+        _ if spaces > 0 => (0, Written::Loose),
+        _ => return None,
+    };
+    at += operator;
+    at += blank(at);
+    while matches!(bytes.get(at), Some(b'b' | b'r' | b'u' | b'L' | b'@'))
+        && matches!(bytes.get(at + 1), Some(b'"' | b'\''))
+    {
+        at += 1;
+    }
+    if bytes.get(at) == Some(&b'\\') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    let window = text.get(at..text.floor_char_boundary(at + 1024))?;
+    if let Some(quote) = window.bytes().next().filter(|b| matches!(b, b'"' | b'\'' | b'`')) {
+        let inner = window.get(1..)?;
+        // Within a string of a string, `\"` closes; elsewhere it does not.
+        let nested = text.get(..at)?.ends_with('\\');
+        let escaped = |at: usize| inner.get(..at).is_some_and(|before| before.ends_with('\\'));
+        let close =
+            inner.bytes().enumerate().position(|(at, b)| b == b'\n' || b == quote && (nested || !escaped(at)))?;
+        let length = close - usize::from(nested && escaped(close));
+        let written = if written == Written::Loose { written } else { Written::Quoted };
+        return Some((at + 1..at + 1 + length, written));
+    }
+    if written == Written::Quoted {
+        return None;
+    }
+    let stop = |b: u8| {
+        b.is_ascii_whitespace()
+            || matches!(b, b',' | b';' | b'"' | b'\'' | b'<' | b'>' | b'`' | b')' | b'}' | b']' | b'&' | b'|' | b'\\')
+    };
+    let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
+    let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
+    Some((at..at + length, written))
+}
+
+/// `vendor-secret-key-0a1b…`: a long random value that is joined to its name by a hyphen or a dot.
+pub(super) fn hyphenated(text: &str, name_end: usize, run: usize) -> Option<Range<usize>> {
+    let tail = text.get(name_end..name_end + run)?;
+    let at = tail.char_indices().filter(|(_, c)| matches!(c, '-' | '.')).map(|(at, _)| at).find(|at| {
+        tail.get(at + 1..).is_some_and(|value| value.bytes().take(8).filter(u8::is_ascii_digit).count() >= 2)
+    })?;
+    let start = name_end + at + 1;
+    let length = text
+        .as_bytes()
+        .get(start..)?
+        .iter()
+        .take(256)
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+        .count();
+    let value = text.get(start..start + length)?;
+    let random =
+        length >= 20 && values::is_mixed(value) && values::entropy(value) >= 3.0 && !values::is_placeholder(value);
+    random.then_some(start..start + length)
+}

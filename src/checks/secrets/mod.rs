@@ -1,0 +1,108 @@
+//! Finds credentials in text. In: any text. Out: spans with the rule that found them. It knows no events and
+//! replaces nothing itself.
+//!
+//! One pass walks the text. Each literal that it meets (`ghp_`, `AKIA`, `password`, `://`) wakes the rules
+//! that begin there, and those look only at the bytes next to the literal; clean text costs the pass alone and the
+//! whole is linear. Three kinds of rule follow:
+//! - `formats`: what a provider's credential looks like, a table of literal and expression;
+//! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
+//! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it).
+//!
+//! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
+//! (`gibberish` tells letters at random from words)?
+
+mod assignments;
+mod carriers;
+mod cloud;
+mod code;
+mod formats;
+mod gibberish;
+mod literals;
+mod services;
+pub(super) mod values;
+
+use std::{ops::Range, sync::LazyLock};
+
+pub(super) use formats::all as formats;
+
+use super::needles::Needles;
+use crate::domain::Severity;
+
+/// A credential in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The bytes of the credential itself.
+    pub(super) span: Range<usize>,
+    /// The rule that found it.
+    pub(super) rule: &'static str,
+    /// What it is, for people: "a GitHub token".
+    pub(super) title: &'static str,
+    /// Critical when it looks live.
+    pub(super) severity: Severity,
+}
+
+/// What a literal wakes: given the text and the literal's place, the credential that stands there.
+#[derive(Clone, Copy)]
+enum Finder {
+    Format(usize),
+    Special(fn(&str, Range<usize>) -> Option<Found>),
+}
+
+struct Index {
+    needles: Needles,
+    /// By literal.
+    finders: Vec<Finder>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let rows = formats()
+        .enumerate()
+        .flat_map(|(at, format)| format.needles.iter().map(move |needle| (*needle, Finder::Format(at))));
+    let special =
+        carriers::NEEDLES.iter().chain(assignments::NEEDLES).map(|(needle, find)| (*needle, Finder::Special(*find)));
+    let (literals, finders): (Vec<&str>, Vec<Finder>) = rows.chain(special).unzip();
+    Index { needles: Needles::new(literals), finders }
+});
+
+/// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
+/// covers them all and the worst, then the first, names it.
+pub(super) fn find(text: &str) -> Vec<Found> {
+    let index = &*INDEX;
+    let mut found: Vec<Found> = Vec::new();
+    index.needles.find(text, |number, hit| {
+        found.extend(match index.finders.get(number) {
+            Some(Finder::Format(at)) => formats::find_at(*at, text, hit),
+            Some(Finder::Special(find)) => find(text, hit),
+            None => None,
+        });
+        true
+    });
+    merge(found)
+}
+
+/// Whether `name` is a rule of this check.
+pub(super) fn is_rule(name: &str) -> bool {
+    carriers::RULES.contains(&name) || assignments::RULES.contains(&name) || formats().any(|format| format.name == name)
+}
+
+fn merge(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|one| (one.span.start, one.span.end));
+    let mut merged: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found {
+        match merged.last_mut() {
+            Some(last) if one.span.start < last.span.end => {
+                // A provider's own format says more than the name of the variable that holds it.
+                if rank(&one) > rank(last) {
+                    (last.rule, last.title, last.severity) = (one.rule, one.title, one.severity);
+                }
+                last.span.end = last.span.end.max(one.span.end);
+            }
+            _ => merged.push(one),
+        }
+    }
+    merged
+}
+
+fn rank(found: &Found) -> (bool, Severity) {
+    (!found.rule.starts_with("generic_"), found.severity)
+}

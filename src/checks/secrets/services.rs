@@ -1,0 +1,77 @@
+//! Credential formats of messaging, payment and other services. A table; the rules of reading it are in `formats`.
+//! Formats are those that the providers document or that their secret-scanning pages list.
+
+use super::formats::{Format, Left};
+
+/// Rows in order of kind.
+pub(super) const FORMATS: &[Format] = &[
+    Format::live("slack_token", "a Slack token", &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-"], "xox[bparso]-(?:[0-9]-)?[0-9]{8,13}-[A-Za-z0-9-]{10,240}"),
+    Format::live("slack_app_token", "a Slack app token", &["xapp-"], "xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{40,}"),
+    Format::live("slack_config_token", "a Slack configuration token", &["xoxe-", "xoxe."], "xoxe(?:-[0-9]-|[.]xox[bp]-[0-9]-)[A-Za-z0-9]{120,180}"),
+    Format::live("slack_cookie", "a Slack session cookie", &["xoxd-"], "xoxd-[A-Za-z0-9%+/=-]{40,}"),
+    Format::live(
+        "slack_webhook",
+        "a Slack webhook",
+        &["hooks.slack.com/"],
+        "hooks[.]slack[.]com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,60})",
+    )
+    .left(Left::Anything),
+    Format::live("discord_webhook", "a Discord webhook", &["/api/webhooks/"], "/api/webhooks/([0-9]{17,20}/[A-Za-z0-9_-]{60,70})").left(Left::Anything),
+    Format::live(
+        "discord_bot_token",
+        "a Discord bot token",
+        &["discord"],
+        r"(?i:discord)[^\n]{0,40}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})",
+    )
+    .left(Left::Anything),
+    Format::live("teams_webhook", "a Microsoft Teams webhook", &[".webhook.office.com/"], r"\.webhook\.office\.com/(webhookb2/[a-f0-9-]{36}@[a-f0-9-]{36}/IncomingWebhook/[a-f0-9]{32}/[a-f0-9-]{36})").left(Left::Anything),
+    Format::live("telegram_bot_token", "a Telegram bot token", &[":AA"], "(?:bot)?([0-9]{8,10}:AA[A-Za-z0-9_-]{32,34})").left(Left::Word),
+    Format::live(
+        "twilio_secret",
+        "a Twilio credential",
+        &["twilio"],
+        r#"(?i:twilio[a-z0-9_ .-]{0,30}["']?[ \t]{0,3}(?:=|:|=>|,)[ \t]{0,3}["']?)((?:SK)?[a-f0-9]{32})"#,
+    )
+    .left(Left::Anything),
+    Format::live("sendgrid_key", "a SendGrid key", &["SG."], r"SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
+    Format::live("mailgun_key", "a Mailgun key", &["key-"], "key-[a-f0-9]{32}"),
+    Format::live("mailchimp_key", "a Mailchimp key", &["-us"], "[a-f0-9]{32}-us[0-9]{1,2}").left(Left::Word),
+    Format::live("brevo_key", "a Brevo key", &["xkeysib-", "xsmtpsib-"], "x(?:key|smtp)sib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    Format::live("stripe_live_key", "a live Stripe key", &["sk_live_", "rk_live_", "sk_org_live"], "[sr]k_(?:org_)?live_[A-Za-z0-9]{10,247}"),
+    Format::live("stripe_test_key", "a test-mode Stripe key", &["sk_test_", "rk_test_"], "[sr]k_test_[A-Za-z0-9]{10,247}").lesser(),
+    Format::live("webhook_secret", "a webhook signing secret", &["whsec_"], "whsec_[A-Za-z0-9+/=]{24,}"),
+    Format::live("square_token", "a Square token", &["EAAA", "sq0atp-", "sq0csp-"], "(?:EAAA[A-Za-z0-9_-]{60}|sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43}))"),
+    Format::live("braintree_token", "a Braintree token", &["access_token$production$"], r"access_token\$production\$[a-z0-9]{16}\$[a-f0-9]{32}"),
+    Format::live("shopify_token", "a Shopify token", &["shpat_", "shpss_", "shpca_", "shppa_"], "shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}"),
+    Format::live("plaid_token", "a Plaid access token", &["access-production-", "access-development-"], "access-(?:production|development)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    Format::live("plaid_sandbox_token", "a Plaid sandbox token", &["access-sandbox-"], "access-sandbox-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}").lesser(),
+    Format::live("razorpay_key", "a Razorpay key id", &["rzp_live_"], "rzp_live_[A-Za-z0-9]{14}"),
+    Format::live("adyen_key", "an Adyen key", &["AQE"], r"AQE[A-Za-z0-9]{2,6}[A-Za-z0-9+/=*.<>{}:;,\[\]^~!?()&%$#@-]{80,250}"),
+    Format::live("flutterwave_key", "a Flutterwave secret key", &["FLWSECK-"], "FLWSECK-[a-z0-9]{32}-[a-zA-Z0-9]{0,16}X"),
+    Format::live("flutterwave_test_key", "a test-mode Flutterwave key", &["FLWSECK_TEST"], "FLWSECK_TEST-?[a-hA-H0-9]{12,}").lesser(),
+    Format::live("lob_key", "a Lob key", &["live_"], "live_[a-f0-9]{35}"),
+    Format::live("easypost_key", "an EasyPost key", &["EZAK"], "EZAK[A-Za-z0-9]{54}"),
+    Format::live("shippo_key", "a Shippo key", &["shippo_live_"], "shippo_live_[a-f0-9]{40}"),
+    Format::live("duffel_key", "a Duffel key", &["duffel_live_"], "duffel_live_[A-Za-z0-9_=-]{43}"),
+    Format::live("facebook_token", "a Facebook token", &["EAACEdEose0cBA", "EAAB", "EAAM", "EAAC"], "EAA[BCM][A-Za-z0-9]{80,300}"),
+    Format::live("twitter_bearer", "a Twitter bearer token", &["AAAAAAAAAAAAAAAAAAAAA"], "A{21,24}([A-Za-z0-9%]{60,})").left(Left::Nothing),
+    Format::live("dropbox_token", "a Dropbox token", &["sl."], r"sl\.(?:u\.)?[A-Za-z0-9_-]{120,1300}"),
+    Format::live("notion_token", "a Notion token", &["ntn_", "secret_"], "(?:ntn_[A-Za-z0-9]{40,50}|secret_[A-Za-z0-9]{43})"),
+    Format::live("linear_key", "a Linear key", &["lin_api_", "lin_oauth_"], "lin_(?:api|oauth)_[A-Za-z0-9]{40,64}"),
+    Format::live("figma_token", "a Figma token", &["figd_", "figdr_", "figoh_"], "fig(?:d|dr|oh)_[A-Za-z0-9_-]{40,}"),
+    Format::live("hubspot_token", "a HubSpot token", &["pat-na", "pat-eu"], "pat-(?:na|eu)[0-9]-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    Format::live("airtable_token", "an Airtable token", &["airtable", "bearer pat"], r"(?i:airtable|bearer )[^\n]{0,30}?\b(pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|key[A-Za-z0-9]{14})").left(Left::Anything),
+    Format::live("asana_token", "an Asana token", &["asana"], r#"(?i:asana[a-z0-9_ .-]{0,20}["']?[ \t]{0,3}(?:=|:)[ \t]{0,3}["']?)((?:[0-9]/[0-9]{10,20}(?:/[0-9]{10,20})?:)?[a-f0-9]{32})"#).left(Left::Anything),
+    Format::live("typeform_token", "a Typeform token", &["tfp_"], "tfp_[A-Za-z0-9_.=-]{40,60}"),
+    Format::live("contentful_token", "a Contentful management token", &["CFPAT-"], "CFPAT-[A-Za-z0-9_-]{43}"),
+    Format::live("mapbox_token", "a Mapbox secret token", &["sk.eyJ", "tk.eyJ"], r"[st]k\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
+    Format::live("frameio_token", "a Frame.io token", &["fio-u-"], "fio-u-[A-Za-z0-9_=-]{64}"),
+    Format::live("adobe_secret", "an Adobe client secret", &["p8e-"], "p8e-[A-Za-z0-9]{32}"),
+    Format::live("salesforce_token", "a Salesforce session", &["00D"], r"00D[A-Za-z0-9]{12,15}![A-Za-z0-9_.]{80,120}"),
+    Format::live("clickup_key", "a ClickUp key", &["pk_"], "pk_[0-9]{6,9}_[A-Z0-9]{32}"),
+    Format::live("scrapfly_key", "a Scrapfly key", &["scp-live-"], "scp-live-[a-f0-9]{32}"),
+    Format::live("wakatime_key", "a WakaTime key", &["waka_"], "waka_[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    Format::live("otp_secret", "a one-time-password secret", &["otpauth://"], r#"otpauth://[^\s"'<>]{0,300}?[?&]secret=([A-Z2-7]{16,})"#),
+    Format::live("password_hash", "a password hash of a system account", &["$6$", "$5$", "$1$", "$y$"], r"\$(?:[156]|y)\$(?:rounds=[0-9]+\$)?[A-Za-z0-9./]{1,16}\$(?:[A-Za-z0-9./]{86}|[A-Za-z0-9./]{43}|[A-Za-z0-9./]{22})").lesser(),
+    Format::live("bcrypt_hash", "a password hash", &["$2a$", "$2b$", "$2y$"], r"\$2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}").lesser(),
+];

@@ -1,0 +1,189 @@
+//! Is a value a credential or a placeholder? In: a value, or a place in a text. Out: a judgement. It looks at no
+//! names: entropy, alphabet, repetition, and the words that manuals write where a credential belongs.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+/// What a value that has a provider's format looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// As if it worked.
+    Live,
+    /// A documented example: harmless, but shaped so well that it is taken out all the same.
+    Example,
+    /// Not a credential: `ghp_xxxx…`.
+    Placeholder,
+}
+
+/// Judges a value that already has a provider's format.
+pub(super) fn judge_format(value: &str) -> Look {
+    if value.contains("EXAMPLE") {
+        return Look::Example;
+    }
+    let tail = value.get(value.len().min(4)..).unwrap_or(value);
+    if distinct(tail) < 5 || has_run(tail, 8) || PLACEHOLDERS_IN_FORMATS.is_match(value) {
+        return Look::Placeholder;
+    }
+    Look::Live
+}
+
+/// Shannon entropy in bits per byte.
+pub(super) fn entropy(value: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in value.bytes() {
+        counts[usize::from(byte)] += 1;
+    }
+    let total = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX)).max(1.0);
+    counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / total).map(|p| -p * p.log2()).sum()
+}
+
+/// How many different bytes a value has.
+pub(super) fn distinct(value: &str) -> usize {
+    let mut seen = [false; 256];
+    value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
+    seen.iter().filter(|seen| **seen).count()
+}
+
+/// Whether one byte is repeated `length` times in a row.
+fn has_run(value: &str, length: usize) -> bool {
+    let mut run = 0;
+    let mut last = 0;
+    value.bytes().any(|byte| {
+        run = if byte == last { run + 1 } else { 1 };
+        last = byte;
+        run >= length
+    })
+}
+
+/// Words that stand where a credential would, within values of a provider's format.
+static PLACEHOLDERS_IN_FORMATS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    words(&["xxxx", "your", "example", "placeholder", "redacted", "....", "****", "changeme", "insert"])
+});
+
+/// Words that stand where a credential would, within values of names such as `password`.
+static PLACEHOLDERS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    words(&[
+        "xxx",
+        "your",
+        "example",
+        "placeholder",
+        "redacted",
+        "removed",
+        "...",
+        "***",
+        "changeme",
+        "change_me",
+        "change-me",
+        "insert",
+        "replace",
+        "dummy",
+        "fake",
+        "sample",
+        "foobar",
+        "todo",
+        "mock",
+        "passw",
+        "secret",
+        "token",
+        "apikey",
+        "api_key",
+        "api-key",
+        "credential",
+        "default",
+        "string",
+        "undefined",
+        "null",
+        "hidden",
+        "masked",
+        "required",
+        "optional",
+        "random",
+        "generate",
+        "lorem",
+        "ipsum",
+        "super",
+        "config",
+        "value",
+        "notreal",
+        "invalid",
+        "unused",
+        "qwerty",
+        "letmein",
+        "12345",
+        "abcde",
+        "process.",
+        "environ",
+        "getenv",
+        "secrets.",
+    ])
+});
+
+fn words(list: &[&str]) -> AhoCorasick {
+    #[expect(clippy::expect_used, reason = "the words are constants; a test builds the automaton")]
+    AhoCorasick::builder().ascii_case_insensitive(true).build(list).expect("the words make an automaton")
+}
+
+/// Whether a value says that it is none.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    // A long random value holds short words by chance.
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let random = value.len() >= 20 && digits >= 3 && entropy(value) >= 3.0;
+    distinct(value) < 4
+        || has_run(value, 6)
+        || (if random { &PLACEHOLDERS_IN_FORMATS } else { &PLACEHOLDERS }).is_match(value)
+        || value.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("test"))
+        || value.get(value.len().saturating_sub(4)..).is_some_and(|tail| tail.eq_ignore_ascii_case("test"))
+}
+
+/// Whether a value is one of our own markers and little else, or the inside of one.
+pub(super) fn is_marker(value: &str) -> bool {
+    let (head, tail) = value.split_once("[secret:").unwrap_or(("", value));
+    let (rule, rest) = tail.split_once(']').unwrap_or((tail, ""));
+    super::is_rule(rule) && head.len() + rest.len() <= 6
+}
+
+/// Whether a word may begin here: nothing of a word stands before, except an escape such as `\n` or `%3D`.
+pub(super) fn starts_word(text: &str, at: usize) -> bool {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    match before {
+        [] | [.., b'\\', b'n' | b't' | b'r'] => true,
+        [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
+        [.., last] => !(last.is_ascii_alphanumeric() || matches!(last, b'_' | b'-')),
+    }
+}
+
+/// Whether a word ends here.
+pub(super) fn ends_word(text: &str, at: usize) -> bool {
+    !text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric)
+}
+
+/// Where the word that reaches `at` begins, at most `most` bytes back.
+pub(super) fn word_start(text: &str, at: usize, most: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let length = before
+        .iter()
+        .rev()
+        .take(most)
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'~' | b'.' | b'-'))
+        .count();
+    at - length
+}
+
+/// Letters and digits in turns, as no word and no version has them: `a1b2c3`, not `address3` or `utf8`.
+pub(super) fn is_mixed(value: &str) -> bool {
+    let class = |b: u8| {
+        if b.is_ascii_digit() {
+            1
+        } else if b.is_ascii_alphabetic() {
+            2
+        } else {
+            0
+        }
+    };
+    let turns = value.bytes().zip(value.bytes().skip(1)).filter(|(a, b)| class(*a) + class(*b) == 3).count();
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    turns >= 3
+        || turns >= 2 && digits >= 2
+        || turns == 1 && digits >= 1 && digits < value.len() && super::gibberish::is_gibberish(value)
+}

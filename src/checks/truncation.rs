@@ -1,0 +1,303 @@
+//! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
+//! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
+//! short answers, which need no full stop.
+
+use std::ops::Range;
+
+use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// How much of the end a hit covers, in bytes.
+const TAIL: usize = 80;
+
+/// The output's hit, if it breaks off.
+pub(super) fn hit(event: &Event) -> Option<Hit> {
+    let output = event.output.as_deref()?;
+    let text = output.trim_end();
+    let (rule, description) = match event.stop_reason.as_deref() {
+        Some(reason) if is_limit(reason) => {
+            ("stopped_at_limit", "The model stopped because it reached its limit of tokens.")
+        }
+        _ => broken_off(text)?,
+    };
+    let end = text.len();
+    let span: Range<usize> = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
+    Some(Hit {
+        check: CheckName::Truncation,
+        rule: rule.to_owned(),
+        severity: Severity::Warning,
+        field: FieldName::fixed("output"),
+        start: span.start,
+        end: span.end,
+        description: description.to_owned(),
+    })
+}
+
+/// Stop reasons of a limit, as providers name them.
+fn is_limit(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["length", "max_tokens", "max_output_tokens", "token_limit", "model_length", "max_length"]
+        .contains(&reason.as_str())
+        || reason == "model_context_window_exceeded"
+}
+
+type Break = (&'static str, &'static str);
+
+/// How the text breaks off, if it does.
+fn broken_off(text: &str) -> Option<Break> {
+    let start = text.trim_start();
+    if start.starts_with(['{', '[']) {
+        match serde_json::from_str::<serde::de::IgnoredAny>(start) {
+            Ok(_) => return None,
+            Err(error) if error.is_eof() => {
+                return Some(("cut_json", "The output begins as JSON and ends before it is complete."));
+            }
+            Err(_) => {}
+        }
+    }
+    let fences = text.lines().filter(|line| line.trim_start().starts_with("```")).count();
+    if fences % 2 == 1 {
+        return Some(("unclosed_fence", "A fenced block is opened and not closed."));
+    }
+    if text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->")) {
+        return Some(("cut_comment", "A comment is opened and not closed."));
+    }
+    let last = text.lines().next_back()?.trim();
+    if last.starts_with("```") || is_short_answer(text) {
+        return None;
+    }
+    if is_code(text) { code(text, last) } else { prose(text, last) }
+}
+
+/// A word, a number, a name, a title: nothing that could be half of something.
+fn is_short_answer(text: &str) -> bool {
+    !text.contains('\n')
+        && text.len() < 90
+        && text.split_whitespace().count() < 9
+        && !text.contains(". ")
+        && !dangles(text)
+}
+
+const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
+const MID_CODE: Break = ("cut_code", "The code ends with something still open.");
+
+/// Whether the last word asks for another.
+fn dangles(text: &str) -> bool {
+    const CONNECTIVES: &[&str] = &[
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "but",
+        "of",
+        "to",
+        "for",
+        "with",
+        "from",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "that",
+        "which",
+        "who",
+        "because",
+        "if",
+        "when",
+        "while",
+        "than",
+        "into",
+        "between",
+        "your",
+        "its",
+        "our",
+        "my",
+        "their",
+        "these",
+        "like",
+        "including",
+        "via",
+        "per",
+        "can",
+        "will",
+        "should",
+        "may",
+        "must",
+        "through",
+        "whose",
+    ];
+    let last = text.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
+    CONNECTIVES.contains(&last.to_ascii_lowercase().as_str())
+        || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–'])
+}
+
+/// Whether most lines read as code outside of fences.
+fn is_code(text: &str) -> bool {
+    if text.contains("```") || text.contains("](") || text.contains("\n## ") {
+        return false;
+    }
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let coded = lines.iter().filter(|line| looks_coded(line)).count();
+    lines.len() >= 3 && coded * 2 > lines.len()
+}
+
+fn looks_coded(line: &str) -> bool {
+    const STARTS: [&str; 34] = [
+        "import ", "from ", "def ", "class ", "return", "if ", "for ", "while ", "fn ", "func ", "let ", "const ",
+        "var ", "use ", "pub ", "package ", "#include", "//", "/*", "*/", "} ", "async ", "await ", "export ", "type ",
+        "struct ", "impl ", "try:", "except", "else", "@", "raise ", "with ", "self.",
+    ];
+    let trimmed = line.trim();
+    line.starts_with("    ") && !trimmed.starts_with(['-', '*'])
+        || line.starts_with('\t')
+        || trimmed.ends_with(['{', '}', ';', '(', ')', ',', ']']) && !trimmed.ends_with(".)")
+        || STARTS.iter().any(|start| trimmed.starts_with(start))
+        || trimmed.contains(" = ")
+        || trimmed.contains(":=")
+        || trimmed.contains("=>")
+}
+
+fn code(text: &str, last: &str) -> Option<Break> {
+    let single = last.split_whitespace().count() == 1;
+    let keyword = ["pass", "break", "continue", "return", "end", "else:", "done", "fi", "esac"].contains(&last);
+    let word = single && !keyword && last.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
+    let declares = ["var ", "let ", "const ", "from ", "def ", "class ", "func ", "fn ", "async ", "export ", "await "]
+        .iter()
+        .any(|start| last.starts_with(start))
+        && !last.contains(['=', '(', '{', ';', ':'])
+        && !last.contains(" import ");
+    let operator = last.ends_with(['=', '+', '-', ',', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
+        && !last.starts_with("//")
+        && !last.starts_with('#')
+        && !last.ends_with("++")
+        && !last.ends_with("--");
+    let comment = (last.starts_with("//") || last.starts_with("# "))
+        && last.ends_with(|c: char| c.is_alphanumeric())
+        && text.trim_end().ends_with(last);
+    (word || declares || operator || comment || opens_more(text)).then_some(MID_CODE)
+}
+
+/// Whether more brackets are opened than closed, strings and comments aside.
+fn opens_more(text: &str) -> bool {
+    let mut depth = 0_i32;
+    for line in text.lines() {
+        let mut quote = None;
+        let mut previous = ' ';
+        let paired = line.matches('\'').count() % 2 == 0;
+        for c in line.chars() {
+            match (quote, c) {
+                (Some(open), c) if c == open && previous != '\\' => quote = None,
+                (None, '"' | '`') => quote = Some(c),
+                // An apostrophe opens a string only where a word does not go on.
+                (None, '\'') if !previous.is_alphanumeric() && paired => quote = Some(c),
+                (None, '#') if previous == ' ' || previous == '\t' => break,
+                (None, '/') if previous == '/' => break,
+                (None, '(' | '[' | '{') => depth += 1,
+                (None, ')' | ']' | '}') => depth -= 1,
+                _ => {}
+            }
+            previous = if previous == '\\' && c == '\\' { ' ' } else { c };
+        }
+    }
+    depth > 0
+}
+
+fn prose(text: &str, last: &str) -> Option<Break> {
+    if last.starts_with('#') && text.lines().count() > 1 {
+        return Some(("cut_section", "The output ends with a heading and nothing under it."));
+    }
+    if last.starts_with('|') {
+        return (!last.ends_with('|')).then_some(("cut_table", "The last row of a table is not complete."));
+    }
+    let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
+    let before_last = paragraph.rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
+    if unbalanced(paragraph.get(before_last..).unwrap_or(paragraph)) {
+        return Some(("cut_bracket", "A bracket, quotation or emphasis is opened at the end and not closed."));
+    }
+    if is_ending(last) {
+        return None;
+    }
+    if dangles(last) {
+        return Some(MID_SENTENCE);
+    }
+    let items = list_items(text);
+    if is_item(last) && items.len() > 1 {
+        let (_, others) = items.split_last()?;
+        let unpunctuated = others.iter().filter(|item| !is_ending(item)).count();
+        return (unpunctuated * 2 < others.len()).then_some(MID_SENTENCE);
+    }
+    if is_place(last) || is_signature(text, last) || is_record(text, last) {
+        return None;
+    }
+    let sentences = text.lines().filter(|line| is_ending(line.trim())).count();
+    let words = last.split_whitespace().count();
+    (sentences > 0 || words >= 9 || !last.is_ascii()).then_some(MID_SENTENCE)
+}
+
+/// Whether a line ends as a sentence, a quotation, a link or a mark does.
+fn is_ending(line: &str) -> bool {
+    line.chars().next_back().is_none_or(|c| {
+        !(c.is_alphanumeric()
+            || matches!(c, ',' | '-' | '–' | '(' | '[' | '{' | '/' | '\\' | '=' | '&' | '@' | '+' | '$' | '#' | '<'))
+            || line.ends_with("etc")
+    })
+}
+
+/// Whether brackets, quotes, code marks or bold marks are open at the end of a paragraph.
+fn unbalanced(paragraph: &str) -> bool {
+    let count = |mark: char| paragraph.matches(mark).count();
+    let smiley = [":(", ";(", ":-("].iter().any(|face| paragraph.contains(face));
+    let enumerated = paragraph.lines().any(|line| {
+        line.trim_start()
+            .split(')')
+            .next()
+            .is_some_and(|head| !head.is_empty() && head.len() < 4 && head.chars().all(char::is_alphanumeric))
+    });
+    count('`') % 2 == 1
+        || count('[') > count(']')
+        || count('{') > count('}')
+        || count('(') > count(')') && !smiley && !enumerated
+        || count('“') > count('”')
+        || paragraph.matches("**").count() % 2 == 1 && !paragraph.contains('`')
+}
+
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.bytes().take_while(u8::is_ascii_digit).count();
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || line.starts_with("+ ")
+        || line.starts_with("• ")
+        || number > 0 && line.get(number..).is_some_and(|rest| rest.starts_with(". ") || rest.starts_with(") "))
+}
+
+fn list_items(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| is_item(line)).collect()
+}
+
+/// Whether the last word is an address or a path, which ends without a mark.
+fn is_place(last: &str) -> bool {
+    let word = last.rsplit(char::is_whitespace).next().unwrap_or_default();
+    word.contains("://") && word.len() > 14
+        || word.starts_with('/') && word.len() > 4
+        || word.contains('@') && word.contains('.')
+}
+
+/// A name under a letter.
+fn is_signature(text: &str, last: &str) -> bool {
+    let words = last.split_whitespace().count();
+    let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    words <= 4 && (before.ends_with(',') && before.split_whitespace().count() <= 4)
+}
+
+/// Lines of `name: value`, or short lines all alike, none of which ends with a mark.
+fn is_record(text: &str, last: &str) -> bool {
+    let pair = |line: &str| line.split_once(": ").is_some_and(|(name, _)| name.len() < 40 && !name.contains(". "));
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let unmarked = lines.iter().filter(|line| !is_ending(line)).count();
+    lines.len() > 1
+        && (pair(last) && lines.iter().filter(|line| pair(line)).count() * 2 > lines.len()
+            || unmarked * 4 > lines.len() * 3 && last.split_whitespace().count() < 9)
+}
