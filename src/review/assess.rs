@@ -1,0 +1,179 @@
+//! Draws the conclusion: from the checks alone, or from the checks and a model's reply.
+//! In: a shadow, its subject, a prompt with the reply to it. Out: a judgement. Never: one below the checks' own, nor
+//! an approval that anything speaks against.
+
+use std::cmp::Reverse;
+
+use super::{
+    Judgement, ModelReply, Prompt, Subject, advice, evidence,
+    excerpt::grouped,
+    reply::{self, Unreadable, Verdict},
+    sections::stored_texts,
+};
+use crate::domain::{Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source};
+
+/// Most hits of one event that become findings, worst first; all count for the assessment.
+const MAX_CHECK_FINDINGS: usize = 50;
+/// An approval with a lower score contradicts itself.
+const APPROVE_SCORE: u8 = 50;
+
+/// Why a reply is no verdict.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+enum NoVerdict {
+    #[error("The model refused to review this.")]
+    Refused,
+    #[error("The model's reply was cut off at its limit of output tokens.")]
+    CutOff,
+    #[error("The model's reply could not be used: {0}.")]
+    Unreadable(#[from] Unreadable),
+    #[error(
+        "The model's reply does not echo this review's nonce, so it may follow the reviewed text: it was discarded."
+    )]
+    WrongNonce,
+}
+
+/// Judges by the built-in checks alone: clean is APPROVE.
+pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
+    let assessment = subject.hits.iter().map(|hit| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve);
+    let mut worst: Vec<&Hit> = subject.hits.iter().collect();
+    worst.sort_by_key(|hit| Reverse(hit.severity));
+    let more = worst.len().saturating_sub(MAX_CHECK_FINDINGS);
+    worst.truncate(MAX_CHECK_FINDINGS);
+    let note = || format!("{} further hits of the built-in checks are counted but not listed.", grouped(more));
+    Judgement {
+        assessment,
+        score: None,
+        recommendation: advice::of_hits(subject.hits),
+        findings: worst.into_iter().map(|hit| from_hit(subject, hit)).collect(),
+        reviewer: Reviewer::Checks,
+        notes: (more > 0).then(note).into_iter().collect(),
+        needs_repair: None,
+    }
+}
+
+/// Judges by the checks and a model's reply to `prompt`.
+pub fn of_reply(shadow: &Shadow, subject: &Subject, prompt: &Prompt, reply: ModelReply) -> Judgement {
+    let mut checks = of_checks(shadow, subject);
+    checks.reviewer = Reviewer::Model;
+    for part in &prompt.omitted {
+        checks.notes.push(format!("Not shown to the model, {part}."));
+    }
+    match read(prompt, reply) {
+        Ok(verdict) => with_verdict(shadow, subject, prompt, checks, verdict),
+        Err(reason) => without_verdict(checks, reason),
+    }
+}
+
+fn read(prompt: &Prompt, reply: ModelReply) -> Result<Verdict, NoVerdict> {
+    if reply.refused {
+        return Err(NoVerdict::Refused);
+    }
+    if reply.cut_off {
+        return Err(NoVerdict::CutOff);
+    }
+    let verdict = reply::parse(reply.text)?;
+    if verdict.nonce == prompt.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
+}
+
+/// The checks' judgement stands, save that it approves nothing.
+fn without_verdict(mut checks: Judgement, reason: NoVerdict) -> Judgement {
+    checks.notes.push(reason.to_string());
+    if checks.assessment == Assessment::Approve {
+        checks.assessment = Assessment::Inconclusive;
+        advice::of_assessment(Assessment::Inconclusive).clone_into(&mut checks.recommendation);
+    }
+    if let NoVerdict::Unreadable(fault) = reason {
+        checks.needs_repair = Some(fault.to_string());
+    }
+    checks
+}
+
+fn with_verdict(shadow: &Shadow, subject: &Subject, prompt: &Prompt, checks: Judgement, verdict: Verdict) -> Judgement {
+    let score = verdict.score();
+    let fields = stored_texts(subject.event);
+    let (mut found, mut not_found) = (Vec::new(), 0);
+    for claim in verdict.findings {
+        let evidence = evidence::of_quote(&fields, &claim.evidence_quote);
+        not_found += usize::from(evidence.is_none() && !claim.evidence_quote.trim().is_empty());
+        found.push(Finding {
+            severity: claim.severity,
+            category: claim.category,
+            description: claim.description,
+            verified: evidence.is_some(),
+            evidence,
+            source: Source::Model,
+            rule: claim.checklist_item,
+        });
+    }
+
+    let mut notes = checks.notes;
+    let mut word = verdict.assessment;
+    if word == Assessment::Flag && !found.iter().any(|f| f.verified && f.severity >= Severity::Warning) {
+        word = Assessment::Suggest;
+        notes.push("The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.".to_owned());
+    }
+    if word == Assessment::Inconclusive {
+        notes.push("The model says that it cannot tell.".to_owned());
+    }
+    if not_found > 0 {
+        notes.push(format!("{not_found} of the model's quotes are not in the text."));
+    }
+    let doubtful_score = word == Assessment::Approve && score < APPROVE_SCORE;
+    if doubtful_score {
+        notes.push(format!("The model approved with a score of {score}, which contradicts itself."));
+    }
+    let worst = found.iter().map(|finding| weight(finding, shadow)).max().unwrap_or(Assessment::Approve);
+    let mut assessment = checks.assessment.max(word).max(worst);
+    if assessment == Assessment::Approve && (not_found > 0 || doubtful_score || !prompt.omitted.is_empty()) {
+        assessment = Assessment::Inconclusive;
+    }
+
+    let from_checks = (checks.assessment >= Assessment::Suggest).then_some(checks.recommendation);
+    let from_model = stands(word, assessment).then_some(verdict.recommendation).filter(|text| !text.is_empty());
+    let said: Vec<String> = from_checks.into_iter().chain(from_model).collect();
+    Judgement {
+        assessment,
+        score: Some(score),
+        recommendation: if said.is_empty() { advice::of_assessment(assessment).to_owned() } else { said.join(" ") },
+        findings: checks.findings.into_iter().chain(found).collect(),
+        reviewer: Reviewer::Model,
+        notes,
+        needs_repair: None,
+    }
+}
+
+/// Whether a model's recommendation fits what became of its word: advice given with an approval does not fit a
+/// rejection.
+fn stands(word: Assessment, assessment: Assessment) -> bool {
+    word == assessment || (word >= Assessment::Suggest && assessment >= Assessment::Suggest)
+}
+
+/// What a finding of this severity makes of its event.
+fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
+    if severity >= shadow.flag_at {
+        Assessment::Flag
+    } else if severity >= Severity::Warning {
+        Assessment::Suggest
+    } else {
+        Assessment::Approve
+    }
+}
+
+/// What a model's finding makes of its event: SUGGEST at most where its evidence was not found.
+fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
+    let full = grade(finding.severity, shadow);
+    if finding.verified { full } else { full.min(Assessment::Suggest) }
+}
+
+fn from_hit(subject: &Subject, hit: &Hit) -> Finding {
+    let evidence = evidence::of_hit(subject.event, hit);
+    Finding {
+        severity: hit.severity,
+        category: hit.check.category(),
+        description: hit.description.clone(),
+        verified: evidence.is_some(),
+        evidence,
+        source: Source::Check,
+        rule: format!("{}.{}", hit.check.as_str(), hit.rule),
+    }
+}

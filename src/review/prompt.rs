@@ -1,0 +1,215 @@
+//! Writes what a model is asked.
+//! In: a shadow, its subject, a nonce. Out: system and user text, the reply's schema, what was left out; and, before
+//! any of it is written, how long it can get at most. Never: agents' text outside the fence or as a template.
+
+use std::{cmp::Reverse, fmt, sync::LazyLock};
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use super::{
+    Baseline, FENCE_MARK, Subject,
+    excerpt::{MAX_WINDOWS, NOTICE_BYTES, excerpt, grouped, share},
+    reply,
+    sections::{MAX_SECTIONS, Section, public_place, sections, text_bytes},
+};
+use crate::domain::{Event, Hit, Shadow};
+
+const SYSTEM: &str = include_str!("templates/system.j2");
+const USER: &str = include_str!("templates/user.j2");
+/// What follows the message when a model is asked again after an unreadable reply: before and after the reason.
+const REPAIR: [&str; 2] = [
+    "\n\nYour last reply could not be used: ",
+    ". Reply again with one JSON object of the given schema and no other text.",
+];
+
+/// Most hits that the model is told of, worst first.
+const MAX_FACTS: usize = 24;
+/// Most hits of one section that an excerpt is built around, worst first.
+const MAX_MARKS: usize = 100;
+/// Most characters of a rule's name.
+const RULE_CHARS: usize = 64;
+/// No fact's line is longer, in bytes.
+const FACT_BYTES: usize = 192;
+/// A section's opening and closing line and its line under "left out" are never longer together, in bytes.
+const SECTION_BYTES: usize = 256;
+/// The rest that the templates fill in: tag, trigger, baseline, nonce, and a message of repair.
+const FILLED_BYTES: usize = 640;
+/// Bytes of the longest character in UTF-8.
+const UTF8_BYTES: usize = 4;
+
+#[expect(clippy::expect_used, reason = "both templates are constants, and every test renders them")]
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut templates = Environment::empty();
+    templates.set_auto_escape_callback(|_| AutoEscape::None);
+    templates.set_undefined_behavior(UndefinedBehavior::Strict);
+    templates.set_fuel(Some(1_000_000));
+    templates.add_template("system", SYSTEM).expect("system.j2 is a template");
+    templates.add_template("user", USER).expect("user.j2 is a template");
+    templates
+});
+
+/// Why no prompt could be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// The nonce is not of the wanted form.
+    #[error("the nonce must be 32 hex digits in lower case (128 random bits)")]
+    BadNonce,
+    /// The reviewed text holds the nonce or its tag, so it could close a block.
+    #[error("the nonce occurs in the reviewed text: draw another")]
+    NonceInText,
+    /// A template failed.
+    #[error("the prompt's template failed ({0:?}): most likely the shadow has far too many criteria")]
+    Template(minijinja::ErrorKind),
+}
+
+/// A text that the model was not shown whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Omission {
+    /// Which: a section's name, such as `output` or `tool.args`.
+    pub field: &'static str,
+    /// Characters of it that were left out.
+    pub chars: usize,
+}
+
+impl fmt::Display for Omission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} characters", self.field, grouped(self.chars))
+    }
+}
+
+/// What a model is asked. `Debug` shows no text.
+#[derive(Clone)]
+pub struct Prompt {
+    /// The rules: the same for every review of one shadow version, so that providers can cache them.
+    pub system: String,
+    /// The event, and what is established of it.
+    pub user: String,
+    /// JSON Schema of the reply.
+    pub schema: serde_json::Value,
+    /// What was left out for `max_input_chars`.
+    pub omitted: Vec<Omission>,
+    /// What the reply must echo.
+    pub nonce: String,
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("bytes", &self.bytes()).field("omitted", &self.omitted).finish_non_exhaustive()
+    }
+}
+
+impl Prompt {
+    /// Bytes of system, user and schema together: never more than [`worst_prompt_bytes`].
+    pub fn bytes(&self) -> usize {
+        self.system.len() + self.user.len() + self.schema.to_string().len()
+    }
+}
+
+/// Writes the prompt for one review. `nonce` is 32 hex digits in lower case, drawn at random for this call alone.
+pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt, PromptError> {
+    if nonce.len() != 32 || !nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(PromptError::BadNonce);
+    }
+    let tag = tag(nonce, subject);
+    let sections = sections(subject.event);
+    if sections.iter().any(|section| section.text.contains(nonce) || section.text.contains(&tag)) {
+        return Err(PromptError::NonceInText);
+    }
+    let (shown, omitted) = fit(&sections, subject.hits, shadow.max_input_chars as usize);
+    let user = render(
+        "user",
+        context! {
+            tag,
+            nonce,
+            trigger => subject.trigger.as_str(),
+            facts => facts(subject.hits),
+            omitted => omitted.iter().map(Omission::to_string).collect::<Vec<_>>(),
+            baseline => subject.baseline.map(baseline),
+            sections => shown,
+        },
+    )?;
+    let system = render("system", context! { criteria => shadow.criteria.clone() })?;
+    Ok(Prompt { system, user, schema: reply::schema().clone(), omitted, nonce: nonce.to_owned() })
+}
+
+/// The same question after an unreadable reply; `message` is what `Judgement::needs_repair` said. Send it once at
+/// most. The reply itself is not sent back: it may hold what the reviewed text made the model say.
+pub fn repair_prompt(prompt: &Prompt, message: &str) -> Prompt {
+    let mut again = prompt.clone();
+    again.user.extend([REPAIR[0], message, REPAIR[1]]);
+    again
+}
+
+/// Most bytes that the prompt for this event can have, and its repair: an upper bound of its tokens as well, since
+/// no tokenizer in use makes a token of less than a byte. Reads the event's lengths alone.
+pub fn worst_prompt_bytes(shadow: &Shadow, event: &Event) -> usize {
+    // A template is longer than the fixed text it renders to. Each criterion adds its bullet and line break.
+    let fixed = SYSTEM.len() + USER.len() + *reply::SCHEMA_BYTES + FILLED_BYTES + REPAIR[0].len() + REPAIR[1].len();
+    let rules: usize = shadow.criteria.iter().map(|criterion| criterion.len() + 3).sum();
+    let marks = MAX_FACTS * FACT_BYTES + MAX_SECTIONS * SECTION_BYTES;
+    let (bytes, limit) = (text_bytes(event), shadow.max_input_chars as usize);
+    // A text of so many bytes has no more characters: nothing is left out, and no notice written.
+    let notices = if bytes <= limit { 0 } else { MAX_SECTIONS * (MAX_WINDOWS + 1) * NOTICE_BYTES };
+    fixed + rules + marks + bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices
+}
+
+/// The tag of this item's blocks: drawn from the nonce, but another word, so that a model that copies the tag for
+/// the nonce is noticed.
+fn tag(nonce: &str, subject: &Subject) -> String {
+    let drawn = blake3::hash(format!("{FENCE_MARK} {nonce} {}", subject.event_id).as_bytes()).to_hex();
+    format!("{FENCE_MARK}-{}", drawn.get(..32).unwrap_or_default())
+}
+
+/// Cuts the sections to `budget` characters in all.
+fn fit(sections: &[Section], hits: &[Hit], budget: usize) -> (Vec<Value>, Vec<Omission>) {
+    let lengths: Vec<usize> = sections.iter().map(|section| section.text.chars().count()).collect();
+    let mut shown = Vec::with_capacity(sections.len());
+    let mut omitted = Vec::new();
+    for (section, chars) in sections.iter().zip(share(&lengths, budget)) {
+        let marks = || {
+            let mut marks: Vec<_> = hits.iter().filter(|hit| public_place(&hit.field) == section.label).collect();
+            marks.sort_by_key(|hit| Reverse(hit.severity));
+            marks.truncate(MAX_MARKS);
+            marks.into_iter().filter_map(|hit| Some((hit.severity, section.place(hit)?))).collect()
+        };
+        let cut = excerpt(&section.text, chars, marks);
+        if cut.omitted > 0 {
+            omitted.push(Omission { field: section.label, chars: cut.omitted });
+        }
+        shown.push(context! { label => section.label, text => cut.text });
+    }
+    (shown, omitted)
+}
+
+/// The hits in our words: rule and place. Their descriptions stay out, since they may repeat the event's words.
+fn facts(hits: &[Hit]) -> Vec<String> {
+    let mut worst: Vec<&Hit> = hits.iter().collect();
+    worst.sort_by_key(|hit| Reverse(hit.severity));
+    let listed = if hits.len() > MAX_FACTS { MAX_FACTS - 1 } else { hits.len() };
+    let mut lines: Vec<String> = worst.iter().take(listed).map(|hit| fact(hit)).collect();
+    if hits.len() > listed {
+        lines.push(format!("{} more", grouped(hits.len() - listed)));
+    }
+    lines
+}
+
+fn fact(hit: &Hit) -> String {
+    let word = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let rule: String = hit.rule.chars().filter(word).take(RULE_CHARS).collect();
+    let (severity, check, place) = (hit.severity.as_str(), hit.check.as_str(), public_place(&hit.field));
+    if hit.field.as_str() == place {
+        format!("{severity} {check}.{rule} in {place}, bytes {} to {}", hit.start, hit.end)
+    } else {
+        format!("{severity} {check}.{rule} in {place}")
+    }
+}
+
+fn baseline(known: Baseline) -> String {
+    let (mean, spread, count) = (known.mean.clamp(0.0, 100.0), known.spread.clamp(0.0, 100.0), known.count);
+    format!("{count} earlier scores of this agent for this type of task have mean {mean:.0} and spread {spread:.0}.")
+}
+
+fn render(name: &str, values: Value) -> Result<String, PromptError> {
+    let rendered = TEMPLATES.get_template(name).and_then(|template| template.render(values));
+    rendered.map_err(|error| PromptError::Template(error.kind()))
+}
