@@ -1,0 +1,125 @@
+//! How many requests of a class may be worked on at once; the one too many is refused at once.
+//!
+//! In: a request and its class. Out: the request, with its place among the admitted; or a 503 with `Retry-After`,
+//! before a byte of the body is read. Never: a queue. Who waits in one has mostly gone when its turn comes, and
+//! the work is done for nobody.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::problem::Problem;
+
+/// What kind of work a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Events and whatever else is stored.
+    Ingest,
+    /// Questions to the database.
+    Read,
+    /// Decisions that an agent waits for: neither ingest nor reads can crowd them out.
+    Decide,
+    /// Waiting for a verdict or sending a stream: long, but nearly free.
+    Wait,
+    /// Health and metrics: always admitted.
+    Health,
+}
+
+/// How many requests at once, by class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionLimits {
+    /// See [`Class::Ingest`].
+    pub ingest: usize,
+    /// See [`Class::Read`].
+    pub read: usize,
+    /// See [`Class::Decide`].
+    pub decide: usize,
+    /// See [`Class::Wait`].
+    pub wait: usize,
+}
+
+impl Default for AdmissionLimits {
+    /// Ingest is carried in batches of 256, so two of them are under way; reads share few database connections;
+    /// a decision takes microseconds; a wait takes a little memory.
+    fn default() -> Self {
+        Self { ingest: 512, read: 64, decide: 256, wait: 4096 }
+    }
+}
+
+/// Admits requests. Cheap to clone; all clones count together.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    ingest: Arc<Semaphore>,
+    read: Arc<Semaphore>,
+    decide: Arc<Semaphore>,
+    wait: Arc<Semaphore>,
+}
+
+/// A place among the admitted; dropping it frees the place. Health has none.
+#[derive(Debug)]
+pub struct Place(
+    #[expect(dead_code, reason = "it is held, and counts until it is dropped")] Option<OwnedSemaphorePermit>,
+);
+
+/// The place of the present request, as an extension: a handler that begins to wait gives it back early.
+#[derive(Debug, Clone)]
+pub struct Admitted(Arc<Mutex<Option<Place>>>);
+
+impl Admitted {
+    /// Frees the place before the request is answered.
+    pub fn release(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Admission {
+    /// With these limits.
+    pub fn new(limits: AdmissionLimits) -> Self {
+        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self {
+            ingest: places(limits.ingest),
+            read: places(limits.read),
+            decide: places(limits.decide),
+            wait: places(limits.wait),
+        }
+    }
+
+    /// A place in a class, or `overloaded`.
+    pub fn enter(&self, class: Class) -> Result<Place, Problem> {
+        let (places, what) = match class {
+            Class::Ingest => (&self.ingest, "events"),
+            Class::Read => (&self.read, "reads"),
+            Class::Decide => (&self.decide, "decisions"),
+            Class::Wait => (&self.wait, "waiting requests"),
+            Class::Health => return Ok(Place(None)),
+        };
+        match Arc::clone(places).try_acquire_owned() {
+            Ok(permit) => Ok(Place(Some(permit))),
+            Err(_) => Err(Problem::overloaded(format!("As many {what} as the server can carry are under way."))),
+        }
+    }
+
+    /// The state of the layer [`admit`] for the routes of one class.
+    pub fn of(&self, class: Class) -> (Self, Class) {
+        (self.clone(), class)
+    }
+}
+
+/// The layer: `router.layer(from_fn_with_state(admission.of(Class::Read), admit))`. The place is held until the
+/// handler has returned (a streamed body is not counted: a stream enters [`Class::Wait`] itself), or has released it.
+pub async fn admit(State((admission, class)): State<(Admission, Class)>, mut request: Request, next: Next) -> Response {
+    let place = match admission.enter(class) {
+        Ok(place) => place,
+        Err(problem) => return problem.into_response(),
+    };
+    let admitted = Admitted(Arc::new(Mutex::new(Some(place))));
+    request.extensions_mut().insert(admitted.clone());
+    let response = next.run(request).await;
+    admitted.release();
+    response
+}

@@ -1,0 +1,174 @@
+//! Who is calling, and what they may do. Keys are kept as keyed hashes; a key is bound to scopes and to the agents
+//! that it may speak for.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, header, request::Parts},
+    middleware::Next,
+    response::Response,
+};
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{Api, problem::Problem};
+use crate::{
+    domain::key::{AgentGlobs, PREFIX, Scope},
+    store::{Store, StoreError, installation::Installation, keys::KeyRow},
+};
+
+/// How old the list of keys may be: a revoked key works no longer than this on another replica.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+
+/// Who is calling.
+#[derive(Debug, Clone)]
+pub struct Caller(Option<Arc<Grant>>);
+
+#[derive(Debug)]
+struct Grant {
+    scopes: Vec<Scope>,
+    agents: AgentGlobs,
+}
+
+impl Caller {
+    /// # Errors
+    /// `forbidden`: the key lacks the scope.
+    pub fn require(&self, scope: Scope) -> Result<(), Problem> {
+        match &self.0 {
+            Some(grant) if !grant.scopes.contains(&scope) => Err(Problem::forbidden(format!(
+                "this key lacks the scope {}; umbra keys create --scope {0} makes one that has it",
+                scope.as_str()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// `forbidden_agent`: the key is bound to other agents.
+    pub fn speak_for(&self, agent: &str) -> Result<(), Problem> {
+        match &self.0 {
+            Some(grant) if !grant.agents.contains(agent) => Err(Problem::forbidden_agent(
+                "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // `identify` stands before every handler.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::internal("a route without identification"))
+    }
+}
+
+/// Finds out who is calling, for every route. Health, metrics and documentation ask for nothing of it.
+pub async fn identify(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
+    let open = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
+    let caller = if open { Caller(None) } else { api.keys.identify(request.headers()).await? };
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// The keys of this installation, at most a second old.
+#[derive(Debug)]
+pub struct KeyRing {
+    store: Store,
+    installation: Installation,
+    known: ArcSwap<Known>,
+    refreshing: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Known {
+    at: Instant,
+    /// No key was ever made: a loopback server is open.
+    none: bool,
+    by_hash: HashMap<Vec<u8>, Arc<Grant>>,
+}
+
+impl KeyRing {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open(store: Store, installation: Installation) -> Result<Self, StoreError> {
+        let known = ArcSwap::from_pointee(read(&store).await?);
+        Ok(Self { store, installation, known, refreshing: Mutex::new(()) })
+    }
+
+    /// Whether any key works.
+    pub fn is_guarded(&self) -> bool {
+        !self.known.load().by_hash.is_empty()
+    }
+
+    /// Reads the keys anew: one was made or revoked here.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        self.known.store(Arc::new(read(&self.store).await?));
+        Ok(())
+    }
+
+    /// The hash under which a key is filed.
+    pub fn hash(&self, key: &str) -> [u8; 32] {
+        self.installation.hash_key(key)
+    }
+
+    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        self.keep_fresh().await?;
+        let known = self.known.load();
+        let Some(given) = headers.get(header::AUTHORIZATION) else {
+            return if known.none {
+                Ok(Caller(None))
+            } else {
+                Err(Problem::unauthorized("send a key: Authorization: Bearer umbra_sk_..."))
+            };
+        };
+        let unusable = || {
+            tracing::warn!("a request came with a key that is unknown or revoked");
+            Problem::unauthorized("this key is unknown or revoked; umbra keys list shows those that work")
+        };
+        let key = given
+            .to_str()
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let key = key.map(|(_, key)| key.trim()).filter(|key| key.starts_with(PREFIX)).ok_or_else(unusable)?;
+        let grant = known.by_hash.get(self.hash(key).as_slice()).ok_or_else(unusable)?;
+        Ok(Caller(Some(Arc::clone(grant))))
+    }
+
+    /// One request at a time reads the keys anew; the others go on with what is known, unless it is long out of date.
+    async fn keep_fresh(&self) -> Result<(), Problem> {
+        let age = self.known.load().at.elapsed();
+        if age < FRESH_FOR {
+            return Ok(());
+        }
+        let Ok(_turn) = self.refreshing.try_lock() else { return Ok(()) };
+        match self.refresh().await {
+            Ok(()) => Ok(()),
+            // The database is away: what is known holds for a while, so that events can still be refused properly.
+            Err(_) if age < Duration::from_mins(15) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn read(store: &Store) -> Result<Known, StoreError> {
+    let rows = store.keys().await?;
+    let none = rows.is_empty();
+    let by_hash = rows.into_iter().filter(|row| row.revoked_at.is_none()).filter_map(grant).collect();
+    Ok(Known { at: Instant::now(), none, by_hash })
+}
+
+fn grant(row: KeyRow) -> Option<(Vec<u8>, Arc<Grant>)> {
+    let scopes = row.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
+    // A key whose globs cannot be read speaks for nobody.
+    let agents = AgentGlobs::compile(&row.agents).ok()?;
+    Some((row.hash, Arc::new(Grant { scopes, agents })))
+}

@@ -1,0 +1,171 @@
+//! Reads a request's body: whole, in time, decoded, and within limits.
+//!
+//! In: a request with an identity, gzip or zstd body. Out: its bytes, which hold their share of the memory that
+//! all bodies may take until they are dropped; or the problem to answer with. Never: more memory than the
+//! decoded limit, whatever a small body swells to; a guess at an encoding or a type that was not declared.
+
+use std::{fmt::Write, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, header},
+};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    front::{
+        BodyLimits,
+        decode::{Decoder, Encoding, memory_of, too_large},
+    },
+    problem::Problem,
+};
+
+/// Reads bodies; one for the whole server. Cheap to clone; all clones share the memory.
+#[derive(Debug, Clone)]
+pub struct BodyReader {
+    limits: Arc<BodyLimits>,
+    memory: Arc<Semaphore>,
+}
+
+/// A type of body that some endpoint reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`
+    Json,
+    /// `application/x-ndjson`
+    Ndjson,
+    /// `application/x-protobuf`
+    Protobuf,
+}
+
+impl Media {
+    /// As it is written in `Content-Type`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+            Self::Protobuf => "application/x-protobuf",
+        }
+    }
+}
+
+/// Which of the types that an endpoint reads the request declares. The header is required: guessing would let
+/// a web page post JSON as a form, which browsers permit without asking.
+pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Problem> {
+    let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut parts = declared.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let utf8 = parts.all(|parameter| match parameter.split_once('=') {
+        Some((key, value)) if key.trim().eq_ignore_ascii_case("charset") => {
+            value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    });
+    let known = readable.iter().find(|media| media.as_str().eq_ignore_ascii_case(name));
+    known.copied().filter(|_| utf8).ok_or_else(|| {
+        let names: Vec<&str> = readable.iter().map(|media| media.as_str()).collect();
+        let names = names.join("` or `Content-Type: ");
+        Problem::unsupported_media_type(format!("Send the header `Content-Type: {names}` (in UTF-8)."))
+    })
+}
+
+/// Reads JSON as a `T`; a fault is told with its pointer, line and column.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut source = serde_json::Deserializer::from_slice(bytes);
+    let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {
+        let pointer = pointer(fault.path());
+        // The message may name a key of the input but quotes none of its longer values.
+        let detail = fault.inner().to_string();
+        Problem::bad_json("See `errors` for what is wrong and where.").at(pointer, "invalid", shortened(detail))
+    })?;
+    source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
+    Ok(value)
+}
+
+/// A JSON pointer (RFC 6901) from the path that was walked.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path {
+        let _ = match segment {
+            Segment::Seq { index } => write!(pointer, "/{index}"),
+            Segment::Map { key } => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Enum { .. } | Segment::Unknown => Ok(()),
+        };
+    }
+    shortened(pointer)
+}
+
+/// At most 200 characters: what a sender wrote is not echoed at length.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
+        None => text,
+    }
+}
+
+impl BodyReader {
+    /// A reader with the memory that the limits name.
+    pub fn new(limits: BodyLimits) -> Self {
+        let memory = memory_of(limits.in_flight);
+        Self { limits: Arc::new(limits), memory }
+    }
+
+    /// Reads the body of a request: 415 for an encoding unknown or applied twice, 413 for too many bytes before
+    /// or after decoding, 400 for a broken one, 408 for one that comes too slowly, 503 while other bodies take
+    /// all memory. The time counts from this call.
+    pub async fn read(&self, request: Request) -> Result<Bytes, Problem> {
+        let (head, body) = request.into_parts();
+        let encoding = Encoding::of(&head.headers)?;
+        let travels = match encoding {
+            Encoding::Identity => self.limits.decoded,
+            Encoding::Gzip | Encoding::Zstd => self.limits.encoded,
+        };
+        let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        if declared.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > travels as u64) {
+            return Err(too_large("as it travels", travels));
+        }
+        let mut decoder = Decoder::new(encoding, self.limits.decoded, &self.memory)?;
+        self.fill(body, travels, &mut decoder).await?;
+        decoder.finish()
+    }
+
+    /// Feeds the decoder with what arrives, until the end of the body, of the time or of a limit.
+    async fn fill(&self, mut body: Body, travels: usize, decoder: &mut Decoder) -> Result<(), Problem> {
+        let begun = Instant::now();
+        let mut received = 0_usize;
+        loop {
+            let earned = received as u64 * 1000 / u64::from(self.limits.min_rate.max(1));
+            let deadline = begun + self.limits.patience + Duration::from_millis(earned);
+            let frame = match timeout_at(deadline, body.frame()).await {
+                Err(_) => return Err(self.too_slow(received)),
+                Ok(None) => return Ok(()),
+                Ok(Some(Err(_))) => {
+                    return Err(Problem::body_incomplete("The connection broke before the whole body had arrived."));
+                }
+                Ok(Some(Ok(frame))) => frame,
+            };
+            if let Ok(data) = frame.into_data() {
+                received += data.len();
+                if received > travels {
+                    return Err(too_large("as it travels", travels));
+                }
+                decoder.write(&data)?;
+            }
+        }
+    }
+
+    fn too_slow(&self, received: usize) -> Problem {
+        let (patience, rate) = (self.limits.patience, self.limits.min_rate);
+        Problem::request_timeout(format!(
+            "{received} bytes of the body arrived; it may take {patience:?}, and longer only at {rate} bytes/s or more."
+        ))
+    }
+}

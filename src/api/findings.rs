@@ -1,0 +1,283 @@
+//! `/v1/findings` and `/v1/observations`: what was found, flat and in the shape of the observations log.
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    body::{Media, expect_media, from_json},
+    params::{Params, listing},
+    problem::Problem,
+    reviews::{mode_param, review_filter, trigger_param},
+};
+use crate::{
+    checks,
+    domain::{Assessment, Category, EventId, FindingId, Mode, ReviewId, Reviewer, Severity, Trigger, key::Scope},
+    store::{
+        findings::{FindingEvidence, FindingFilter, FindingItem},
+        reviews::Review,
+        seek::Page,
+    },
+};
+
+const FEED: char = 'f';
+const OBSERVATIONS: char = 'o';
+/// Most characters of a note.
+const NOTE_CHARS: usize = 2_000;
+
+/// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
+/// only with `mode=passive`.
+#[utoipa::path(get, path = "/v1/findings", tag = "findings",
+    params(("shadow" = Option<String>, Query, description = "By this shadow"),
+        ("agent" = Option<String>, Query, description = "Of this agent"),
+        ("severity" = Option<Severity>, Query, description = "At least this severity"),
+        ("category" = Option<Category>, Query, description = "Of this category"),
+        ("mode" = Option<Mode>, Query, description = "With this mode; without it all but passive"),
+        ("task_id" = Option<String>, Query, description = "Of this task"),
+        ("trigger" = Option<String>, Query, description = "By this trigger"),
+        ("verified" = Option<bool>, Query, description = "Whether the evidence stands in the text"),
+        ("status" = Option<FindingStatus>, Query, description = "What people made of it"),
+        super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
+pub async fn list_findings(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<FindingItem>>, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = FindingFilter {
+        shadow: params.text("shadow"),
+        agent: params.text("agent"),
+        severity: params
+            .parsed("severity", "info, warning or critical", |word| Severity::parse(word).map(Severity::code)),
+        category: params.parsed("category", "security, factual, completeness, relevance, quality or custom", |word| {
+            Category::parse(word).map(|category| category.as_str().to_owned())
+        }),
+        mode: mode_param(&mut params),
+        task_id: params.text("task_id"),
+        trigger: trigger_param(&mut params),
+        verified: params.parsed("verified", "true or false", |word| word.parse().ok()),
+        status: params.parsed("status", "open, confirmed, false_positive or resolved", |word| {
+            FindingStatus::parse(word).map(|status| status.as_str().to_owned())
+        }),
+        span: params.span(),
+    };
+    let seek = params.seek(FEED)?;
+    params.finish()?;
+    let page = api.pipeline.store.findings(&filter, seek).await?;
+    Ok(listing(FEED, seek, page, |finding| finding).json())
+}
+
+/// One finding.
+#[utoipa::path(get, path = "/v1/findings/{id}", tag = "findings",
+    params(("id" = String, Path, description = "A finding's id")),
+    responses((status = 200, description = "The finding", body = FindingItem)))]
+pub async fn get_finding(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<FindingItem>, Problem> {
+    caller.require(Scope::Read)?;
+    Ok(Json(find(&api, &id).await?))
+}
+
+async fn find(api: &Api, id: &str) -> Result<FindingItem, Problem> {
+    let missing = || Problem::not_found("there is no such finding; ids look like fnd_ and 32 hex digits");
+    let id: FindingId = id.parse().map_err(|_| missing())?;
+    api.pipeline.store.finding(id).await?.ok_or_else(missing)
+}
+
+/// What people made of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingStatus {
+    /// Nobody has said anything yet.
+    Open,
+    /// It is right.
+    Confirmed,
+    /// It is wrong.
+    FalsePositive,
+    /// It was right and is dealt with.
+    Resolved,
+}
+
+impl FindingStatus {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Confirmed => "confirmed",
+            Self::FalsePositive => "false_positive",
+            Self::Resolved => "resolved",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Open, Self::Confirmed, Self::FalsePositive, Self::Resolved].into_iter().find(|s| s.as_str() == word)
+    }
+}
+
+/// What people make of a finding.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Feedback {
+    /// The new status.
+    pub status: FindingStatus,
+    /// Why; an earlier note stays where none is given.
+    #[schema(max_length = 2000)]
+    pub note: Option<String>,
+}
+
+/// Says what a finding is worth. Precision follows from it.
+#[utoipa::path(patch, path = "/v1/findings/{id}", tag = "findings", request_body = Feedback,
+    params(("id" = String, Path, description = "A finding's id")),
+    responses((status = 200, description = "The finding", body = FindingItem)))]
+pub async fn patch_finding(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<FindingItem>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let feedback: Feedback = from_json(&api.bodies.read(request).await?)?;
+    let note = feedback.note.as_deref().map(|note| {
+        let fits = note.chars().count() <= NOTE_CHARS && !note.contains('\0');
+        fits.then(|| checks::redact(note).as_str().to_owned()).ok_or_else(|| {
+            Problem::invalid_event("the feedback breaks rules; errors lists them").at(
+                "/note",
+                "range",
+                "at most 2,000 characters, without U+0000",
+            )
+        })
+    });
+    let note = note.transpose()?;
+    let row = find(&api, &id).await?;
+    api.pipeline.store.judge_finding(row.id, feedback.status.as_str(), note.as_deref()).await?;
+    Ok(Json(find(&api, &id).await?))
+}
+
+/// A finding within an observation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ObservedFinding {
+    /// How bad.
+    pub severity: Severity,
+    /// About what.
+    pub category: String,
+    /// One or two sentences.
+    pub description: String,
+    /// Where; null where no quote was found in the text.
+    pub evidence: Option<FindingEvidence>,
+    /// Whether the evidence stands in the text.
+    pub verified: bool,
+}
+
+/// A finished review in the shape of the observations log.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Observation {
+    /// The shadow.
+    pub shadow: String,
+    /// The watched agent.
+    pub watched_agent: String,
+    /// The trigger by which the event matched.
+    pub trigger: Option<Trigger>,
+    /// The shadow's mode.
+    pub mode: Option<Mode>,
+    /// What it found.
+    pub findings: Vec<ObservedFinding>,
+    /// What to do.
+    pub recommendation: String,
+    /// When it was concluded.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub timestamp: Option<Timestamp>,
+    /// The review.
+    #[schema(value_type = String)]
+    pub review_id: ReviewId,
+    /// The events under review.
+    #[schema(value_type = Vec<String>)]
+    pub event_ids: Vec<EventId>,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// What it concludes.
+    pub assessment: Option<Assessment>,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// Who reviewed.
+    pub reviewer: Option<Reviewer>,
+    /// The model's alias.
+    pub model: Option<String>,
+    /// What all its calls cost, in US dollars.
+    pub cost_usd: f64,
+    /// The hash of the shadow's configuration.
+    pub shadow_version: String,
+}
+
+impl Observation {
+    fn new(review: Review, findings: Vec<ObservedFinding>) -> Self {
+        Self {
+            shadow: review.shadow,
+            watched_agent: review.agent,
+            trigger: review.trigger,
+            mode: review.mode,
+            findings,
+            recommendation: review.recommendation.unwrap_or_default(),
+            timestamp: review.finished_at,
+            review_id: review.id,
+            event_ids: review.events,
+            task_id: review.task_id,
+            assessment: review.assessment,
+            score: review.score,
+            reviewer: review.reviewer,
+            model: review.model,
+            cost_usd: review.cost_usd,
+            shadow_version: review.shadow_version,
+        }
+    }
+}
+
+/// Lists finished reviews of every mode in the shape of the observations log, in order of finishing.
+#[utoipa::path(get, path = "/v1/observations", tag = "findings",
+    params(("shadow" = Option<String>, Query, description = "By this shadow"),
+        ("agent" = Option<String>, Query, description = "Of this agent"),
+        ("task_id" = Option<String>, Query, description = "Of this task"),
+        ("trigger" = Option<String>, Query, description = "By this trigger"),
+        ("mode" = Option<Mode>, Query, description = "With this mode"),
+        ("assessment" = Option<Assessment>, Query, description = "With this assessment"),
+        super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Listing<Observation>)))]
+pub async fn list_observations(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<Observation>>, Problem> {
+    caller.require(Scope::Read)?;
+    let mut filter = review_filter(&mut params);
+    filter.state = Some("done".into());
+    let seek = params.seek(OBSERVATIONS)?;
+    params.finish()?;
+    let page = api.pipeline.store.reviews(&filter, seek).await?;
+    let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
+    let mut found: std::collections::HashMap<ReviewId, Vec<ObservedFinding>> = std::collections::HashMap::new();
+    for item in api.pipeline.store.findings_of(&ids).await? {
+        let FindingItem { severity, category, description, evidence, verified, review_id, .. } = item;
+        let finding = ObservedFinding { severity, category, description, evidence, verified };
+        found.entry(review_id).or_default().push(finding);
+    }
+    let page = Page {
+        more: page.more,
+        items: page
+            .items
+            .into_iter()
+            .map(|(seq, review)| {
+                let findings = found.remove(&review.id).unwrap_or_default();
+                (seq, Observation::new(review, findings))
+            })
+            .collect(),
+    };
+    Ok(listing(OBSERVATIONS, seek, page, |observation| observation).json())
+}

@@ -1,0 +1,125 @@
+//! The accept loop: takes connections, counts them, and refuses the one too many.
+//!
+//! In: a listening socket and the soft stop. Out: a task for each connection. Never: an end because the process
+//! ran out of descriptors (it waits and goes on), nor a connection without a bound on its time.
+
+use std::{fmt::Write, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+
+use super::{Limits, connection};
+use crate::{
+    api::problem::Problem,
+    lifecycle::{self, Tasks},
+};
+
+/// Connections being refused at once; beyond them a connection is closed without a word.
+const REFUSALS: usize = 128;
+/// Time that a refusal may take.
+const REFUSAL: Duration = Duration::from_secs(1);
+/// The pause after an accept that failed for want of descriptors or memory.
+const PACE: Duration = Duration::from_millis(100);
+/// Descriptors left for the database, files and calls to models.
+const RESERVED: usize = 256;
+
+/// Accepts connections until the soft stop; then those that had already connected, and no more.
+pub(super) async fn run(listener: TcpListener, router: Router, tasks: Tasks, limits: Limits) {
+    let room = within_descriptors(limits.max_connections);
+    let door = Door {
+        room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
+        refusals: Arc::new(Semaphore::new(REFUSALS)),
+        limits: Arc::new(limits),
+        router,
+        tasks,
+    };
+    let soft = door.tasks.soft().clone();
+    while let Some(accepted) = soft.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((socket, peer)) => door.admit(socket, peer),
+            Err(fault) if of_one_connection(&fault) => {}
+            Err(fault) => {
+                tracing::warn!(%fault, "cannot accept connections; trying again");
+                soft.run_until_cancelled(sleep(PACE)).await;
+            }
+        }
+    }
+    // The system has accepted these on our behalf: closing now would reset clients that have done no wrong.
+    while let Ok(Ok((socket, peer))) = timeout(Duration::ZERO, listener.accept()).await {
+        door.admit(socket, peer);
+    }
+}
+
+/// Faults that say nothing about the listener itself.
+fn of_one_connection(fault: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(fault.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// As many connections as wanted, or as the process may open.
+fn within_descriptors(wanted: usize) -> usize {
+    let Some(granted) = lifecycle::allow_open_files(wanted.saturating_add(RESERVED)) else { return wanted };
+    // Where hardly any are to be had, half of them serve clients.
+    let room = wanted.min(granted.saturating_sub(RESERVED).max(granted / 2)).max(1);
+    if room < wanted {
+        tracing::warn!(wanted, room, "fewer connections than configured: raise the limit of open files (ulimit -n)");
+    }
+    room
+}
+
+/// What every connection needs.
+struct Door {
+    room: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    limits: Arc<Limits>,
+    router: Router,
+    tasks: Tasks,
+}
+
+impl Door {
+    fn admit(&self, socket: TcpStream, peer: SocketAddr) {
+        // A verdict is one small write: waiting to fill a packet would delay it by up to 40 ms.
+        if socket.set_nodelay(true).is_err() {
+            return;
+        }
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return self.refuse(socket) };
+        let served =
+            connection::serve(socket, peer, self.router.clone(), Arc::clone(&self.limits), self.tasks.soft().clone());
+        self.tasks.spawn("http connection", async move {
+            served.await;
+            drop(place);
+        });
+    }
+
+    fn refuse(&self, socket: TcpStream) {
+        if let Ok(place) = Arc::clone(&self.refusals).try_acquire_owned() {
+            self.tasks.spawn("http refusal", async move {
+                let _ = timeout(REFUSAL, refusal(socket, place)).await;
+            });
+        }
+    }
+}
+
+/// Writes a 503 without reading the request, then reads until the client has seen it.
+async fn refusal(mut socket: TcpStream, _place: OwnedSemaphorePermit) -> io::Result<()> {
+    let problem = Problem::overloaded("Too many connections are open; come again, and share connections.");
+    let body = problem.to_json(None);
+    let mut text = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in problem.headers() {
+        let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
+    }
+    socket.write_all(format!("{text}\r\n{body}").as_bytes()).await?;
+    socket.shutdown().await?;
+    let mut scrap = [0_u8; 1024];
+    while socket.read(&mut scrap).await? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! One connection from its first byte to its close.
+//!
+//! In: a socket, the router, the soft stop. Out: answered requests, each of which carries the client's address as
+//! `ConnectInfo`. Never: an error to the rest of the server; what a client does wrong ends its own connection.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{Router, body::Body, extract::ConnectInfo};
+use bytes::Bytes;
+use hyper::{
+    Request, Response,
+    body::{Frame, Incoming, SizeHint},
+    header::{CONNECTION, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::{
+    Limits,
+    stream::{Phase, TimedStream},
+};
+
+/// The largest read buffer of a connection; bodies pass through it piece by piece.
+const BUFFER: usize = 64 * 1024;
+
+/// Serves one client until it goes, a deadline passes, or the drain ends the connection.
+pub(super) async fn serve(
+    socket: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    limits: Arc<Limits>,
+    soft: CancellationToken,
+) {
+    // Before the first byte a connection holds no buffer: thousands of silent ones cost little.
+    if !spoke(&socket, &limits, &soft).await {
+        return;
+    }
+    let phase = Phase::default();
+    let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&limits));
+    let stopping = soft.clone();
+    let service = service_fn(move |request| answer(request, peer, router.clone(), phase.clone(), stopping.clone()));
+    let connection = http1::Builder::new()
+        .header_read_timeout(None) // The stream has the deadlines; this one would cut idle connections as well.
+        .max_headers(limits.max_headers)
+        .max_header_size(limits.max_header_bytes)
+        .max_buf_size(BUFFER.max(limits.max_header_bytes))
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = soft.cancelled() => {
+            if let Ok(ended) = timeout(limits.drain_idle, connection.as_mut()).await {
+                ended
+            } else {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    };
+    if let Err(fault) = ended {
+        tracing::debug!(%peer, %fault, "a connection ended early");
+    }
+}
+
+/// Whether the first byte came in time.
+async fn spoke(socket: &TcpStream, limits: &Limits, soft: &CancellationToken) -> bool {
+    let mut first = [0_u8; 1];
+    let mut peek = pin!(timeout(limits.first_byte, socket.peek(&mut first)));
+    let peeked = tokio::select! {
+        peeked = peek.as_mut() => peeked,
+        () = soft.cancelled() => match timeout(limits.drain_idle, peek).await {
+            Ok(peeked) => peeked,
+            Err(_) => return false,
+        },
+    };
+    matches!(peeked, Ok(Ok(1..)))
+}
+
+/// Passes one request to the router.
+async fn answer(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    router: Router,
+    phase: Phase,
+    soft: CancellationToken,
+) -> Result<Response<Answer>, Infallible> {
+    phase.begin();
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let mut response = router.oneshot(request).await?;
+    if soft.is_cancelled() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response.map(|body| Answer { body, phase }))
+}
+
+/// An answer's body that says when it is over, be it sent or given up.
+struct Answer {
+    body: Body,
+    phase: Phase,
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        hyper::body::Body::is_end_stream(&self.body)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        hyper::body::Body::size_hint(&self.body)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.phase.end();
+    }
+}

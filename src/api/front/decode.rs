@@ -1,0 +1,194 @@
+//! Decodes a body piece by piece, into memory that is counted.
+//!
+//! In: the pieces as they arrive, the one encoding they are in. Out: the whole body, holding its share of the
+//! memory until it is dropped. Never: a byte more than the decoded limit, so that what a small body swells to
+//! costs no more than an honest one.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use flate2::write::GzDecoder;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
+
+use crate::api::problem::Problem;
+
+/// The unit in which the memory of all bodies is counted.
+const PAGE: usize = 4096;
+
+/// The memory of all bodies, in pages.
+pub(in crate::api) fn memory_of(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((bytes / PAGE).min(Semaphore::MAX_PERMITS)))
+}
+
+/// A body of more bytes than `limit`.
+pub(in crate::api) fn too_large(what: &str, limit: usize) -> Problem {
+    let detail = format!("The body {what} may have at most {limit} bytes: send several smaller ones.");
+    Problem::body_too_large(detail)
+}
+
+/// How a body is encoded on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Encoding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl Encoding {
+    /// The one encoding that the headers declare.
+    pub(in crate::api) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let refused =
+            || Problem::unsupported_encoding("`Content-Encoding` may be gzip, zstd or identity, and only one of them.");
+        let mut declared = headers.get_all(header::CONTENT_ENCODING).iter();
+        let (first, more) = (declared.next(), declared.next());
+        let Some(value) = first else { return Ok(Self::Identity) };
+        let name = value.to_str().map_err(|_| refused())?.trim();
+        match name.to_ascii_lowercase().as_str() {
+            _ if more.is_some() => Err(refused()),
+            "" | "identity" => Ok(Self::Identity),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// Bytes together with their share of the memory.
+struct Held {
+    bytes: Vec<u8>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Collects decoded bytes up to the limit; refuses the byte after it.
+pub(in crate::api) struct Sink {
+    held: Held,
+    limit: usize,
+    memory: Arc<Semaphore>,
+    /// Why the last write was refused.
+    full: Option<Problem>,
+}
+
+impl Sink {
+    fn take(&mut self, data: &[u8]) -> Result<(), Problem> {
+        let length = self.held.bytes.len() + data.len();
+        if length > self.limit {
+            return Err(too_large("decoded", self.limit));
+        }
+        let paid = self.held.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = u32::try_from(length.div_ceil(PAGE).saturating_sub(paid)).unwrap_or(u32::MAX);
+        if missing > 0 {
+            let more = Arc::clone(&self.memory).try_acquire_many_owned(missing).map_err(|_| {
+                Problem::overloaded("Other requests' bodies take all the memory that bodies may take; come again.")
+            })?;
+            match &mut self.held.permit {
+                Some(permit) => permit.merge(more),
+                none => *none = Some(more),
+            }
+        }
+        self.held.bytes.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.take(data).map_err(|problem| {
+            self.full = Some(problem);
+            io::Error::from(io::ErrorKind::StorageFull)
+        })?;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Decodes what arrives, piece by piece, into a [`Sink`].
+pub(in crate::api) enum Decoder {
+    Identity(Sink),
+    /// One member alone: many tiny ones would cost far more time than their bytes.
+    Gzip(Box<GzDecoder<Sink>>),
+    /// `whole` is true between two frames.
+    Zstd {
+        decoder: ZstdDecoder<'static>,
+        sink: Sink,
+        whole: bool,
+    },
+}
+
+impl Decoder {
+    /// The largest window a zstd body may ask for, as a power of two: 8 MiB, the bound of RFC 9659.
+    const WINDOW: u32 = 23;
+
+    /// A decoder for at most `limit` decoded bytes, which takes its memory from `memory`.
+    pub(in crate::api) fn new(encoding: Encoding, limit: usize, memory: &Arc<Semaphore>) -> Result<Self, Problem> {
+        let held = Held { bytes: Vec::new(), permit: None };
+        let sink = Sink { held, limit, memory: Arc::clone(memory), full: None };
+        Ok(match encoding {
+            Encoding::Identity => Self::Identity(sink),
+            Encoding::Gzip => Self::Gzip(Box::new(GzDecoder::new(sink))),
+            Encoding::Zstd => {
+                let mut decoder = ZstdDecoder::new().map_err(Problem::internal)?;
+                decoder.set_parameter(DParameter::WindowLogMax(Self::WINDOW)).map_err(Problem::internal)?;
+                Self::Zstd { decoder, sink, whole: false }
+            }
+        })
+    }
+
+    /// Takes the next piece.
+    pub(in crate::api) fn write(&mut self, data: &[u8]) -> Result<(), Problem> {
+        match self {
+            Self::Identity(sink) => sink.take(data),
+            Self::Gzip(decoder) => {
+                let written = decoder.write_all(data);
+                written.map_err(|_| decoder.get_mut().full.take().unwrap_or_else(|| broken("gzip")))
+            }
+            Self::Zstd { decoder, sink, whole } => unpack(decoder, data, sink, whole),
+        }
+    }
+
+    /// The whole body, once its last piece was taken.
+    pub(in crate::api) fn finish(self) -> Result<Bytes, Problem> {
+        let sink = match self {
+            Self::Gzip(mut decoder) => {
+                let finished = decoder.try_finish();
+                finished.map_err(|_| decoder.get_mut().full.take().unwrap_or_else(|| broken("gzip")))?;
+                decoder.finish().map_err(|_| broken("gzip"))?
+            }
+            Self::Identity(sink) | Self::Zstd { sink, whole: true, .. } => sink,
+            Self::Zstd { .. } => return Err(broken("zstd")),
+        };
+        Ok(Bytes::from_owner(sink.held))
+    }
+}
+
+fn broken(encoding: &str) -> Problem {
+    Problem::bad_encoding(format!("The body is declared as {encoding}, but it is not, or it is broken or cut off."))
+}
+
+/// Decodes one piece of a zstd body.
+fn unpack(decoder: &mut ZstdDecoder<'_>, mut data: &[u8], sink: &mut Sink, whole: &mut bool) -> Result<(), Problem> {
+    let mut output = [0_u8; 16 * 1024];
+    loop {
+        let step = decoder.run_on_buffers(data, &mut output).map_err(|_| broken("zstd"))?;
+        data = data.get(step.bytes_read..).unwrap_or_default();
+        sink.take(output.get(..step.bytes_written).unwrap_or_default())?;
+        *whole = step.remaining == 0;
+        // Within a frame, a full output may hide more of it inside of the decoder.
+        if data.is_empty() && (*whole || step.bytes_written < output.len()) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A client's socket with deadlines: idle, headers, and answers that nobody takes.
+//!
+//! In: a socket, limits, and the phase of the request on it. Out: the same bytes, or a time-out that ends the
+//! connection. Never: a deadline on the work between a request and its answer, nor one on the request's body
+//! (`body.rs` has that); and it never closes while bytes are still arriving, if they end soon, because a close
+//! over unread bytes resets the connection and takes the answer with it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep_until},
+};
+
+use super::Limits;
+
+/// After the last answer, how long and how many bytes are read and thrown away before the socket is closed.
+const LINGER: (Duration, usize) = (Duration::from_secs(1), 2 * 1024 * 1024);
+
+/// Where the request on a connection is. Shared with its service; all of it runs in one task.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    const WAITING: u8 = 0;
+    const BUSY: u8 = 1;
+    const ANSWERED: u8 = 2;
+
+    /// The headers are there: the work begins.
+    pub(super) fn begin(&self) {
+        self.0.store(Self::BUSY, Ordering::Relaxed);
+    }
+
+    /// The last byte of the answer was handed over.
+    pub(super) fn end(&self) {
+        self.0.store(Self::ANSWERED, Ordering::Relaxed);
+    }
+}
+
+/// What the client owes us.
+#[derive(Debug, Clone, Copy)]
+enum Owed {
+    /// The rest of the headers, by then.
+    Headers(Instant),
+    /// A next request, by then.
+    Request(Instant),
+    /// Nothing: a request is being worked on.
+    Nothing,
+}
+
+/// A socket with deadlines.
+#[derive(Debug)]
+pub(super) struct TimedStream {
+    socket: TcpStream,
+    phase: Phase,
+    limits: Arc<Limits>,
+    owed: Owed,
+    /// Wakes the task at a deadline; made when first needed.
+    alarm: Alarm,
+    stalled: Option<Instant>,
+    stall_alarm: Alarm,
+    /// Since when, and for how many bytes more, what arrives is thrown away.
+    lingering: Option<(Instant, usize)>,
+}
+
+impl TimedStream {
+    /// A socket whose first byte has arrived.
+    pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<Limits>) -> Self {
+        let owed = Owed::Headers(Instant::now() + limits.headers);
+        let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
+        Self { socket, phase, limits, owed, alarm, stalled: None, stall_alarm, lingering: None }
+    }
+
+    /// Takes over what the service did since the last read.
+    fn follow_phase(&mut self) {
+        match self.phase.0.load(Ordering::Relaxed) {
+            Phase::BUSY => self.owed = Owed::Nothing,
+            Phase::ANSWERED => {
+                self.owed = Owed::Request(Instant::now() + self.limits.idle);
+                self.phase.0.store(Phase::WAITING, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Nothing has arrived: is it too late for what the client owes?
+    fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (Owed::Headers(deadline) | Owed::Request(deadline)) = self.owed else { return Poll::Pending };
+        ready!(self.alarm.poll(cx, deadline));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Something has arrived: the first byte of a request begins the time for its headers.
+    fn arrived(&mut self) {
+        if matches!(self.owed, Owed::Request(_)) {
+            self.owed = Owed::Headers(Instant::now() + self.limits.headers);
+        }
+    }
+
+    /// After a write: if the client takes nothing, for how long already?
+    fn watch_stall<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let deadline = *self.stalled.get_or_insert_with(|| Instant::now() + self.limits.write_stall);
+        ready!(self.stall_alarm.poll(cx, deadline));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Reads and forgets, until the client closes or it has been enough.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let (until, mut left) = *self.lingering.get_or_insert_with(|| (Instant::now() + LINGER.0, LINGER.1));
+        let mut scrap = [0_u8; 8192];
+        loop {
+            let mut buffer = ReadBuf::new(&mut scrap);
+            match Pin::new(&mut self.socket).poll_read(cx, &mut buffer) {
+                Poll::Pending => return self.alarm.poll(cx, until),
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    left = left.saturating_sub(buffer.filled().len());
+                    self.lingering = Some((until, left));
+                    if left == 0 || Instant::now() >= until {
+                        return Poll::Ready(());
+                    }
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        this.follow_phase();
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.socket).poll_read(cx, buffer);
+        if read.is_pending() {
+            return this.poll_owed(cx);
+        }
+        if buffer.filled().len() > before {
+            this.arrived();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, data);
+        self.watch_stall(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, data);
+        self.watch_stall(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.socket).poll_shutdown(cx))?;
+        }
+        self.poll_linger(cx).map(Ok)
+    }
+}
+
+/// A timer that is seldom touched: while it rings too early for a deadline that has moved on, it is set anew.
+#[derive(Debug, Default)]
+struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Ready once the deadline is over.
+    fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Gives each request a name, and each fault a line in the log under that name.
+//!
+//! In: `x-request-id` and `traceparent`, if well formed. Out: both as extensions of the request, the id on the
+//! answer and in its problem; a panic as a 500. Never: what the request carries in the log, only its method, URL
+//! family and id; nor the cause of a fault in the answer.
+
+use std::{fmt, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tracing::Instrument;
+
+use crate::{api::problem::Problem, clock::Clock, lifecycle::unwinding};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// A request's name: the client's own if it is 1 to 64 of `A-Z a-z 0-9 . _ -`, else a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    pub(super) fn of(headers: &HeaderMap, clock: &Clock) -> Self {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let given = headers.get(X_REQUEST_ID).map(HeaderValue::as_bytes);
+        let given = given.filter(|bytes| (1..=64).contains(&bytes.len()) && bytes.iter().all(|byte| plain(*byte)));
+        match given.and_then(|bytes| std::str::from_utf8(bytes).ok()) {
+            Some(id) => Self(id.into()),
+            None => Self(clock.new_id().simple().to_string().into()),
+        }
+    }
+
+    /// The name itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// The caller's place in its trace, by W3C Trace Context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// 16 bytes that name the whole trace; never 0.
+    pub trace_id: u128,
+    /// 8 bytes that name the caller's span; never 0.
+    pub parent_id: u64,
+    /// Whether the caller records this trace.
+    pub sampled: bool,
+}
+
+impl TraceParent {
+    /// `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may say more after that.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let version = hex(parts.next()?, 2)?;
+        let trace_id = hex(parts.next()?, 32)?;
+        let parent_id = u64::try_from(hex(parts.next()?, 16)?).ok()?;
+        let flags = hex(parts.next()?, 2)?;
+        let whole = parts.next().is_none() || version > 0;
+        let parent = Self { trace_id, parent_id, sampled: flags & 1 == 1 };
+        (whole && version != 0xff && trace_id != 0 && parent_id != 0).then_some(parent)
+    }
+}
+
+/// So many digits, all of them hexadecimal and in lower case.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let plain = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// The outermost layer over all routes.
+pub(super) async fn trace(State(clock): State<Clock>, mut request: Request, next: Next) -> Response {
+    let id = RequestId::of(request.headers(), &clock);
+    let parent = request.headers().get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
+    let method = request.method().clone();
+    let family = family(request.uri().path()).to_owned();
+    let extensions = request.extensions_mut();
+    extensions.insert(id.clone());
+    let span = tracing::info_span!("request", request_id = %id, trace_id = tracing::field::Empty);
+    if let Some(parent) = parent {
+        span.record("trace_id", format!("{:032x}", parent.trace_id));
+        extensions.insert(parent);
+    }
+    let answered = unwinding(next.run(request)).instrument(span.clone()).await;
+    let mut response = answered.unwrap_or_else(|panicked| Problem::internal(panicked).into_response());
+    span.in_scope(|| name(&mut response, &id, &method, &family));
+    response
+}
+
+/// The first two segments of a path, `/v1/breakers`: what follows may name an agent.
+fn family(path: &str) -> &str {
+    path.match_indices('/').nth(2).and_then(|(end, _)| path.get(..end)).unwrap_or(path)
+}
+
+/// Puts the id on the answer and into its problem, and logs what is our fault.
+fn name(response: &mut Response, id: &RequestId, method: &Method, family: &str) {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if let Some(cause) = problem.cause() {
+            tracing::error!(%method, family, cause, "a request failed");
+        }
+        *response.body_mut() = problem.to_json(Some(id.as_str())).into();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+}

@@ -1,0 +1,59 @@
+//! `/livez`, `/readyz`, `/metrics`: asked by machines, without a key.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Api;
+use crate::queue::Health as Progress;
+
+/// How the process is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// `ok` or `failing`.
+    pub status: &'static str,
+    /// Why, in words.
+    pub detail: &'static str,
+}
+
+fn answer(fault: Option<&'static str>) -> (StatusCode, Json<Health>) {
+    match fault {
+        None => (StatusCode::OK, Json(Health { status: "ok", detail: "" })),
+        Some(detail) => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "failing", detail })),
+    }
+}
+
+/// Whether the process makes progress. It fails when reviews are due and nothing has moved for a minute; a database
+/// that is away does not make it fail, since a restart would not help.
+#[utoipa::path(get, path = "/livez", tag = "health",
+    responses((status = 200, description = "It does", body = Health),
+        (status = 503, description = "It is stuck: restart it", body = Health)))]
+pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
+    let stuck = api.pipeline.pulse.reaches_database() && api.pipeline.pulse.health() == Progress::Stuck;
+    answer(stuck.then_some("reviews are due and nothing has moved for a minute"))
+}
+
+/// Whether the process takes work: the database answers and no stop was asked for.
+#[utoipa::path(get, path = "/readyz", tag = "health",
+    responses((status = 200, description = "It does", body = Health),
+        (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
+pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
+    if api.draining.is_cancelled() {
+        return answer(Some("stopping"));
+    }
+    let reached = api.pipeline.store.now().await.is_ok();
+    answer((!reached).then_some("the database does not answer"))
+}
+
+/// Metrics in Prometheus' text format.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
+pub async fn metrics(State(api): State<Api>) -> Response {
+    let text = api.metrics.as_ref().map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

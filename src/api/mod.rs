@@ -1,0 +1,187 @@
+//! HTTP: one file per URL family; each holds its request types, handlers, OpenAPI words and errors together.
+//!
+//! A request passes, in order: the front (deadlines, sizes), the guards of `admission` (host, origin, concurrency),
+//! `auth` (who is calling), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
+//! store; writes go through the pipeline.
+
+pub mod admin;
+pub mod admission;
+pub mod auth;
+pub mod body;
+pub mod events;
+pub mod findings;
+pub mod front;
+pub mod health;
+pub mod openapi;
+pub mod params;
+pub mod problem;
+pub mod reviews;
+pub mod status;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{MatchedPath, Request},
+    middleware::{self, Next},
+    response::Response,
+};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::{
+    admission::{Admission, AdmissionLimits, Class, admit},
+    auth::KeyRing,
+    body::BodyReader,
+    problem::Problem,
+};
+use crate::{ingest, pipeline::Pipeline, store::StoreError, telemetry::metric};
+
+/// What handlers need.
+#[derive(Clone)]
+pub struct Api(Arc<Parts>);
+
+impl std::ops::Deref for Api {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// Reads the configuration anew and puts it in force; answers what is in force, or the faults as text and JSON.
+pub type Reload = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Reloaded, ReloadFault>> + Send>> + Send + Sync>;
+
+/// A configuration that came into force.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Reloaded {
+    /// Shadows in force.
+    pub shadows: usize,
+    /// What is worth saying about the files, each with its place.
+    pub warnings: Vec<String>,
+}
+
+/// Why the running configuration stays.
+#[derive(Debug)]
+pub enum ReloadFault {
+    /// The files have faults: `(pointer, text)` each.
+    Faults(Vec<(String, String)>),
+    /// The database did not answer.
+    Store(StoreError),
+}
+
+/// The parts of an [`Api`].
+pub struct Parts {
+    /// The walk of events and reviews.
+    pub pipeline: Pipeline,
+    /// Who may call.
+    pub keys: KeyRing,
+    /// Reads bodies within their bounds.
+    pub bodies: BodyReader,
+    /// Bounds of events.
+    pub limits: ingest::Limits,
+    /// Longest that a caller may wait for a review.
+    pub max_wait: Duration,
+    /// Renders metrics; `None` where the process has another recorder.
+    pub metrics: Option<PrometheusHandle>,
+    /// Reads the configuration anew.
+    pub reload: Reload,
+    /// Cancelled when the process takes no new work.
+    pub draining: CancellationToken,
+}
+
+impl Api {
+    /// An API of these parts.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+/// The routes with their documentation, each class behind its own limit of requests at once.
+fn routes(admission: &Admission) -> OpenApiRouter<Api> {
+    let at_once = |class| middleware::from_fn_with_state(admission.of(class), admit);
+    let ingest = OpenApiRouter::new()
+        .routes(routes!(events::post_event))
+        .routes(routes!(events::post_batch))
+        .route_layer(at_once(Class::Ingest));
+    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review)).route_layer(at_once(Class::Wait));
+    let reads = OpenApiRouter::new()
+        .routes(routes!(events::list_events))
+        .routes(routes!(events::get_event))
+        .routes(routes!(reviews::list_reviews))
+        .routes(routes!(reviews::get_review))
+        .routes(routes!(findings::list_findings))
+        .routes(routes!(findings::get_finding, findings::patch_finding))
+        .routes(routes!(findings::list_observations))
+        .routes(routes!(status::get_status))
+        .routes(routes!(status::list_shadows))
+        .routes(routes!(status::get_shadow))
+        .routes(routes!(status::list_skips))
+        .routes(routes!(admin::post_reload))
+        .routes(routes!(admin::list_keys, admin::post_key))
+        .routes(routes!(admin::delete_key))
+        .route_layer(at_once(Class::Read));
+    let health = OpenApiRouter::new()
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics));
+    OpenApiRouter::with_openapi(openapi::document()).merge(ingest).merge(waits).merge(reads).merge(health)
+}
+
+/// The OpenAPI document.
+pub fn openapi_document() -> utoipa::openapi::OpenApi {
+    openapi::complete(routes(&Admission::new(AdmissionLimits::default())).into_openapi())
+}
+
+/// Everything that is served: the API, its documentation, health and metrics.
+pub fn router(api: Api, admission: &Admission) -> Router {
+    let (router, document) = routes(admission).split_for_parts();
+    let router = router
+        .route_layer(middleware::from_fn_with_state(api.clone(), auth::identify))
+        .route_layer(middleware::from_fn(measure))
+        .with_state(api);
+    openapi::with_documentation(router, openapi::complete(document)).layer(middleware::from_fn(front::page_headers))
+}
+
+/// Counts and times requests, by route and never by path.
+async fn measure(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let method = request.method().as_str().to_owned();
+    let started = tokio::time::Instant::now();
+    let response = next.run(request).await;
+    let status = response.status().as_str().to_owned();
+    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
+    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
+    response
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Listing<T> {
+    /// The items, oldest first unless `order=desc`.
+    pub items: Vec<T>,
+    /// Where the next page begins; null when nothing more exists now.
+    pub next_cursor: Option<String>,
+    /// Where to go on later: poll with it, and no item is skipped or repeated.
+    pub resume_cursor: String,
+}
+
+impl<T> Listing<T> {
+    /// As JSON.
+    fn json(self) -> Json<Self> {
+        Json(self)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Contended { .. } => {
+                Problem::database_unavailable("the database does not answer now; try again")
+            }
+            other => Problem::internal(other),
+        }
+    }
+}

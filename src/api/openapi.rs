@@ -1,0 +1,126 @@
+//! The OpenAPI document, from the handlers' own words, and the page that shows it. No asset comes from elsewhere.
+
+use axum::{Json, Router, response::Redirect, routing::get};
+use utoipa::{
+    IntoParams, OpenApi,
+    openapi::{
+        ContentBuilder, RefOr, ResponseBuilder,
+        path::Operation,
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    },
+};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::problem::ProblemDocument;
+
+/// `limit`, `order`, `cursor`, `since` and `until` of every list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it documents parameters; `params` reads them")]
+pub struct Paging {
+    /// At most so many items.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `asc`, oldest first, or `desc`.
+    #[param(example = "asc")]
+    order: Option<String>,
+    /// `next_cursor` or `resume_cursor` of an earlier answer.
+    cursor: Option<String>,
+    /// From this time (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<String>,
+    /// Before this time (RFC 3339).
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<String>,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Umbra",
+        description = "Watches AI agents work: post copies of what they do, read what a second look found.\n\n\
+            Errors are RFC 9457 problems with a stable `code`. Lists go by cursors that never skip and never repeat. \
+            A server on loopback without any key is open; everywhere else send `Authorization: Bearer umbra_sk_...`.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    components(schemas(ProblemDocument)),
+    tags(
+        (name = "events", description = "Copies of what agents do"),
+        (name = "reviews", description = "What shadows conclude"),
+        (name = "findings", description = "What was found"),
+        (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
+        (name = "admin", description = "Configuration and keys"),
+        (name = "health", description = "For machines"),
+    )
+)]
+struct Document;
+
+/// The document's frame, to which the routes add themselves.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// Adds what holds for every operation: how a caller shows who it is, and the problems that any may answer.
+pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
+    let key = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    document.components.get_or_insert_default().add_security_scheme("key", key);
+    for (path, item) in &mut document.paths.paths {
+        let open = matches!(path.as_str(), "/livez" | "/readyz" | "/metrics");
+        let named = path.contains('{');
+        let operations = [
+            (&mut item.get, false),
+            (&mut item.post, true),
+            (&mut item.put, true),
+            (&mut item.patch, true),
+            (&mut item.delete, false),
+        ];
+        for (operation, has_body) in operations {
+            if let Some(operation) = operation {
+                complete_operation(operation, open, named, has_body);
+            }
+        }
+    }
+    document
+}
+
+fn complete_operation(operation: &mut Operation, open: bool, named: bool, has_body: bool) {
+    let mut add = |status: &str, words: &str| {
+        operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
+    };
+    add("400", "Something in the request cannot be used; `errors` says what and where");
+    add("403", "Not with this key, or not from this host or origin");
+    add("408", "The request took too long to arrive");
+    add("431", "The request's headers are too large");
+    add("503", "Too much to do, or the database is away: come again after `Retry-After`");
+    if !open {
+        add("401", "A valid key is required");
+    }
+    if named {
+        add("404", "There is no such thing");
+    }
+    if has_body {
+        add("404", "What the request names does not exist");
+        add("413", "The body is too large");
+        add("415", "The body is of a type, or encoded in a way, that is not read here");
+        add("422", "The id was used for another event");
+    }
+    if !open {
+        operation.security =
+            Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, [&str; 0], &str>("key", [])]);
+    }
+}
+
+fn problem(words: &str) -> utoipa::openapi::Response {
+    let content = ContentBuilder::new().schema(Some(utoipa::openapi::Ref::from_schema_name("Problem"))).build();
+    ResponseBuilder::new().description(words).content("application/problem+json", content).build()
+}
+
+/// Serves the document and its page beside the API.
+pub(super) fn with_documentation(router: Router, document: utoipa::openapi::OpenApi) -> Router {
+    let config = Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true);
+    let json = document.clone();
+    router
+        .merge(SwaggerUi::new("/docs").config(config))
+        .route("/openapi.json", get(move || async move { Json(json) }))
+        .route("/", get(|| async { Redirect::temporary("/docs/") }))
+}

@@ -1,0 +1,152 @@
+//! Query parameters and cursors: every fault of a query at once, each with its name and what would be right.
+
+use std::fmt::Display;
+
+use axum::extract::FromRequestParts;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+
+use super::{Listing, problem::Problem};
+use crate::store::seek::{Page, Seek, Span};
+
+/// The parameters of a request, taken one by one.
+#[derive(Debug)]
+pub struct Params {
+    pairs: Vec<(String, String)>,
+    faults: Vec<(String, &'static str, String)>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, Problem> {
+        let axum::extract::Query(pairs) =
+            axum::extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
+        Ok(Self { pairs, faults: Vec::new() })
+    }
+}
+
+impl Params {
+    /// The text of a parameter. Given twice is a fault.
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        let mut found = None;
+        let mut twice = false;
+        self.pairs.retain(|(key, value)| {
+            let ours = key == name;
+            if ours {
+                twice |= found.is_some();
+                found = Some(value.clone());
+            }
+            !ours
+        });
+        if twice {
+            self.fault(name, "twice", "give it once");
+        }
+        match found {
+            Some(text) if text.contains('\0') => {
+                self.fault(name, "bad_text", "U+0000 is not allowed");
+                None
+            }
+            other => other,
+        }
+    }
+
+    /// A parameter that `parse` understands; `right` says what would be.
+    pub fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        right: impl Display,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        let parsed = parse(&text);
+        if parsed.is_none() {
+            self.fault(name, "bad_value", format!("expected {right}"));
+        }
+        parsed
+    }
+
+    /// `since` and `until`.
+    pub fn span(&mut self) -> Span {
+        let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B)";
+        let mut time = |name| self.parsed(name, right, |text| text.parse::<Timestamp>().ok());
+        Span { since: time("since"), until: time("until") }
+    }
+
+    /// `limit`, `order` and `cursor` of the list `feed`.
+    pub fn seek(&mut self, feed: char) -> Result<Seek, Problem> {
+        let limit = self.parsed("limit", "a number from 1 to 500", |text| {
+            text.parse().ok().filter(|limit| (1..=500).contains(limit))
+        });
+        let descending = self.parsed("order", "asc or desc", |text| match text {
+            "asc" => Some(false),
+            "desc" => Some(true),
+            _ => None,
+        });
+        let descending = descending.unwrap_or(false);
+        let from = match self.text("cursor") {
+            None => None,
+            Some(cursor) => Some(decode(&cursor, feed, descending).ok_or_else(|| {
+                Problem::bad_cursor(
+                    "this cursor is not one that this list gave for this order and these filters; \
+                     leave it out to begin at the start",
+                )
+                .at(
+                    "?cursor",
+                    "bad_cursor",
+                    "use next_cursor or resume_cursor of an earlier answer unchanged",
+                )
+            })?),
+        };
+        Ok(Seek { from, descending, limit: limit.unwrap_or(50) })
+    }
+
+    /// Notes a fault.
+    pub fn fault(&mut self, name: &str, code: &'static str, detail: impl Into<String>) {
+        self.faults.push((format!("?{name}"), code, detail.into()));
+    }
+
+    /// All faults at once; a parameter that nobody took is one.
+    ///
+    /// # Errors
+    /// `bad_query` with every fault.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        for (name, _) in std::mem::take(&mut self.pairs) {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            self.fault(&shown, "unknown", "there is no such parameter here; /docs lists them");
+        }
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let mut problem = Problem::bad_query("the query has parameters that cannot be used; errors says which");
+        for (pointer, code, detail) in self.faults {
+            problem = problem.at(pointer, code, detail);
+        }
+        Err(problem)
+    }
+}
+
+/// A page as it is sent. `feed` names the list, so that a cursor of one is refused by another.
+pub fn listing<R, T>(feed: char, seek: Seek, page: Page<R>, view: impl FnMut(R) -> T) -> Listing<T> {
+    let last = page.items.last().map(|(seq, _)| *seq);
+    let newest = page.items.iter().map(|(seq, _)| *seq).max();
+    let next_cursor = last.filter(|_| page.more).map(|seq| encode(feed, seek.descending, seq));
+    // To poll is to go forward: after a page from the newest backwards, resume behind its newest.
+    let resume = if seek.descending { newest.unwrap_or(0) } else { last.or(seek.from).unwrap_or(0) };
+    let mut view = view;
+    Listing {
+        items: page.items.into_iter().map(|(_, row)| view(row)).collect(),
+        next_cursor,
+        resume_cursor: encode(feed, false, resume),
+    }
+}
+
+fn encode(feed: char, descending: bool, seq: i64) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{feed}{}{seq}", if descending { 'd' } else { 'a' }))
+}
+
+fn decode(cursor: &str, feed: char, descending: bool) -> Option<i64> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    let rest = text.strip_prefix(feed)?.strip_prefix(if descending { 'd' } else { 'a' })?;
+    rest.parse().ok().filter(|seq| *seq >= 0)
+}

@@ -1,0 +1,267 @@
+//! The only maker of error answers: RFC 9457 `application/problem+json` with a stable `code`.
+//!
+//! In: one of the listed codes, a sentence for the reader, perhaps pointers into the input. Out: a response with
+//! `type`, `title`, `status`, `detail`, `code`, `errors` and (where the request is known) `instance`. Never: the
+//! cause of an internal fault, which goes to the log under the same request id, nor a 429 or 503 without
+//! `Retry-After`.
+
+use std::{borrow::Cow, fmt::Display, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::rejection::{PathRejection, QueryRejection},
+    http::{HeaderName, HeaderValue, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What kind of problem: one line of [`KINDS`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Stable and machine-readable, the same for ever.
+    pub code: &'static str,
+    /// The HTTP status it comes with.
+    pub status: u16,
+    /// What it means, the same for every occurrence.
+    pub title: &'static str,
+    /// The `type` of RFC 9457: a name, not an address, so that it never depends on where Umbra is served.
+    pub urn: &'static str,
+}
+
+/// An error answer in the making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    kind: &'static Kind,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    retry_after: Option<Duration>,
+    cause: Option<String>,
+}
+
+/// One fault at one place of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// A JSON pointer (RFC 6901) into the body; a parameter's name after `?` for the query.
+    #[schema(example = "/events/3/output")]
+    pub pointer: String,
+    /// Stable and machine-readable.
+    pub code: Cow<'static, str>,
+    /// What is wrong there and what would be right.
+    pub detail: String,
+}
+
+/// What is sent: a problem detail as RFC 9457 has it, with a `code` and the faults by place.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemDocument<'a> {
+    /// `urn:umbra:problem:` and the code.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:umbra:problem:bad_json")]
+    kind: &'a str,
+    /// What the code means.
+    title: &'a str,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong this time, and what to do about it.
+    detail: &'a str,
+    /// Stable and machine-readable: branch on this.
+    code: &'a str,
+    /// Where the faults are, if they have a place.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+    /// `urn:umbra:request:` and the request's id, as in `x-request-id` and in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+}
+
+macro_rules! problems {
+    ($($code:ident $status:literal $title:literal;)*; apart: $($apart:ident $apart_status:literal $apart_title:literal;)*) => {
+        mod kind {
+            #![expect(non_upper_case_globals, reason = "a kind is named by its code")]
+            use super::Kind;
+            $(pub(super) static $code: Kind = Kind { code: stringify!($code), status: $status, title: $title,
+                urn: concat!("urn:umbra:problem:", stringify!($code)) };)*
+            $(pub(super) static $apart: Kind = Kind { code: stringify!($apart), status: $apart_status, title: $apart_title,
+                urn: concat!("urn:umbra:problem:", stringify!($apart)) };)*
+        }
+
+        /// Every problem there is, for the documentation and the tests.
+        pub static KINDS: &[&Kind] = &[$(&kind::$code,)* $(&kind::$apart,)*];
+
+        impl Problem {
+            $(#[doc = concat!("`", stringify!($status), "` ", $title, ". `detail` says what is wrong and what to do.")]
+            pub fn $code(detail: impl Into<Cow<'static, str>>) -> Self {
+                Self::new(&kind::$code, detail.into())
+            })*
+        }
+    };
+}
+
+problems! {
+    bad_json 400 "The body is not the JSON that is expected";
+    invalid_event 400 "The event breaks a rule";
+    bad_query 400 "The query has a parameter that cannot be used";
+    bad_path 400 "The path has a part that cannot be used";
+    bad_cursor 400 "The cursor is not one that this list has given";
+    bad_encoding 400 "The body cannot be decoded";
+    body_incomplete 400 "The body ended before it was whole";
+    missing_host 400 "The request does not say for which host it is";
+    unauthorized 401 "A valid key is required";
+    forbidden 403 "The key does not permit this";
+    forbidden_agent 403 "The key is bound to other agents";
+    bad_host 403 "The host is not one that this server answers for";
+    bad_origin 403 "Pages of another origin may not use this server";
+    not_found 404 "There is nothing here";
+    unknown_shadow 404 "There is no such shadow";
+    method_not_allowed 405 "The resource does not know this method";
+    request_timeout 408 "The request took too long to arrive";
+    conflict 409 "The state of the resource does not permit this";
+    body_too_large 413 "The body is too large";
+    unsupported_media_type 415 "The body is of a type that is not read here";
+    unsupported_encoding 415 "The body is encoded in a way that is not read here";
+    idempotency_mismatch 422 "This id was used before with another body";
+    rate_limited 429 "The quota is used up for now";
+    overloaded 503 "The server has more to do than it can";
+    database_unavailable 503 "The database cannot be reached";
+    draining 503 "The server is stopping";
+    ; apart:
+    internal 500 "A fault in Umbra";
+}
+
+impl Problem {
+    /// `500` A fault in Umbra. The cause goes to the log alone; the answer carries the request's id.
+    pub fn internal(cause: impl Display) -> Self {
+        let detail = "The log of the server has the cause under this request's id.";
+        Self { cause: Some(cause.to_string()), ..Self::new(&kind::internal, Cow::Borrowed(detail)) }
+    }
+
+    fn new(kind: &'static Kind, detail: Cow<'static, str>) -> Self {
+        let retry_after = matches!(kind.status, 429 | 503).then(retry_soon);
+        Self { kind, detail, errors: Vec::new(), retry_after, cause: None }
+    }
+
+    /// Adds a fault and its place.
+    #[must_use]
+    pub fn at(
+        mut self,
+        pointer: impl Into<String>,
+        code: impl Into<Cow<'static, str>>,
+        detail: impl Into<String>,
+    ) -> Self {
+        self.errors.push(FieldError { pointer: pointer.into(), code: code.into(), detail: detail.into() });
+        self
+    }
+
+    /// States when to come again, where that is known; otherwise 429 and 503 say 1 to 5 s at random.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        self.kind.code
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.kind.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What is wrong, for the reader.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The faults that have a place.
+    pub fn errors(&self) -> &[FieldError] {
+        &self.errors
+    }
+
+    /// What lies behind an internal problem: for the log, never for the answer.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    /// The JSON that is sent; `request_id` names the request where it is known.
+    pub fn to_json(&self, request_id: Option<&str>) -> String {
+        let document = ProblemDocument {
+            kind: self.kind.urn,
+            title: self.kind.title,
+            status: self.kind.status,
+            detail: &self.detail,
+            code: self.kind.code,
+            errors: &self.errors,
+            instance: request_id.map(|id| format!("urn:umbra:request:{id}")),
+        };
+        // Strings and numbers always serialise.
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+
+    /// The headers that belong to it beside the body's type.
+    pub fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::new();
+        if let Some(wait) = self.retry_after {
+            // Rounded up: who comes back a moment too early is refused again.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        }
+        match self.kind.code {
+            "unauthorized" => headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            "unsupported_encoding" => {
+                headers.push((header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd, identity")));
+            }
+            // What is left of the body stays unread, so nothing can follow it on this connection.
+            "request_timeout" | "body_too_large" => {
+                headers.push((header::CONNECTION, HeaderValue::from_static("close")));
+            }
+            _ => {}
+        }
+        headers
+    }
+}
+
+/// A wait of 1 to 5 s, at random, so that those who were refused together do not return together.
+fn retry_soon() -> Duration {
+    Duration::from_secs(rand::random_range(1..=5))
+}
+
+impl IntoResponse for Problem {
+    /// The problem also travels as an extension, so that the layer which knows the request's id can add it.
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json(None)));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.extend(self.headers());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::bad_query(rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(rejection: PathRejection) -> Self {
+        if rejection.status().is_server_error() {
+            return Self::internal(rejection.body_text());
+        }
+        Self::bad_path(rejection.body_text())
+    }
+}
+
+/// The answer for a path that nothing is served at.
+pub async fn not_found(uri: Uri) -> Problem {
+    Problem::not_found(format!("Nothing is served at {}; /docs lists what is.", uri.path()))
+}
+
+/// The answer for a method that a resource does not have; the router adds `Allow`.
+pub async fn method_not_allowed() -> Problem {
+    Problem::method_not_allowed("The header `Allow` lists the methods that this resource has.")
+}

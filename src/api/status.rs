@@ -1,0 +1,186 @@
+//! `/v1/status`, `/v1/shadows`, `/v1/skips`: what is in force, what it has cost, and why something was not reviewed.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use jiff::civil::Date;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Api, auth::Caller, params::Params, problem::Problem};
+use crate::{
+    domain::{CheckName, Mode, Severity, Shadow, SkipReason, WatchRule, key::Scope},
+    pipeline::{Armed, Rules, status::Status},
+};
+
+/// How the service stands: queue, shadows with their day so far, providers.
+#[utoipa::path(get, path = "/v1/status", tag = "status",
+    responses((status = 200, description = "How it stands", body = Status)))]
+pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
+    caller.require(Scope::Read)?;
+    Ok(Json(api.pipeline.status().await?))
+}
+
+/// A shadow's configuration in force.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Shadow)]
+pub struct ShadowView {
+    /// Its name.
+    pub name: String,
+    /// The hash of this configuration.
+    pub version: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// The alias of its model.
+    pub model: String,
+    /// `model`, or `checks` where the built-in checks review alone.
+    pub reviewer: &'static str,
+    /// `ok`, or in words what keeps it from its model.
+    pub health: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// What it watches.
+    #[schema(value_type = Vec<Object>)]
+    pub watch: Vec<WatchRule>,
+    /// What it may spend; money in US dollars, times in seconds.
+    pub cost_control: CostView,
+    /// More things that it checks, in words.
+    pub criteria: Vec<String>,
+    /// Which built-in checks run.
+    pub checks: Vec<CheckName>,
+    /// Findings of this severity make FLAG.
+    pub flag_at: Severity,
+    /// Most characters of an event that a model is shown.
+    pub max_input_chars: u32,
+}
+
+/// What a shadow may spend.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CostControl)]
+#[expect(missing_docs, reason = "the keys of the shadows file, explained there")]
+pub struct CostView {
+    pub max_reviews_per_day: Option<u32>,
+    pub max_reviews_per_target_per_day: Option<u32>,
+    pub max_usd_per_day: Option<f64>,
+    pub max_tokens_per_day: Option<u64>,
+    pub skip_if_task_cost_below: Option<f64>,
+    pub cooldown_seconds: f64,
+    pub sample: f64,
+    pub time_zone: String,
+}
+
+impl ShadowView {
+    fn new(rules: &Rules, armed: &Armed) -> Self {
+        let Shadow {
+            name, model, mode, watch, cost_control, criteria, checks, flag_at, max_input_chars, enabled, ..
+        } = (*armed.shadow).clone();
+        let (reviewer, health) = rules.reviewer(&armed.shadow);
+        let usd = |nano: Option<crate::domain::NanoUsd>| nano.map(crate::domain::NanoUsd::usd);
+        let cost_control = CostView {
+            max_reviews_per_day: cost_control.max_reviews_per_day,
+            max_reviews_per_target_per_day: cost_control.max_reviews_per_target_per_day,
+            max_usd_per_day: usd(cost_control.max_usd_per_day),
+            max_tokens_per_day: cost_control.max_tokens_per_day,
+            skip_if_task_cost_below: usd(cost_control.skip_if_task_cost_below),
+            cooldown_seconds: cost_control.cooldown.as_secs_f64(),
+            sample: f64::from(cost_control.sample_ppm) / 1e6,
+            time_zone: cost_control.time_zone,
+        };
+        let checks = checks.into_iter().collect();
+        let version = armed.version.clone();
+        Self {
+            name,
+            version,
+            mode,
+            model,
+            reviewer,
+            health,
+            enabled,
+            watch,
+            cost_control,
+            criteria,
+            checks,
+            flag_at,
+            max_input_chars,
+        }
+    }
+}
+
+/// Every shadow in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShadowList {
+    /// In the order of the file.
+    pub items: Vec<ShadowView>,
+}
+
+/// Lists the shadows in force.
+#[utoipa::path(get, path = "/v1/shadows", tag = "status",
+    responses((status = 200, description = "The shadows", body = ShadowList)))]
+pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json<ShadowList>, Problem> {
+    caller.require(Scope::Read)?;
+    let rules = api.pipeline.rules.load();
+    Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed)).collect() }))
+}
+
+/// One shadow in force.
+#[utoipa::path(get, path = "/v1/shadows/{name}", tag = "status",
+    params(("name" = String, Path, description = "A shadow's name")),
+    responses((status = 200, description = "The shadow", body = ShadowView)))]
+pub async fn get_shadow(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<ShadowView>, Problem> {
+    caller.require(Scope::Read)?;
+    let rules = api.pipeline.rules.load();
+    let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
+    let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
+    Ok(Json(ShadowView::new(&rules, armed)))
+}
+
+/// How often a shadow skipped for a reason on a day.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SkipView {
+    /// The shadow.
+    pub shadow: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// The shadow's local day.
+    #[schema(value_type = String, format = Date)]
+    pub day: Date,
+    /// How often.
+    pub count: i64,
+}
+
+/// Skips by shadow, reason and day.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SkipList {
+    /// Newest day first.
+    pub items: Vec<SkipView>,
+}
+
+/// Counts what matched and was not reviewed, by shadow, reason and day.
+#[utoipa::path(get, path = "/v1/skips", tag = "status",
+    params(("shadow" = Option<String>, Query, description = "By this shadow"),
+        ("reason" = Option<SkipReason>, Query, description = "For this reason"),
+        ("since" = Option<String>, Query, description = "From this day: YYYY-MM-DD"),
+        ("until" = Option<String>, Query, description = "To this day: YYYY-MM-DD"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many, 50 if not given")),
+    responses((status = 200, description = "The counts", body = SkipList)))]
+pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<SkipList>, Problem> {
+    caller.require(Scope::Read)?;
+    let shadow = params.text("shadow");
+    let reason = params.parsed("reason", "a reason such as daily_cap", SkipReason::parse);
+    let mut day = |name| params.parsed(name, "a day such as 2026-02-28", |text| text.parse::<Date>().ok());
+    let days = (day("since"), day("until"));
+    let limit: Option<i64> = params
+        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    params.finish()?;
+    let rows = api.pipeline.store.skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
+    let items = rows
+        .into_iter()
+        .map(|row| SkipView { shadow: row.shadow, reason: row.reason, day: row.day, count: row.n })
+        .collect();
+    Ok(Json(SkipList { items }))
+}

@@ -1,0 +1,264 @@
+//! Builds every part from the settings; the only file that knows all of them.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, bail};
+use rand::Rng;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    clock::Clock,
+    config::{
+        EXAMPLE_SHADOWS, Environment, Loaded, Models, Report, Settings,
+        shadows::{load, read},
+    },
+    domain::{ModelSpec, Shadow, key},
+    llm::{Gateway, OutboundPolicy, builtin_models},
+    pipeline::{Parts, Pipeline, Rules, Writer, WriterSettings},
+    queue::{Dispatcher, Pulse, PulseSettings, Slots},
+    store::{
+        Store, StoreOptions, Target,
+        postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
+    },
+};
+
+mod serve;
+
+pub use serve::{Ready, serve};
+
+/// Reviews waiting beyond which further ones are skipped as `overload`.
+const MAX_QUEUED: i64 = 10_000;
+
+/// The settings as the command line left them, and where they came from.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The settings in force.
+    pub settings: Settings,
+    /// The settings file, to be read again on reload.
+    pub config: Option<PathBuf>,
+    /// The variables of the process.
+    pub env: Environment,
+    /// What the command line lays over the settings, again on reload.
+    pub overrides: Overrides,
+}
+
+/// What the command line says; it goes before everything else.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--shadows`
+    pub shadows: Option<PathBuf>,
+    /// `--bind`
+    pub bind: Option<std::net::SocketAddr>,
+    /// `--data-dir`
+    pub data_dir: Option<PathBuf>,
+    /// `--database-url`
+    pub database_url: Option<SecretString>,
+}
+
+impl Setup {
+    /// Reads the settings and lays the command line over them; warnings go to `warn`.
+    ///
+    /// # Errors
+    /// Every fault of the settings.
+    pub fn read(
+        config: Option<PathBuf>,
+        env: Environment,
+        overrides: Overrides,
+        warn: impl FnMut(String),
+    ) -> Result<Self, Report> {
+        let Loaded { value, warnings } = Settings::load(config.as_deref(), &env)?;
+        warnings.iter().map(ToString::to_string).for_each(warn);
+        let mut settings = value;
+        let Overrides { shadows, bind, data_dir, database_url } = overrides.clone();
+        settings.server.bind = bind.unwrap_or(settings.server.bind);
+        settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
+        settings.shadows.path = shadows.or(settings.shadows.path);
+        settings.database.url = database_url.or(settings.database.url);
+        Ok(Self { settings, config, env, overrides })
+    }
+
+    /// Reads the same sources again.
+    ///
+    /// # Errors
+    /// Every fault of the settings.
+    pub fn read_again(&self, warn: impl FnMut(String)) -> Result<Self, Report> {
+        Self::read(self.config.clone(), self.env.clone(), self.overrides.clone(), warn)
+    }
+
+    /// Every model that a shadow may name.
+    pub fn models(&self) -> BTreeMap<String, ModelSpec> {
+        self.settings.all_models(builtin_models())
+    }
+
+    /// Reads the shadows: from their file, else the built-in example.
+    ///
+    /// # Errors
+    /// Every fault of the file.
+    pub fn shadows(&self) -> Result<Loaded<Vec<Shadow>>, Report> {
+        let specs = self.models();
+        let models = Models { specs: &specs, ceiling: self.settings.cheap_model.max_output_usd_per_mtok };
+        match &self.settings.shadows.path {
+            Some(path) => read(path, &models),
+            None => load("built-in example", EXAMPLE_SHADOWS, &models),
+        }
+    }
+
+    /// Builds the gateway to the models.
+    ///
+    /// # Errors
+    /// A base URL is refused, with the reason and what to do.
+    pub fn gateway(&self, previous: Option<&Gateway>) -> anyhow::Result<Gateway> {
+        let keys = self.settings.provider_keys(builtin_models(), &self.env);
+        let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
+        Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
+    }
+
+    /// How the private Postgres is found and kept.
+    fn private_options(&self) -> PrivateOptions {
+        let path = |name: &str| self.env.get(name).map(PathBuf::from);
+        let os = |text: &str| OsString::from(text);
+        PrivateOptions {
+            data_dir: self.settings.storage.data_dir.clone(),
+            pg_bin: self.settings.storage.pg_bin.clone(),
+            search_path: self.env.get("PATH").map(os),
+            runtime_dir: path("XDG_RUNTIME_DIR"),
+            cache_dir: path("XDG_CACHE_HOME")
+                .or_else(|| path("HOME").map(|home| home.join(".cache")))
+                .map(|dir| dir.join("umbra")),
+            allow_download: self.settings.storage.download_postgres,
+            python: None,
+            pip_environment: self
+                .env
+                .iter()
+                .filter(|(name, _)| is_for_pip(name))
+                .map(|(name, value)| (os(name), os(value)))
+                .collect(),
+        }
+    }
+}
+
+/// The database, with the server that is ours if it is.
+pub struct Database {
+    /// The pools.
+    pub store: Store,
+    private: Option<PrivatePostgres>,
+}
+
+impl Database {
+    /// Connects, starting our own server where no URL is given, and brings the schema up to date.
+    ///
+    /// # Errors
+    /// In words, with what to do.
+    pub async fn open(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
+        let database = &setup.settings.database;
+        let options = StoreOptions {
+            schema: database.schema.clone(),
+            max_connections: database.max_connections,
+            allow_unsafe: database.allow_unsafe,
+        };
+        if let Some(url) = &database.url {
+            let store =
+                Store::open(Target::Url(url.expose_secret()), &options).await.context("opening the database")?;
+            return Ok(Self { store, private: None });
+        }
+        let server =
+            PrivatePostgres::open(&setup.private_options(), say).await.context("opening the private Postgres")?;
+        let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
+        Ok(Self { store, private: Some(server) })
+    }
+
+    /// Closes the connections and stops the server if it is ours.
+    pub async fn close(self) {
+        self.store.close().await;
+        if let Some(server) = self.private
+            && let Err(error) = server.stop().await
+        {
+            tracing::warn!(%error, "the private Postgres did not stop cleanly; it recovers at the next start");
+        }
+    }
+}
+
+/// All parts, put together and at rest.
+pub struct App {
+    /// The walk of events and reviews.
+    pub pipeline: Pipeline,
+    /// Runs reviews; at rest until it is run.
+    pub dispatcher: Dispatcher,
+    /// Stores events; at rest until it is run.
+    pub writer: Writer,
+}
+
+impl App {
+    /// Puts the parts together on an open database.
+    ///
+    /// # Errors
+    /// In words; faults of files as their report.
+    pub async fn build(setup: &Setup, store: &Store, clock: Clock) -> anyhow::Result<Self> {
+        clock.follow(store.now().await?);
+        store.make_partitions(clock.now()).await?;
+        let installation = store.installation(rand::rng().random()).await?;
+        let Loaded { value: shadows, warnings } = setup.shadows()?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        let gateway = Arc::new(setup.gateway(None)?);
+        let rules = Rules::arm(store, shadows, gateway).await?;
+        let settings = &setup.settings;
+        let slowest = setup.models().values().map(|model| model.timeout).max().unwrap_or_default();
+        let pulse = PulseSettings {
+            heartbeat: settings.queue.heartbeat,
+            dead_after: settings.queue.dead_after,
+            fence_after: settings.queue.fence_after,
+            // A slow model is no standstill.
+            stuck_after: std::time::Duration::from_mins(1).max(slowest + std::time::Duration::from_secs(15)),
+        };
+        let pulse = Pulse::new(store.clone(), clock.clone(), pulse);
+        let slots = Slots::new(settings.queue.workers, settings.queue.active_slots);
+        let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
+        let parts = Parts {
+            store: store.clone(),
+            clock,
+            rules,
+            installation,
+            intake: dispatcher.intake(),
+            pulse,
+            max_queued: MAX_QUEUED,
+        };
+        let bounds = WriterSettings {
+            queue_events: settings.ingest.queue_events,
+            flush_events: settings.ingest.flush_events,
+            flush_bytes: settings.ingest.flush_bytes,
+        };
+        let (pipeline, writer) = Pipeline::new(parts, bounds);
+        Ok(Self { pipeline, dispatcher, writer })
+    }
+}
+
+/// Puts the admin key of `file` in force.
+///
+/// # Errors
+/// The file cannot be read or holds no key.
+async fn admit_bootstrap_key(pipeline: &Pipeline, file: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("auth.bootstrap_admin_key_file: {} cannot be read", file.display()))?;
+    let text = text.trim();
+    if !text.starts_with(key::PREFIX) || text.len() < key::PREFIX.len() + 32 || text.contains(char::is_whitespace) {
+        bail!(
+            "auth.bootstrap_admin_key_file: {} must hold one key alone, umbra_sk_ and at least 32 characters; \
+             `umbra keys create` makes one",
+            file.display()
+        );
+    }
+    let hash = pipeline.installation.hash_key(text);
+    if pipeline.store.keys().await?.iter().any(|row| row.hash == hash) {
+        return Ok(());
+    }
+    let id = crate::domain::KeyId(pipeline.clock.new_id());
+    let scopes: Vec<String> = key::Scope::ALL.iter().map(|scope| scope.as_str().to_owned()).collect();
+    Ok(pipeline.store.add_key(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
+}

@@ -1,0 +1,230 @@
+//! `umbra serve`: the parts in motion, and their orderly end.
+//!
+//! The end goes against the walk: no new connections and no new claims; requests under way are answered; then the
+//! writer, which they needed, ends; then running reviews, and last the heartbeat, which hands back what is left.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{App, Database, Setup, admit_bootstrap_key};
+use crate::{
+    api::{
+        self, Api, ReloadFault, Reloaded,
+        admission::{Admission, AdmissionLimits},
+        auth::KeyRing,
+        body::BodyReader,
+        front::{BodyLimits, Front, HostGuard, Limits},
+    },
+    clock::Clock,
+    config::Loaded,
+    ingest,
+    lifecycle::Tasks,
+    pipeline::{Pipeline, Rules, RulesError, Worker},
+    telemetry,
+};
+
+/// The server is ready.
+#[derive(Debug, Clone, Copy)]
+pub struct Ready {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// Serves until a signal, then drains. `ready` is called once requests are answered.
+///
+/// # Errors
+/// In words, with what to do: the configuration, the database or the address cannot be used.
+pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
+    let tasks = Tasks::new();
+    tasks.listen().context("installing signal handlers")?;
+    let say = |line: &str| tracing::info!("{line}");
+    let database = Database::open(&setup, &say).await?;
+    let served = run(&setup, &database, &tasks, ready).await;
+    database.close().await;
+    served
+}
+
+async fn run(setup: &Setup, database: &Database, tasks: &Tasks, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
+    let settings = &setup.settings;
+    let App { pipeline, dispatcher, writer } = App::build(setup, &database.store, Clock::system()).await?;
+    announce(setup, &pipeline);
+    if let Some(file) = &settings.auth.bootstrap_admin_key_file {
+        admit_bootstrap_key(&pipeline, file).await?;
+    }
+    let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
+    let guard = guard(setup, &keys)?;
+    let front = Front::bind(settings.server.bind)
+        .with_context(|| format!("listening on {}: is another umbra running?", settings.server.bind))?;
+    let address = front.local_addr();
+    pipeline.pulse.beat().await.context("enlisting as a worker")?;
+
+    // Tasks that requests need, or that outlive them; `tasks` holds the connections.
+    let background = Tasks::new();
+    let (requests_done, reviews_done, leave) =
+        (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+    background.spawn("ring", pipeline.clone().ring_until(leave.clone(), writer.ring()));
+    background.spawn_essential("writer", writer.run(requests_done.clone()));
+    background.spawn("dispatcher", {
+        let (stop, hard, done) = (tasks.soft().clone(), background.hard().clone(), reviews_done.clone());
+        let worker = Worker::new(pipeline.clone());
+        async move {
+            dispatcher.run(stop, hard, move |job, payload| worker.clone().perform(job, payload)).await;
+            done.cancel();
+        }
+    });
+    background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
+    background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
+    let hours = i64::from(settings.retention.idempotency_hours);
+    background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), hours));
+    background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
+    stop_when_failing(tasks, &background);
+
+    let router = api::router(api_of(setup, &pipeline, keys, tasks), &admission(setup));
+    let router = api::front::wrap(router, guard, pipeline.clock.clone());
+    front.serve(router, tasks, limits(setup));
+    ready(Ready { address });
+
+    tasks.soft().cancelled().await;
+    let deadline = Instant::now() + settings.server.drain_timeout;
+    let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(0.8)).await;
+    requests_done.cancel();
+    if timeout_at(deadline, reviews_done.cancelled()).await.is_err() {
+        tracing::warn!("reviews were still running; others will perform them");
+    }
+    leave.cancel();
+    let stopped = background.shutdown(Duration::from_secs(5)).await;
+    drained.and(stopped).map(drop).map_err(Into::into)
+}
+
+/// Says what a user should know at the start.
+fn announce(setup: &Setup, pipeline: &Pipeline) {
+    let rules = pipeline.rules.load();
+    if setup.settings.shadows.path.is_none() {
+        tracing::info!("no shadows file is given: the built-in example is in force (--shadows FILE)");
+    }
+    for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
+        if let crate::llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
+            tracing::info!(shadow = armed.shadow.name, "reviews by the built-in checks alone: {why}");
+        }
+    }
+}
+
+/// A server that others can reach needs keys; one on loopback without keys guards against web pages.
+fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
+    let bind = setup.settings.server.bind;
+    if keys.is_guarded() {
+        return Ok(HostGuard::keyed());
+    }
+    if !bind.ip().is_loopback() {
+        bail!(
+            "refusing to listen on {bind} without any key, since anybody who reaches it could read and post: \
+             make one with `umbra keys create --name admin --scope admin`, or bind to 127.0.0.1"
+        );
+    }
+    Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
+}
+
+fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, tasks: &Tasks) -> Api {
+    let server = &setup.settings.server;
+    let reload = {
+        let (setup, pipeline) = (setup.clone(), pipeline.clone());
+        Box::new(move || -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+            let (setup, pipeline) = (setup.clone(), pipeline.clone());
+            Box::pin(async move { reload(&setup, &pipeline).await })
+        })
+    };
+    Api::new(api::Parts {
+        pipeline: pipeline.clone(),
+        keys,
+        bodies: BodyReader::new(BodyLimits {
+            encoded: server.max_body_bytes,
+            decoded: server.max_decoded_bytes,
+            patience: server.body_timeout,
+            ..BodyLimits::default()
+        }),
+        limits: ingest::Limits {
+            event_bytes: server.max_event_bytes,
+            batch_events: server.max_batch_events,
+            depth: server.json_depth,
+            nodes: server.json_nodes,
+        },
+        max_wait: server.max_wait,
+        metrics: telemetry::start_metrics(),
+        reload,
+        draining: tasks.soft().clone(),
+    })
+}
+
+fn admission(setup: &Setup) -> Admission {
+    let server = &setup.settings.server;
+    Admission::new(AdmissionLimits {
+        ingest: server.ingest_concurrency,
+        read: server.read_concurrency,
+        ..AdmissionLimits::default()
+    })
+}
+
+fn limits(setup: &Setup) -> Limits {
+    let server = &setup.settings.server;
+    Limits {
+        max_connections: server.max_connections,
+        first_byte: server.first_byte_timeout,
+        headers: server.header_timeout,
+        max_headers: server.max_headers,
+        max_header_bytes: server.max_header_bytes,
+        ..Limits::default()
+    }
+}
+
+/// A part that the service cannot do without has failed: stop as for a signal.
+fn stop_when_failing(tasks: &Tasks, background: &Tasks) {
+    let (soft, failing) = (tasks.soft().clone(), background.soft().clone());
+    background.spawn("watch", async move {
+        failing.cancelled().await;
+        soft.cancel();
+    });
+}
+
+async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, tasks: Tasks) {
+    while tasks.soft().run_until_cancelled(tasks.reload_wanted()).await.is_some() {
+        match reload(&setup, &pipeline).await {
+            Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "reloaded"),
+            Err(ReloadFault::Store(error)) => tracing::warn!(%error, "not reloaded: what was in force stays"),
+            Err(ReloadFault::Faults(faults)) => {
+                for (_, fault) in faults {
+                    tracing::warn!("not reloaded: {fault}");
+                }
+            }
+        }
+    }
+}
+
+/// Reads settings and shadows anew and puts shadows and models in force together, or neither.
+async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFault> {
+    let mut warnings = Vec::new();
+    let faulty = |report: crate::config::Report| {
+        ReloadFault::Faults(
+            report
+                .faults
+                .iter()
+                .map(|fault| (format!("{}:{}:{}", fault.file, fault.line, fault.column), fault.to_string()))
+                .collect(),
+        )
+    };
+    let setup = setup.read_again(|warning| warnings.push(warning)).map_err(faulty)?;
+    let Loaded { value: shadows, warnings: more } = setup.shadows().map_err(faulty)?;
+    warnings.extend(more.iter().map(ToString::to_string));
+    let in_force = pipeline.rules.load_full();
+    let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
+    let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| plain(format!("{error:#}")))?;
+    let rules = Rules::arm(&pipeline.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
+        RulesError::Store(error) => ReloadFault::Store(error),
+        RulesError::Pattern(error) => plain(error.to_string()),
+    })?;
+    let count = rules.shadows.len();
+    pipeline.rules.store(Arc::new(rules));
+    Ok(Reloaded { shadows: count, warnings })
+}

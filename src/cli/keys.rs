@@ -1,0 +1,112 @@
+//! `umbra keys create|list|revoke`.
+
+use clap::Subcommand;
+use rand::Rng;
+use serde_json::json;
+
+use super::{Failure, Global, answer, answer_json, complain, table};
+use crate::{
+    clock::Clock,
+    domain::{
+        KeyId,
+        key::{AgentGlobs, Scope, mint},
+    },
+};
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Make a key; it is shown this once.
+    Create {
+        /// What it is for.
+        #[arg(long)]
+        name: String,
+        /// What it permits: ingest, read, decide, admin; repeat it, or separate by commas.
+        #[arg(long = "scope", required = true, value_delimiter = ',')]
+        scopes: Vec<String>,
+        /// The agents that it may speak for, as globs; all without it.
+        #[arg(long = "agent", value_delimiter = ',')]
+        agents: Vec<String>,
+    },
+    /// List keys, never their secrets.
+    List,
+    /// Revoke a key.
+    Revoke {
+        /// Its id, as `list` shows it.
+        id: String,
+    },
+}
+
+pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+    match action {
+        Action::Create { name, scopes, agents } => create(global, &name, &scopes, agents).await,
+        Action::List => list(global).await,
+        Action::Revoke { id } => revoke(global, &id).await,
+    }
+}
+
+async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<String>) -> Result<(), Failure> {
+    if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
+        return Err(Failure::Usage(format!("{bad:?} is no scope: write ingest, read, decide or admin")));
+    }
+    if name.trim().is_empty() || name.len() > 100 {
+        return Err(Failure::Usage("--name: 1 to 100 bytes, not blank".into()));
+    }
+    let agents = if agents.is_empty() { vec!["*".to_owned()] } else { agents };
+    if let Err(error) = AgentGlobs::compile(&agents) {
+        return Err(Failure::Usage(format!("--agent: {error}")));
+    }
+    let (_, database) = global.open().await?;
+    let installation = database.store.installation(rand::rng().random()).await?;
+    let key = mint(rand::rng().random());
+    let id = KeyId(Clock::system().new_id());
+    database.store.add_key(id, name, &installation.hash_key(&key), scopes, &agents).await?;
+    database.close().await;
+    if global.json {
+        return answer_json(&json!({"id": id, "key": key}));
+    }
+    complain(&format!("{id}: {} for {}. The key is shown this once:", scopes.join(", "), agents.join(", ")));
+    answer(&key);
+    Ok(())
+}
+
+async fn list(global: &Global) -> Result<(), Failure> {
+    let (_, database) = global.open().await?;
+    let keys = database.store.keys().await?;
+    database.close().await;
+    if global.json {
+        return answer_json(&json!({"items": keys}));
+    }
+    if keys.is_empty() {
+        answer("there are no keys: a server on loopback is open to every local process");
+        return Ok(());
+    }
+    let mut rows = table::new(&["id", "name", "scopes", "agents", "made", "revoked"]);
+    for key in &keys {
+        rows.add_row([
+            key.id.to_string(),
+            table::plain(&key.name),
+            key.scopes.join(", "),
+            table::plain(&key.agents.join(", ")),
+            key.created_at.strftime("%Y-%m-%d %H:%M").to_string(),
+            key.revoked_at.map_or("-".into(), |at| at.strftime("%Y-%m-%d %H:%M").to_string()),
+        ]);
+    }
+    answer(&rows.to_string());
+    Ok(())
+}
+
+async fn revoke(global: &Global, id: &str) -> Result<(), Failure> {
+    let id: KeyId = id.parse().map_err(|error| Failure::Usage(format!("{id}: {error}")))?;
+    let (_, database) = global.open().await?;
+    let known = database.store.revoke_key(id).await?;
+    database.close().await;
+    if !known {
+        return Err(Failure::Error(anyhow::anyhow!("there is no key {id}; umbra keys list shows them")));
+    }
+    if global.json {
+        return answer_json(&json!({"id": id, "revoked": true}));
+    }
+    answer(&format!("{id} is revoked; servers refuse it within a second"));
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! `umbra migrate`: the schema brought up to date, without serving.
+
+use serde_json::json;
+
+use super::{Failure, Global, answer, answer_json};
+use crate::clock::Clock;
+
+pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+    let (_, database) = global.open().await?;
+    let clock = Clock::system();
+    clock.follow(database.store.now().await?);
+    let made = database.store.make_partitions(clock.now()).await?;
+    let newest = crate::store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
+    database.close().await;
+    if global.json {
+        return answer_json(&json!({"schema_version": newest, "partitions_made": made}));
+    }
+    answer(&format!("the schema is up to date (version {newest}); {made} partitions made"));
+    Ok(())
+}

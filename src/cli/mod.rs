@@ -1,0 +1,227 @@
+//! The command line: one file a command. Answers go to standard output, everything else to standard error.
+//!
+//! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
+
+mod check;
+mod completions;
+mod doctor;
+mod keys;
+mod migrate;
+mod review;
+mod schema;
+mod serve;
+mod status;
+mod table;
+
+use std::{
+    io::{IsTerminal, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+use secrecy::SecretString;
+
+use crate::{
+    app::{Database, Overrides, Setup},
+    config::{Environment, settings::LogFormat},
+    telemetry,
+};
+
+/// Watches AI agents work: decides what deserves a second look within hard budgets, reviews it, and says what follows.
+///
+/// Without a command it serves. Without a database URL it runs its own Postgres in the data directory; without a
+/// model's key the built-in checks review alone.
+#[derive(Debug, Parser)]
+#[command(name = "umbra", version, after_help = "Exit codes: 0 done, 1 faults, 2 wrong usage.")]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+struct Global {
+    /// The settings file; its keys can also be set as `UMBRA__SECTION__KEY`.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The shadows file; without it the built-in example is used.
+    #[arg(long, global = true, value_name = "FILE")]
+    shadows: Option<PathBuf>,
+    /// The tool contracts file. This version has no execution boundary yet and refuses one.
+    #[arg(long, global = true, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// The Postgres to use instead of our own; `DATABASE_URL` sets it too (and keeps it out of process lists).
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// Where our own Postgres keeps its data.
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print one JSON document on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API and review events, until a signal.
+    Serve {
+        /// Address and port; port 0 picks a free one.
+        #[arg(long, value_name = "ADDRESS")]
+        bind: Option<SocketAddr>,
+    },
+    /// Review a text from standard input now, with or without a server.
+    Review(review::Options),
+    /// Show shadows, today's counts and caps, and the providers' health.
+    Status,
+    /// Check the settings and shadows files; every fault is listed with its line.
+    Check,
+    /// Make, list and revoke API keys.
+    Keys {
+        #[command(subcommand)]
+        action: keys::Action,
+    },
+    /// Bring the database's schema up to date.
+    Migrate,
+    /// Print the JSON Schema of a file, for editors.
+    Schema {
+        /// Which file.
+        #[arg(value_enum, default_value = "shadows")]
+        file: schema::File,
+    },
+    /// Check the invariants of the database; exit 1 if one is broken.
+    Doctor,
+    /// Print completions for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A command's end that is no success.
+#[derive(Debug)]
+enum Failure {
+    /// Already said: only the exit code is left.
+    Said,
+    /// To be said.
+    Error(anyhow::Error),
+    /// The command was given wrongly.
+    Usage(String),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn run() -> ExitCode {
+    // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return say_failure(&Failure::Error(error.into())),
+    };
+    match runtime.block_on(dispatch(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => say_failure(&failure),
+    }
+}
+
+fn say_failure(failure: &Failure) -> ExitCode {
+    match failure {
+        Failure::Said => ExitCode::from(1),
+        Failure::Error(error) => {
+            complain(&format!("umbra: {error:#}"));
+            ExitCode::from(1)
+        }
+        Failure::Usage(text) => {
+            complain(&format!("umbra: {text}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let Cli { global, command } = cli;
+    if global.tools.is_some() {
+        return Err(Failure::Usage(
+            "--tools: tool contracts belong to the execution boundary, which this version does not have yet".into(),
+        ));
+    }
+    match command.unwrap_or(Command::Serve { bind: None }) {
+        Command::Serve { bind } => serve::run(&global, bind).await,
+        Command::Review(options) => review::run(&global, options).await,
+        Command::Status => status::run(&global).await,
+        Command::Check => check::run(&global),
+        Command::Keys { action } => keys::run(&global, action).await,
+        Command::Migrate => migrate::run(&global).await,
+        Command::Schema { file } => schema::run(file),
+        Command::Doctor => doctor::run(&global).await,
+        Command::Completions { shell } => completions::run(shell),
+    }
+}
+
+impl Global {
+    /// Reads the settings; every fault is printed.
+    fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
+        let overrides = Overrides {
+            shadows: self.shadows.clone(),
+            bind,
+            data_dir: self.data_dir.clone(),
+            database_url: self.database_url.clone().map(SecretString::from),
+        };
+        Setup::read(self.config.clone(), Environment::of_process(), overrides, |warning| complain(&warning)).map_err(
+            |report| {
+                complain(&report.to_string());
+                Failure::Said
+            },
+        )
+    }
+
+    /// Settings and an open database, for a command that is not the server: quiet but for warnings.
+    async fn open(&self) -> Result<(Setup, Database), Failure> {
+        let setup = self.setup(None)?;
+        start_logs(&setup, "warn");
+        let database = Database::open(&setup, &|line| complain(line)).await?;
+        Ok((setup, database))
+    }
+}
+
+/// Starts logging; `RUST_LOG` goes before `level`.
+fn start_logs(setup: &Setup, level: &str) {
+    let filter = setup.env.get("RUST_LOG").unwrap_or(level);
+    let format = match setup.settings.logging.format {
+        LogFormat::Text => telemetry::LogFormat::Text,
+        LogFormat::Json => telemetry::LogFormat::Json,
+    };
+    telemetry::start_logs(format, filter);
+    crate::lifecycle::log_panics_by_place();
+}
+
+/// Prints an answer. A reader who has gone (`| head`) is no fault.
+fn answer(text: &str) {
+    let mut out = std::io::stdout().lock();
+    drop(writeln!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// Prints a JSON document.
+fn answer_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    answer(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Prints what is no answer.
+fn complain(text: &str) {
+    drop(writeln!(std::io::stderr().lock(), "{text}"));
+}
+
+/// Whether a person reads standard output.
+fn on_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}

@@ -1,0 +1,189 @@
+//! `umbra review`: one review now, by the same walk as any other, with or without a server.
+
+use std::{
+    io::{IsTerminal, Read},
+    time::Duration,
+};
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Global, answer, answer_json, table};
+use crate::{
+    app::App,
+    clock::Clock,
+    domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger},
+    ingest::Incoming,
+    pipeline::{Origin, Pipeline, Worker, accept::OnDemand},
+    store::{events::EventFilter, reviews::Review, seek::Seek},
+};
+
+/// Longest text on standard input.
+const MAX_INPUT: u64 = 4 * 1024 * 1024;
+/// Stored events that are looked through for one with the trigger.
+const LOOK_BACK: u32 = 500;
+/// Longest wait for a review that another process took.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What to review.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The agent whose output it is.
+    #[arg(long)]
+    target: String,
+    /// As if by this trigger: `code_written`, `security_risk`, `task_complete`, error.
+    #[arg(long)]
+    trigger: String,
+    /// By this shadow; without it, by the first that watches the target for the trigger.
+    #[arg(long)]
+    shadow: Option<String>,
+    /// What was asked of the agent.
+    #[arg(long)]
+    task: Option<String>,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let trigger = Trigger::parse(&options.trigger)
+        .ok_or_else(|| Failure::Usage("--trigger: write code_written, security_risk, task_complete or error".into()))?;
+    if options.target.trim().is_empty() || options.target.len() > 256 {
+        return Err(Failure::Usage("--target: 1 to 256 bytes, not blank".into()));
+    }
+    let text = standard_input()?;
+    let (setup, database) = global.open().await?;
+    let App { pipeline, mut dispatcher, writer } = App::build(&setup, &database.store, Clock::system()).await?;
+    pipeline.pulse.beat().await?;
+    let stop = CancellationToken::new();
+    let walk = async {
+        let reviewed = review(&pipeline, &mut dispatcher, options, trigger, text).await;
+        stop.cancel();
+        reviewed
+    };
+    let (reviewed, ()) = tokio::join!(walk, writer.run(stop.clone()));
+    pipeline.pulse.leave().await?;
+    database.close().await;
+    show(global, &reviewed?)
+}
+
+/// The text on standard input; `None` where a person sits at it.
+fn standard_input() -> Result<Option<String>, Failure> {
+    if std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_INPUT + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| anyhow::anyhow!("standard input cannot be read as UTF-8 text: {error}"))?;
+    if text.len() as u64 > MAX_INPUT {
+        return Err(anyhow::anyhow!("standard input holds more than 4 MiB; review a part of it").into());
+    }
+    if text.contains('\0') {
+        return Err(anyhow::anyhow!("standard input holds U+0000: it is no text").into());
+    }
+    Ok((!text.is_empty()).then_some(text))
+}
+
+async fn review(
+    pipeline: &Pipeline,
+    dispatcher: &mut crate::queue::Dispatcher,
+    options: Options,
+    trigger: Trigger,
+    text: Option<String>,
+) -> Result<Review, Failure> {
+    let event = match text {
+        Some(output) => Event {
+            agent: options.target,
+            triggers: vec![trigger],
+            task: options.task,
+            output: Some(output),
+            ..Event::default()
+        },
+        None => newest(pipeline, &options.target, trigger).await?,
+    };
+    let shadow = match options.shadow {
+        Some(name) => name,
+        None => pipeline.rules.load().first_watching(&event, trigger).ok_or_else(|| {
+            anyhow::anyhow!("no shadow watches {} for {}: name one with --shadow", event.agent, trigger.as_str())
+        })?,
+    };
+    let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger }) };
+    let accepted = pipeline.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
+    let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow took the text"))?;
+    let id = match (disposition.outcome, disposition.review_id) {
+        (Outcome::Queued, Some(id)) => id,
+        _ => {
+            let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
+            return Err(anyhow::anyhow!("{} does not review this now: {reason}", disposition.shadow).into());
+        }
+    };
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let worker = Worker::new(pipeline.clone());
+        dispatcher.drain(move |job, payload| worker.clone().perform(job, payload)).await;
+        let found = find(pipeline, id).await?;
+        if found.has_ended() {
+            return Ok(found);
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(anyhow::anyhow!(
+                "{id} has not ended within two minutes ({}); it goes on where a server runs",
+                found.failure.unwrap_or_else(|| "the model is slow".into())
+            )
+            .into());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn find(pipeline: &Pipeline, id: ReviewId) -> Result<Review, Failure> {
+    let mut review = pipeline.store.review(id).await?.ok_or_else(|| {
+        anyhow::anyhow!(
+            "the review was given up and its unit returned: the model cannot be reached, or its budget is spent"
+        )
+    })?;
+    review.findings = Some(pipeline.store.findings_of(&[id]).await?);
+    Ok(review)
+}
+
+/// The newest stored event of a target that carries a trigger.
+async fn newest(pipeline: &Pipeline, target: &str, trigger: Trigger) -> Result<Event, Failure> {
+    let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
+    let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
+    let page = pipeline.store.events(&filter, seek).await?;
+    let stored = page.items.into_iter().filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
+    let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));
+    let found = carrying.next().map(|stored| stored.event);
+    found.ok_or_else(|| {
+        anyhow::anyhow!(
+            "there is no stored event of {target} with {}: pipe the text to review into standard input",
+            trigger.as_str()
+        )
+        .into()
+    })
+}
+
+fn show(global: &Global, review: &Review) -> Result<(), Failure> {
+    if global.json {
+        return answer_json(review);
+    }
+    let reviewer = match (review.reviewer, &review.model) {
+        (Some(Reviewer::Model), Some(model)) => model.clone(),
+        _ => "built-in checks".into(),
+    };
+    let assessment = review.assessment.map_or("no assessment", Assessment::as_str);
+    answer(&format!("{assessment}  by {} ({reviewer}), ${:.6}", review.shadow, review.cost_usd));
+    let findings = review.findings.as_deref().unwrap_or_default();
+    if !findings.is_empty() {
+        let mut rows = table::new(&["severity", "category", "finding", "where"]);
+        for finding in findings {
+            let place = finding.evidence.as_ref().map_or("-".into(), |e| format!("{} {}..{}", e.field, e.start, e.end));
+            rows.add_row([finding.severity.as_str(), &finding.category, &table::plain(&finding.description), &place]);
+        }
+        answer(&rows.to_string());
+    }
+    for line in review.recommendation.iter().chain(&review.notes).chain(&review.failure) {
+        answer(&table::plain(line));
+    }
+    Ok(())
+}

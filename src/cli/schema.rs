@@ -1,0 +1,22 @@
+//! `umbra schema`: JSON Schemas for editors.
+
+use clap::ValueEnum;
+
+use super::{Failure, answer_json};
+use crate::config::{settings_schema, shadows_schema};
+
+/// A file that has a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum File {
+    /// The shadows file.
+    Shadows,
+    /// The settings file.
+    Settings,
+}
+
+pub(super) fn run(file: File) -> Result<(), Failure> {
+    answer_json(&match file {
+        File::Shadows => shadows_schema(),
+        File::Settings => settings_schema(),
+    })
+}

@@ -1,0 +1,40 @@
+//! The plan of the house, in walking order: ground, rooms, the pipeline that strings them together, windows.
+//! `ARCHITECTURE.md` is the guide; `tests/it/house.rs` holds who may import whom.
+
+// Ground: knows no room.
+pub mod domain;
+
+pub mod clock;
+
+pub mod config;
+
+pub mod telemetry;
+
+pub mod store;
+
+pub mod checks;
+
+pub mod llm;
+
+// Rooms, in the order in which a fact walks.
+pub mod ingest;
+
+pub mod watch;
+
+pub mod budget;
+
+pub mod queue;
+
+pub mod review;
+
+pub mod pipeline;
+
+// Windows.
+pub mod api;
+
+pub mod cli;
+
+// The frame.
+pub mod app;
+
+pub mod lifecycle;

@@ -1,0 +1,225 @@
+//! The life of the process: signals, the soft and the hard stop, and the one place that spawns tasks.
+//!
+//! In: futures with a name, SIGTERM, SIGINT and SIGHUP. Out: tasks that shutdown knows of and waits for, two
+//! tokens that say how urgent the end is, and a wish to reload. Never: a task outside of the count, a wait
+//! without a bound, or a panic's text in a log line (it may quote what an agent wrote).
+//!
+//! A stop has two steps. **Soft**: take no new work, finish what was begun. **Hard**: every task is dropped
+//! at its next `await`. Tasks that others need to finish (the batch writer behind open requests, say) do not
+//! watch `soft`: they end when their channel closes.
+
+use std::{
+    any::Any,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+    time::Duration,
+};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::Notify,
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// The share of the drain time that is kept back for dropping what has not finished: one tenth, at most this.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
+
+/// Spawns tasks and ends them. Cheap to clone; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    tracker: TaskTracker,
+    soft: CancellationToken,
+    hard: CancellationToken,
+    reload: Notify,
+    /// The first essential task that ended before it was asked to, and how.
+    failed: OnceLock<Failure>,
+}
+
+/// Why a stop was not a clean one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A task without which the process is of no use has panicked.
+    #[error("`{0}` failed on a fault in Umbra (a panic; its place is in the log): restart, and please report it")]
+    Panicked(&'static str),
+    /// Such a task has returned although nobody had asked for a stop.
+    #[error("`{0}` ended by itself; the log lines before this one say why")]
+    Ended(&'static str),
+}
+
+/// How a stop went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Tasks that had not finished in time and were dropped; 0 for a clean drain.
+    pub dropped: usize,
+}
+
+/// A future has panicked. The payload is withheld: it may quote what an agent wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("panicked")]
+pub struct Panicked;
+
+impl Tasks {
+    /// No tasks yet, and no stop asked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancelled when the process shall take no new work and finish what it has begun.
+    pub fn soft(&self) -> &CancellationToken {
+        &self.0.soft
+    }
+
+    /// Cancelled when everything ends now; tasks need not watch it, they are dropped.
+    pub fn hard(&self) -> &CancellationToken {
+        &self.0.hard
+    }
+
+    /// Runs a task that the process outlives: when it panics, that is logged and nothing else happens.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let hard = self.0.hard.clone();
+        self.track(async move {
+            tokio::select! {
+                biased;
+                () = hard.cancelled() => {}
+                ended = unwinding(task) => if ended.is_err() {
+                    tracing::error!(task = name, "a task panicked; the process goes on");
+                },
+            }
+        });
+    }
+
+    /// Runs a task that the process cannot do without: when it panics, or returns before the soft stop, the
+    /// process drains and [`Tasks::shutdown`] reports the failure.
+    pub fn spawn_essential(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let tasks = self.clone();
+        self.track(async move {
+            let failure = tokio::select! {
+                biased;
+                () = tasks.0.hard.cancelled() => return,
+                ended = unwinding(task) => match ended {
+                    Err(Panicked) => Failure::Panicked(name),
+                    Ok(()) if tasks.0.soft.is_cancelled() => return,
+                    Ok(()) => Failure::Ended(name),
+                },
+            };
+            tracing::error!(task = name, "{failure}");
+            // Only the first failure is reported: later ones are mostly its consequences.
+            let _ = tasks.0.failed.set(failure);
+            tasks.0.soft.cancel();
+        });
+    }
+
+    /// Listens to signals from now on: the first SIGTERM or SIGINT stops softly, a second one hard; SIGHUP
+    /// asks for a reload. Fails where the system refuses a handler.
+    pub fn listen(&self) -> io::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let tasks = self.clone();
+        // Not tracked: it must hear the second signal while shutdown waits for all the others.
+        spawn_untracked(async move {
+            while !tasks.0.hard.is_cancelled() {
+                tokio::select! {
+                    () = tasks.0.hard.cancelled() => return,
+                    _ = hangup.recv() => tasks.0.reload.notify_one(),
+                    _ = terminate.recv() => tasks.stop_by_signal("SIGTERM"),
+                    _ = interrupt.recv() => tasks.stop_by_signal("SIGINT"),
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Waits for the next wish to reload; several wishes while nobody waits count as one.
+    pub async fn reload_wanted(&self) {
+        self.0.reload.notified().await;
+    }
+
+    /// Ends all tasks within `drain`: waits for them after a soft stop, then drops what is left. Reports the
+    /// failure that began the stop, if one did.
+    pub async fn shutdown(&self, drain: Duration) -> Result<Drained, Failure> {
+        let last_moments = (drain / 10).min(LAST_MOMENTS);
+        self.0.soft.cancel();
+        self.0.tracker.close();
+        tokio::select! {
+            () = self.0.tracker.wait() => {}
+            () = tokio::time::sleep(drain.saturating_sub(last_moments)) => {}
+            () = self.0.hard.cancelled() => {}
+        }
+        let dropped = self.0.tracker.len();
+        self.0.hard.cancel();
+        if dropped > 0 {
+            tracing::warn!(tasks = dropped, "the time to drain is over: what is left is dropped");
+            // A task that blocks its thread cannot be dropped; it ends with the process.
+            let _ = timeout(last_moments, self.0.tracker.wait()).await;
+        }
+        self.0.failed.get().map_or(Ok(Drained { dropped }), |failure| Err(*failure))
+    }
+
+    fn stop_by_signal(&self, name: &'static str) {
+        if self.0.soft.is_cancelled() {
+            tracing::warn!(signal = name, "stopping at once");
+            self.0.hard.cancel();
+        } else {
+            tracing::info!(signal = name, "draining; a second signal stops at once");
+            self.0.soft.cancel();
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that spawns tasks")]
+    fn track(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(self.0.tracker.track_future(task)));
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that spawns tasks")]
+fn spawn_untracked(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
+}
+
+/// Runs a future to its end or to its panic, which is not passed on.
+pub async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    // A future that has panicked is not polled again, so nothing half-changed inside it is seen.
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(payload) => {
+            discard(payload);
+            Poll::Ready(Err(Panicked))
+        }
+    })
+    .await
+}
+
+/// Drops a panic's payload; a payload whose own drop panics must not take the task with it.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+        std::mem::forget(second);
+    }
+}
+
+/// From now on a panic is logged with its place in the code and without its text, which may quote what an
+/// agent wrote (slicing a string inside a character prints the string).
+pub fn log_panics_by_place() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "panicked: this is a fault in Umbra");
+    }));
+}
+
+/// Raises the soft limit of open files to `wanted`, as far as the hard one allows; answers the limit in force, or
+/// `None` where the system does not tell.
+pub fn allow_open_files(wanted: usize) -> Option<usize> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let needed = (wanted as u64).min(hard);
+    let granted = if soft < needed && setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_ok() { needed } else { soft };
+    Some(usize::try_from(granted).unwrap_or(usize::MAX))
+}

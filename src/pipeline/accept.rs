@@ -1,0 +1,223 @@
+//! A posted event, from its screening to the answer after the commit.
+//!
+//! In order: `checks` screens it (nothing unscreened goes further), `watch` finds the shadows, `budget` gates each
+//! pair as far as the event alone and memory tell, and the writer's transaction does the rest. No model, no read.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::{Pipeline, Rules, writer::Pending};
+use crate::{
+    budget::{self, Candidate, Facts, SAMPLE_SCALE, Worst},
+    checks::{self, Screened},
+    domain::{Disposition, Event, EventId, SkipReason, StoredEvent, Trigger, TriggerMark},
+    ingest::Incoming,
+    llm::Readiness,
+    review,
+    store::intake::NewKey,
+};
+
+/// Where an event came from, as far as the loop guard and the budget care.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The transport says that it is Umbra's own traffic (a header, or the key it came with).
+    pub own_traffic: bool,
+    /// A person asks for a review by this shadow now: sample, floor and cooldown do not hold it back, caps do.
+    pub on_demand: Option<OnDemand>,
+}
+
+/// A review that a person asks for.
+#[derive(Debug, Clone)]
+pub struct OnDemand {
+    /// By this shadow.
+    pub shadow: String,
+    /// As if by this trigger.
+    pub trigger: Trigger,
+}
+
+/// An event that is stored for good.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// Its id.
+    pub id: EventId,
+    /// When it was received.
+    pub received_at: Timestamp,
+    /// The triggers that it carries.
+    pub triggers: Vec<TriggerMark>,
+    /// What became of it for each matched shadow.
+    pub dispositions: Vec<Disposition>,
+    /// It had been accepted before, under the same id and with the same content.
+    pub replayed: bool,
+}
+
+/// Why an event was not accepted. Nothing of it is stored, but for [`Self::Unavailable`], where that is unknown.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AcceptError {
+    /// More came than can be stored.
+    #[error("more events arrive than can be stored; send this one again in {} s", retry_after.as_secs())]
+    Overloaded {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The id belongs to another event.
+    #[error("this id was used for another event ({0}): use a new id, or send the same content to have it replayed")]
+    Mismatch(EventId),
+    /// The database refuses the event's values.
+    #[error("the event cannot be stored ({0})")]
+    Unstorable(String),
+    /// The database does not answer.
+    #[error("the database does not answer; send the event again, with an id so that it cannot be stored twice")]
+    Unavailable,
+    /// Nobody to review it.
+    #[error("there is no shadow named {0}")]
+    UnknownShadow(String),
+}
+
+/// A matched pair, as far as it is decided before the transaction.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub shadow: usize,
+    pub trigger: Trigger,
+    pub fate: Result<Candidate, SkipReason>,
+}
+
+impl Pipeline {
+    /// Accepts one event: it is durable when this answers.
+    ///
+    /// # Errors
+    /// See [`AcceptError`].
+    pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<Accepted, AcceptError> {
+        self.submit(incoming, origin)?.await.unwrap_or(Err(AcceptError::Unavailable))
+    }
+
+    /// Accepts many events, each for itself, and answers in their order.
+    pub async fn accept_all(
+        &self,
+        incoming: impl IntoIterator<Item = Incoming>,
+        origin: &Origin,
+    ) -> Vec<Result<Accepted, AcceptError>> {
+        let submitted: Vec<_> = incoming.into_iter().map(|one| self.submit(one, origin)).collect();
+        let mut accepted = Vec::with_capacity(submitted.len());
+        for one in submitted {
+            accepted.push(match one {
+                Ok(answer) => answer.await.unwrap_or(Err(AcceptError::Unavailable)),
+                Err(error) => Err(error),
+            });
+        }
+        accepted
+    }
+
+    fn submit(
+        &self,
+        incoming: Incoming,
+        origin: &Origin,
+    ) -> Result<oneshot::Receiver<Result<Accepted, AcceptError>>, AcceptError> {
+        // A place in the writer's channel first: an overloaded server does no work for what it will refuse.
+        let overloaded = || AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
+        let place = self.writer.try_reserve().map_err(|_| overloaded())?;
+        let rules = self.rules.load_full();
+        let id = EventId(self.clock.new_id());
+        // The agent as the sender wrote it may hold a secret: keys go by its hash and the screened name.
+        let key_parts = incoming.key.map(|key| {
+            let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
+            (name, self.installation.hash("event-body", &[&incoming.digest_input]))
+        });
+        let Screened { event, marks, triggers } = checks::screen(incoming.event);
+        let pairs = self.pairs(&rules, id, &event, &triggers, origin)?;
+        let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
+        let stored = StoredEvent { event, triggers, marks };
+        let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let (answer, receiver) = oneshot::channel();
+        place.send(Pending { rules, id, stored, payload, key, pairs, answer });
+        Ok(receiver)
+    }
+
+    fn pairs(
+        &self,
+        rules: &Arc<Rules>,
+        id: EventId,
+        event: &Event,
+        triggers: &[TriggerMark],
+        origin: &Origin,
+    ) -> Result<Vec<Pair>, AcceptError> {
+        if let Some(OnDemand { shadow, trigger }) = &origin.on_demand {
+            let position = rules.position(shadow).ok_or_else(|| AcceptError::UnknownShadow(shadow.clone()))?;
+            let fate = Ok(self.candidate(rules, position, event, vec![*trigger], true));
+            return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
+        }
+        let facts = Facts {
+            own_traffic: origin.own_traffic || is_own_traffic(event),
+            sample: self.sample(id),
+            cost: event.floor_cost(),
+        };
+        let now = self.clock.now();
+        let matches = rules.watcher.matches(event, triggers).into_iter();
+        Ok(matches
+            .filter_map(|found| {
+                let shadow = &rules.shadows.get(found.shadow)?.shadow;
+                let fate = match budget::gate(shadow, facts) {
+                    Some(reason) => Err(reason),
+                    None => {
+                        let candidate = self.candidate(rules, found.shadow, event, found.matched().collect(), false);
+                        match rules.memory.recall(&candidate, now) {
+                            Some(reason) => Err(reason),
+                            None => Ok(candidate),
+                        }
+                    }
+                };
+                Some(Pair { shadow: found.shadow, trigger: found.trigger, fate })
+            })
+            .collect())
+    }
+
+    /// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
+    fn sample(&self, id: EventId) -> u32 {
+        let hash = self.installation.hash("sample", &[id.0.as_bytes()]);
+        let mut first = [0_u8; 8];
+        first.copy_from_slice(&hash[..8]);
+        u32::try_from(u64::from_le_bytes(first) % u64::from(SAMPLE_SCALE)).unwrap_or(0)
+    }
+
+    #[expect(clippy::unused_self, reason = "a step of accept, beside the others")]
+    fn candidate(
+        &self,
+        rules: &Rules,
+        shadow: usize,
+        event: &Event,
+        matched: Vec<Trigger>,
+        on_demand: bool,
+    ) -> Candidate {
+        let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
+            let control = &armed.shadow.cost_control;
+            if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
+                return Worst::default();
+            }
+            worst_case(rules, &armed.shadow, event)
+        });
+        Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand }
+    }
+}
+
+/// What one call of a review may cost at worst; nothing where the built-in checks review alone.
+pub(super) fn worst_case(rules: &Rules, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
+    if !matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready) {
+        return Worst::default();
+    }
+    let bytes = review::worst_prompt_bytes(shadow, event);
+    rules
+        .gateway
+        .worst_case(&shadow.model, bytes, None)
+        .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
+}
+
+/// The loop guard's eye for content: an origin mark that instrumented providers copy, or our own prompt in the text.
+fn is_own_traffic(event: &Event) -> bool {
+    if event.metadata.contains_key("umbra.origin") || event.metadata.contains_key("umbra-origin") {
+        return true;
+    }
+    let mut own = false;
+    event.for_each_text(|_, text| own = own || text.contains(review::FENCE_MARK));
+    own
+}

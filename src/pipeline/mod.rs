@@ -1,0 +1,83 @@
+//! The only place that strings rooms together. What the service does can be read in its files:
+//!
+//! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
+//! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
+//! - [`tick`]: what happens by time alone.
+//!
+//! [`rules`] is the configuration in force, as these three need it; [`status`] is how it all stands.
+
+pub mod accept;
+mod call;
+mod plan;
+pub mod rules;
+pub mod status;
+pub mod tick;
+mod work;
+mod writer;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
+
+pub use self::{
+    accept::{AcceptError, Accepted, Origin},
+    rules::{Armed, Rules, RulesError},
+    work::Worker,
+    writer::{Writer, WriterSettings},
+};
+use crate::{
+    clock::Clock,
+    queue::{Intake, Pulse},
+    store::{Store, installation::Installation},
+};
+
+/// The parts that every walk through the house needs.
+#[derive(Clone)]
+pub struct Pipeline {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: Arc<ArcSwap<Rules>>,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// The way into the queue.
+    pub intake: Intake,
+    /// This process as a worker.
+    pub pulse: Pulse,
+    /// Reviews waiting beyond which further ones are skipped as `overload`.
+    pub max_queued: i64,
+    writer: mpsc::Sender<writer::Pending>,
+}
+
+impl Pipeline {
+    /// Puts the parts together; the writer is to be run by the caller.
+    pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
+        let (sender, receiver) = mpsc::channel(settings.queue_events);
+        let Parts { store, clock, rules, installation, intake, pulse, max_queued } = parts;
+        let rules = Arc::new(ArcSwap::from_pointee(rules));
+        let pipeline = Self { store, clock, rules, installation, intake, pulse, max_queued, writer: sender };
+        let writer = Writer::new(&pipeline, receiver, settings);
+        (pipeline, writer)
+    }
+}
+
+/// What a [`Pipeline`] is made of.
+pub struct Parts {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration to begin with.
+    pub rules: Rules,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// The way into the queue.
+    pub intake: Intake,
+    /// This process as a worker.
+    pub pulse: Pulse,
+    /// Reviews waiting beyond which further ones are skipped as `overload`.
+    pub max_queued: i64,
+}

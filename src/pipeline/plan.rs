@@ -1,0 +1,220 @@
+//! What one flush stores: the pairs of its events, decided by `budget` under the locked meters.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::{Timestamp, civil::Date};
+
+use super::{Pipeline, Rules, writer::Pending};
+use crate::{
+    budget::{self, Candidate, DayMeter, Decision, Meters},
+    domain::{Disposition, NanoUsd, Outcome, ReviewId, SkipReason, Trigger, disposition::QUEUED_CODE},
+    queue::Handed,
+    store::{
+        intake::{MeterChange, MeterKey, MeterRow, NewEvent, NewPair, NewReview, SkipTally, Writing},
+        jobs::{Job, Lease},
+    },
+    telemetry::metric,
+};
+
+/// The plan of a flush.
+pub(super) struct Plan<'a> {
+    pipeline: &'a Pipeline,
+    events: &'a [&'a Pending],
+    /// The pairs that need a decision, in order of receipt.
+    pub candidates: Vec<Candidate>,
+    decisions: Vec<Decision>,
+    meters: Vec<MeterChange>,
+}
+
+impl<'a> Plan<'a> {
+    /// Collects the candidates of events, which all come under the same rules.
+    pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
+        let pairs = events.iter().flat_map(|pending| &pending.pairs);
+        let candidates = pairs.filter_map(|pair| pair.fate.as_ref().ok().cloned()).collect();
+        Self { pipeline, events, candidates, decisions: Vec::new(), meters: Vec::new() }
+    }
+
+    fn rules(&self) -> Option<&'a Rules> {
+        self.events.first().map(|pending| &*pending.rules)
+    }
+
+    /// The meters that the decision needs: each shadow's day, each target's day, each cooldown; once each.
+    pub fn meter_keys(&self) -> Vec<(MeterKey, Option<String>)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        let mut keys = BTreeSet::new();
+        for Candidate { shadow, agent, matched, .. } in &self.candidates {
+            let Some(armed) = rules.shadows.get(*shadow) else { continue };
+            let control = &armed.shadow.cost_control;
+            let key =
+                |agent: &str, trigger| MeterKey { shadow: armed.shadow.name.clone(), agent: agent.into(), trigger };
+            keys.insert((key("", ""), Some(control.time_zone.clone())));
+            keys.insert((key(agent, ""), Some(control.time_zone.clone())));
+            if !control.cooldown.is_zero() {
+                keys.extend(matched.iter().map(|trigger| (key(agent, trigger.as_str()), None)));
+            }
+        }
+        keys.into_iter().collect()
+    }
+
+    /// Decides under the locked meters, and notes what changes and which refusals will stand for a while.
+    pub fn decide(&mut self, now: Timestamp, rows: HashMap<MeterKey, MeterRow>) {
+        let Some(rules) = self.rules() else { return };
+        let before = meters_of(rules, &rows);
+        let mut after = before.clone();
+        let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.max_queued;
+        let controls = rules.controls();
+        self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
+        for (candidate, decision) in self.candidates.iter().zip(&self.decisions) {
+            if let (Decision::Skip(reason), Some(control)) = (decision, controls.get(candidate.shadow)) {
+                rules.memory.note(control, candidate, &after, *reason, now);
+            }
+        }
+        self.meters = rows
+            .into_iter()
+            .filter_map(|(key, row)| {
+                let shadow = rules.position(&key.shadow)?;
+                let (used, next_at) = match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
+                    (true, _) => (after.days.get(&shadow)?.used - row.used, row.next_at),
+                    (false, None) => (after.targets.get(&(shadow, key.agent.clone()))?.used - row.used, row.next_at),
+                    (false, Some(trigger)) => (0, *after.cooldowns.get(&(shadow, key.agent.clone(), trigger))?),
+                };
+                (used != 0 || next_at != row.next_at).then_some(MeterChange { key, day: row.day, used, next_at })
+            })
+            .collect();
+    }
+
+    /// What is to be stored, each event's dispositions, and the jobs that this process takes at once.
+    pub fn finish(self) -> (Writing, Vec<Vec<Disposition>>, Vec<Handed>) {
+        let Self { pipeline, events, decisions, meters, .. } = self;
+        let mut decisions = decisions.into_iter();
+        let mut writing = Writing { meters, ..Writing::default() };
+        let mut skips: HashMap<(usize, SkipReason), i64> = HashMap::new();
+        let mut all_dispositions = Vec::with_capacity(events.len());
+        let mut payloads = HashMap::new();
+        for pending in events {
+            let mut dispositions = Vec::with_capacity(pending.pairs.len());
+            let mut pairs = Vec::with_capacity(pending.pairs.len());
+            for pair in &pending.pairs {
+                let Some(armed) = pending.rules.shadows.get(pair.shadow) else { continue };
+                let decision = match &pair.fate {
+                    Err(reason) => Decision::Skip(*reason),
+                    Ok(_) => decisions.next().unwrap_or(Decision::Skip(SkipReason::Overload)),
+                };
+                let (outcome, reason, review_id) = match decision {
+                    Decision::Skip(reason) => {
+                        *skips.entry((pair.shadow, reason)).or_default() += 1;
+                        (Outcome::Skipped, Some(reason), None)
+                    }
+                    Decision::Reserve(day) => {
+                        let review = new_review(pipeline, pending, pair.shadow, pair.trigger, day);
+                        let id = review.as_ref().map(|review| review.id);
+                        writing.reviews.extend(review);
+                        payloads.insert(pending.id, &pending.payload);
+                        (Outcome::Queued, None, id)
+                    }
+                };
+                pairs.push(NewPair {
+                    version: armed.version_id,
+                    outcome: reason.map_or(QUEUED_CODE, SkipReason::code),
+                    trigger: pair.trigger.code(),
+                });
+                let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
+                dispositions.push(Disposition { shadow, trigger: pair.trigger, mode, outcome, reason, review_id });
+            }
+            writing.events.push(NewEvent {
+                id: pending.id,
+                agent: pending.stored.event.agent.clone(),
+                task_id: pending.stored.event.task_id.clone(),
+                pairs,
+                payload: pending.payload.clone(),
+            });
+            all_dispositions.push(dispositions);
+        }
+        if let Some(first) = events.first() {
+            writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
+        }
+        count(&all_dispositions);
+        let handed = lease(pipeline, &mut writing.reviews, |review| payloads.get(&review.event).map(|p| (*p).clone()));
+        (writing, all_dispositions, handed)
+    }
+}
+
+fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
+    let mut meters = Meters::default();
+    for (key, row) in rows {
+        let Some(shadow) = rules.position(&key.shadow) else { continue };
+        let day = DayMeter {
+            day: row.day,
+            used: row.used,
+            spent_usd: NanoUsd(row.spent_usd),
+            spent_tokens: u64::try_from(row.spent_tokens).unwrap_or(0),
+        };
+        match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
+            (true, _) => drop(meters.days.insert(shadow, day)),
+            (false, None) => drop(meters.targets.insert((shadow, key.agent.clone()), day)),
+            (false, Some(trigger)) => drop(meters.cooldowns.insert((shadow, key.agent.clone(), trigger), row.next_at)),
+        }
+    }
+    meters
+}
+
+fn new_review(pipeline: &Pipeline, pending: &Pending, shadow: usize, trigger: Trigger, day: Date) -> Option<NewReview> {
+    let armed = pending.rules.shadows.get(shadow)?;
+    Some(NewReview {
+        id: ReviewId(pipeline.clock.new_id()),
+        shadow: armed.shadow.name.clone(),
+        version: armed.version_id,
+        agent: pending.stored.event.agent.clone(),
+        task_id: pending.stored.event.task_id.clone(),
+        trigger,
+        priority: armed.shadow.mode.priority(),
+        day,
+        event: pending.id,
+        worker: None,
+    })
+}
+
+/// Leases reviews to this process as far as it has places, the most urgent first.
+fn lease(
+    pipeline: &Pipeline,
+    reviews: &mut [NewReview],
+    payload: impl Fn(&NewReview) -> Option<Vec<u8>>,
+) -> Vec<Handed> {
+    let mut order: Vec<&mut NewReview> = reviews.iter_mut().collect();
+    order.sort_by_key(|review| review.priority);
+    let mut handed: Vec<Handed> = Vec::new();
+    for review in order {
+        let Some((worker, permit)) = pipeline.intake.place(review.priority) else { continue };
+        review.worker = Some(worker);
+        handed.push(Handed { job: job(review, worker), payload: payload(review), permit });
+    }
+    handed
+}
+
+fn job(review: &NewReview, worker: crate::domain::WorkerId) -> Job {
+    Job {
+        review: review.id,
+        lease: Lease { worker, attempt: 1 },
+        version: review.version,
+        shadow: review.shadow.clone(),
+        agent: review.agent.clone(),
+        trigger: review.trigger,
+        priority: review.priority,
+        event: review.event,
+    }
+}
+
+fn tally(rules: &Rules, (shadow, reason): (usize, SkipReason), n: i64) -> Option<SkipTally> {
+    let shadow = &rules.shadows.get(shadow)?.shadow;
+    Some(SkipTally { shadow: shadow.name.clone(), reason, zone: shadow.cost_control.time_zone.clone(), n })
+}
+
+fn count(dispositions: &[Vec<Disposition>]) {
+    for disposition in dispositions.iter().flatten() {
+        let outcome = if disposition.outcome == Outcome::Skipped { "skipped" } else { "queued" };
+        let reason = disposition.reason.map_or("", SkipReason::as_str);
+        metrics::counter!(metric::DISPOSITIONS,
+            "shadow" => disposition.shadow.clone(), "outcome" => outcome, "reason" => reason)
+        .increment(1);
+    }
+}

@@ -1,0 +1,87 @@
+//! The configuration in force: shadows with their filed versions, compiled rules, models. Swapped whole on reload.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    budget::memory::Memory,
+    domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource},
+    llm::Gateway,
+    store::{Store, StoreError},
+    watch::{BadPattern, Watcher},
+};
+
+/// A shadow that is in force.
+#[derive(Debug, Clone)]
+pub struct Armed {
+    /// Its configuration.
+    pub shadow: Arc<Shadow>,
+    /// The number of its version.
+    pub version_id: i32,
+    /// The hash of its version.
+    pub version: String,
+}
+
+/// The configuration in force.
+pub struct Rules {
+    /// The shadows, in the order of the file.
+    pub shadows: Vec<Armed>,
+    /// Which of them watch an event.
+    pub watcher: Watcher,
+    /// Refusals known to stand.
+    pub memory: Memory,
+    /// The models.
+    pub gateway: Arc<Gateway>,
+    /// By version number: what a review that was queued under it needs.
+    by_version: HashMap<i32, usize>,
+}
+
+/// Why a configuration cannot come into force.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// An agent pattern is malformed.
+    #[error(transparent)]
+    Pattern(#[from] BadPattern),
+    /// The versions cannot be filed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Rules {
+    /// Files the versions of `shadows` and compiles their rules.
+    ///
+    /// # Errors
+    /// A pattern is malformed, or the database does not answer; what is in force stays.
+    pub async fn arm(store: &Store, shadows: Vec<Shadow>, gateway: Arc<Gateway>) -> Result<Self, RulesError> {
+        let watcher = Watcher::compile(&shadows)?;
+        let mut armed = Vec::with_capacity(shadows.len());
+        for shadow in shadows {
+            let version_id = store.file_version(&shadow).await?;
+            armed.push(Armed { version: shadow.version(), shadow: Arc::new(shadow), version_id });
+        }
+        let by_version = armed.iter().enumerate().map(|(index, armed)| (armed.version_id, index)).collect();
+        Ok(Self { shadows: armed, watcher, memory: Memory::default(), gateway, by_version })
+    }
+
+    /// The cost controls, by position.
+    pub fn controls(&self) -> Vec<&CostControl> {
+        self.shadows.iter().map(|armed| &armed.shadow.cost_control).collect()
+    }
+
+    /// The position of a shadow.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.shadows.iter().position(|armed| armed.shadow.name == name)
+    }
+
+    /// The first shadow that watches this event by this trigger and is not switched off.
+    pub fn first_watching(&self, event: &Event, trigger: Trigger) -> Option<String> {
+        let mark = TriggerMark { name: trigger, source: TriggerSource::Declared, why: String::new() };
+        let mut watching = self.watcher.matches(event, &[mark]).into_iter().filter_map(|m| self.shadows.get(m.shadow));
+        watching.find(|armed| armed.shadow.enabled).map(|armed| armed.shadow.name.clone())
+    }
+
+    /// The shadow that a review was pinned to, if that version is in force.
+    pub fn pinned(&self, version_id: i32) -> Option<Arc<Shadow>> {
+        let armed = self.shadows.get(*self.by_version.get(&version_id)?)?;
+        Some(Arc::clone(&armed.shadow))
+    }
+}

@@ -1,0 +1,105 @@
+//! What happens by time alone: heartbeats, partitions made ahead, keys forgotten, other processes woken.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::Pipeline;
+use crate::telemetry::metric;
+
+/// Between looks at partitions and old keys.
+const HOUSEKEEPING: Duration = Duration::from_mins(10);
+/// At most twenty wake-ups a second to other processes.
+const BETWEEN_RINGS: Duration = Duration::from_millis(50);
+/// Before listening anew after the database went away.
+const BETWEEN_LISTENS: Duration = Duration::from_secs(1);
+
+impl Pipeline {
+    /// Beats until `stop`, then leaves and hands back what is still leased.
+    pub async fn beat_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        loop {
+            match self.pulse.beat().await {
+                Ok(()) if failing => {
+                    failing = false;
+                    tracing::info!("the database answers again");
+                }
+                Ok(()) => {}
+                Err(error) if failing => tracing::debug!(%error, "still no heartbeat"),
+                Err(error) => {
+                    failing = true;
+                    tracing::warn!(%error, "the heartbeat failed: nothing is started until it succeeds");
+                }
+            }
+            let (queued, running) = self.pulse.depth();
+            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+            for (state, value) in [("queued", queued as f64), ("running", running as f64)] {
+                metrics::gauge!(metric::QUEUE_REVIEWS, "state" => state).set(value);
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(self.pulse.settings().heartbeat) => {}
+            }
+        }
+        match self.pulse.leave().await {
+            Ok(0) => {}
+            Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
+            Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+        }
+    }
+
+    /// Makes partitions ahead and forgets old keys, until `stop`.
+    pub async fn keep_house_until(self, stop: CancellationToken, idempotency_hours: i64) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(HOUSEKEEPING) => {}
+            }
+            let now = self.clock.now();
+            if let Err(error) = self.store.make_partitions(now).await {
+                tracing::warn!(%error, "partitions could not be made ahead; trying again");
+            }
+            if let Err(error) = self.store.prune_keys(now, idempotency_hours).await {
+                tracing::warn!(%error, "old idempotency keys could not be forgotten; trying again");
+            }
+        }
+    }
+
+    /// Wakes other processes when jobs wait here without a place, until `stop`.
+    pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = unleased.notified() => {}
+            }
+            if let Err(error) = self.store.ring().await {
+                tracing::debug!(%error, "other processes were not woken; they poll");
+            }
+            tokio::time::sleep(BETWEEN_RINGS).await;
+        }
+    }
+
+    /// Hears other processes' wake-ups, until `stop`.
+    pub async fn listen_until(self, stop: CancellationToken) {
+        loop {
+            let heard = async {
+                let mut listener = self.store.listen().await?;
+                loop {
+                    listener.heard().await?;
+                    self.intake.wake();
+                }
+            };
+            let ended: Result<std::convert::Infallible, crate::store::StoreError> = tokio::select! {
+                () = stop.cancelled() => return,
+                ended = heard => ended,
+            };
+            let Err(error) = ended;
+            tracing::debug!(%error, "not listening for wake-ups; jobs are found by polling");
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LISTENS) => {}
+            }
+        }
+    }
+}

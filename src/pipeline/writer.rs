@@ -1,0 +1,313 @@
+//! The one writer of a process: group commit without a timer.
+//!
+//! It takes whatever has accumulated, decides it under the meters' locks, and answers each caller after the commit.
+//! While one transaction is on its way to the disk, the next batch gathers by itself. A row that the database
+//! refuses is found by bisection and fails alone; a commit whose outcome is unknown is asked after, never guessed.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Pipeline, Rules,
+    accept::{AcceptError, Accepted, Pair},
+    plan::Plan,
+};
+use crate::{
+    domain::{Disposition, EventId, ReviewId, StoredEvent},
+    queue::Handed,
+    store::{
+        StoreError,
+        events::received_at,
+        intake::{KeyFate, NewKey},
+    },
+    telemetry::metric,
+};
+
+/// Bounds of the writer.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterSettings {
+    /// Events that may wait for it.
+    pub queue_events: usize,
+    /// Events in one transaction.
+    pub flush_events: usize,
+    /// Bytes of payload in one transaction.
+    pub flush_bytes: usize,
+}
+
+/// Tries at one flush while the database is away or busy.
+const TRIES: u32 = 4;
+
+/// An event that waits for its transaction.
+pub(super) struct Pending {
+    pub rules: Arc<Rules>,
+    pub id: EventId,
+    pub stored: StoredEvent,
+    pub payload: Vec<u8>,
+    pub key: Option<NewKey>,
+    pub pairs: Vec<Pair>,
+    pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,
+}
+
+/// Takes pending events and stores them.
+pub struct Writer {
+    pipeline: Pipeline,
+    pending: mpsc::Receiver<Pending>,
+    settings: WriterSettings,
+    /// Names this writer's rows of skip counts.
+    replica: Uuid,
+    /// Rung when unleased jobs were stored: other processes may have places.
+    ring: Arc<Notify>,
+}
+
+/// What one attempt at a flush brought.
+struct Flushed {
+    /// For each event: stored with these dispositions, or known already.
+    fates: Vec<Fate>,
+    handed: Vec<Handed>,
+    unleased: bool,
+}
+
+enum Fate {
+    Stored(Vec<Disposition>),
+    Replay(EventId),
+    Mismatch(EventId),
+}
+
+impl Writer {
+    pub(super) fn new(pipeline: &Pipeline, pending: mpsc::Receiver<Pending>, settings: WriterSettings) -> Self {
+        let replica = pipeline.clock.new_id();
+        Self { pipeline: pipeline.clone(), pending, settings, replica, ring: Arc::new(Notify::new()) }
+    }
+
+    /// Notified when jobs were stored that this process had no place for.
+    pub fn ring(&self) -> Arc<Notify> {
+        Arc::clone(&self.ring)
+    }
+
+    /// Stores events until every sender is gone or `stop` is called; what was taken by then is still answered.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::new();
+        let mut carried: Option<Pending> = None;
+        loop {
+            if carried.is_none() {
+                let taken = tokio::select! {
+                    taken = self.pending.recv() => taken,
+                    () = stop.cancelled() => { self.pending.close(); self.pending.recv().await }
+                };
+                let Some(first) = taken else { return };
+                carried = Some(first);
+            }
+            let mut bytes = 0;
+            while let Some(next) = carried.take().or_else(|| self.pending.try_recv().ok()) {
+                let another_configuration =
+                    batch.first().is_some_and(|first: &Pending| !Arc::ptr_eq(&first.rules, &next.rules));
+                let full = batch.len() >= self.settings.flush_events || bytes >= self.settings.flush_bytes;
+                if another_configuration || full {
+                    carried = Some(next);
+                    break;
+                }
+                bytes += next.payload.len();
+                batch.push(next);
+            }
+            self.store(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    /// Stores a batch, halving it around rows that the database refuses.
+    async fn store(&self, batch: Vec<Pending>) {
+        let mut parts = vec![batch];
+        while let Some(mut part) = parts.pop() {
+            match self.flush_until_known(&part).await {
+                Ok(flushed) => self.answer(part, flushed).await,
+                Err(error) if error.is_data() && part.len() > 1 => {
+                    metrics::counter!(metric::FLUSHES, "result" => "bisected").increment(1);
+                    let back = part.split_off(part.len() / 2);
+                    parts.push(back);
+                    parts.push(part);
+                }
+                Err(error) => {
+                    metrics::counter!(metric::FLUSHES, "result" => "failed").increment(1);
+                    let refusal = if error.is_data() {
+                        AcceptError::Unstorable(error.to_string())
+                    } else {
+                        tracing::warn!(%error, events = part.len(), "events could not be stored; their senders are told");
+                        AcceptError::Unavailable
+                    };
+                    for pending in part {
+                        count("refused");
+                        drop(pending.answer.send(Err(refusal.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries until the outcome is known. After a lost connection the events are looked up first: a commit may have
+    /// gone through, and then the reviews it leased to us go back to the queue.
+    async fn flush_until_known(&self, batch: &[Pending]) -> Result<Flushed, StoreError> {
+        let mut tried = 0;
+        let mut leased = Vec::new();
+        loop {
+            tried += 1;
+            let started = tokio::time::Instant::now();
+            let error = match self.flush(batch, &mut leased).await {
+                Ok(flushed) => {
+                    metrics::counter!(metric::FLUSHES, "result" => "stored").increment(1);
+                    metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
+                    metrics::histogram!(metric::FLUSH_SECONDS).record(started.elapsed().as_secs_f64());
+                    return Ok(flushed);
+                }
+                Err(error) => error,
+            };
+            let unknown = matches!(error, StoreError::Unavailable(_)) || is_duplicate_event(&error);
+            if unknown && let Some(flushed) = self.look_up(batch, &leased).await {
+                return Ok(flushed);
+            }
+            if !(error.is_transient() || is_duplicate_event(&error)) || tried >= TRIES {
+                return Err(error);
+            }
+            metrics::counter!(metric::FLUSHES, "result" => "retried").increment(1);
+            tokio::time::sleep(Duration::from_millis(50 << tried)).await;
+        }
+    }
+
+    /// After an unknown outcome: `Some` if the batch was stored after all. A flush is all or nothing, so one stored
+    /// event answers for the batch.
+    async fn look_up(&self, batch: &[Pending], leased: &[ReviewId]) -> Option<Flushed> {
+        let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
+        let stored = self.pipeline.store.stored(&ids).await.ok()?;
+        if stored.is_empty() {
+            return None;
+        }
+        if let (Some(worker), false) = (self.pipeline.pulse.lease_name(), leased.is_empty())
+            && let Err(error) = self.pipeline.store.unlease(worker, leased).await
+        {
+            tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
+        }
+        // Read back like replays: the dispositions stand in the rows. Those not stored were replays themselves.
+        let mut again = Vec::new();
+        for pending in batch {
+            let known = stored.contains(&pending.id);
+            again.push(match (&pending.key, known) {
+                (_, true) => Fate::Replay(pending.id),
+                (Some(key), false) => {
+                    let mut flush = self.pipeline.store.begin().await.ok()?;
+                    let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
+                    flush.abandon().await.ok()?;
+                    match fate {
+                        KeyFate::Replay(id) => Fate::Replay(id),
+                        KeyFate::Mismatch(id) => Fate::Mismatch(id),
+                        KeyFate::Fresh => return None,
+                    }
+                }
+                (None, false) => return None,
+            });
+        }
+        Some(Flushed { fates: again, handed: Vec::new(), unleased: true })
+    }
+
+    /// One transaction. `leased` gets the reviews that it would lease to us.
+    async fn flush(&self, batch: &[Pending], leased: &mut Vec<ReviewId>) -> Result<Flushed, StoreError> {
+        leased.clear();
+        let store = &self.pipeline.store;
+        let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
+        let wants_locks = batch.iter().any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok()));
+        let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.begin().await?) };
+        let mut key_fates = match (&mut flush, keys.is_empty()) {
+            (Some(flush), false) => flush.keys(&keys).await?,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let known: Vec<KeyFate> = batch
+            .iter()
+            .map(
+                |pending| {
+                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyFate::Fresh) } else { KeyFate::Fresh }
+                },
+            )
+            .collect();
+        let fresh: Vec<&Pending> =
+            batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyFate::Fresh).map(|(pending, _)| pending).collect();
+        let mut plan = Plan::new(&self.pipeline, &fresh);
+        if let Some(flush) = &mut flush
+            && !plan.candidates.is_empty()
+        {
+            let (now, rows) = flush.lock(&plan.meter_keys()).await?;
+            plan.decide(now, rows);
+        }
+        let (writing, dispositions, handed) = plan.finish();
+        leased.extend(handed.iter().map(|handed| handed.job.review));
+        let unleased = writing.reviews.len() > handed.len();
+        match flush {
+            Some(flush) if fresh.is_empty() => flush.abandon().await?,
+            Some(flush) => flush.write(self.replica, &writing).await?,
+            None => store.write(self.replica, &writing).await?,
+        }
+        let mut dispositions = dispositions.into_iter();
+        let fates = known
+            .into_iter()
+            .map(|fate| match fate {
+                KeyFate::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
+                KeyFate::Replay(id) => Fate::Replay(id),
+                KeyFate::Mismatch(id) => Fate::Mismatch(id),
+            })
+            .collect();
+        Ok(Flushed { fates, handed, unleased })
+    }
+
+    async fn answer(&self, batch: Vec<Pending>, flushed: Flushed) {
+        let Flushed { fates, handed, unleased } = flushed;
+        for handed in handed {
+            self.pipeline.intake.hand_over(handed);
+        }
+        if unleased {
+            self.pipeline.intake.wake();
+            self.ring.notify_one();
+        }
+        for (pending, fate) in batch.into_iter().zip(fates) {
+            let Pending { id, stored, answer, .. } = pending;
+            let outcome = match fate {
+                Fate::Stored(dispositions) => {
+                    count("accepted");
+                    Ok(Accepted {
+                        id,
+                        received_at: received_at(id),
+                        triggers: stored.triggers,
+                        dispositions,
+                        replayed: false,
+                    })
+                }
+                Fate::Mismatch(other) => {
+                    count("mismatched");
+                    Err(AcceptError::Mismatch(other))
+                }
+                Fate::Replay(original) => {
+                    count("replayed");
+                    self.replay(original, original != id).await
+                }
+            };
+            drop(answer.send(outcome));
+        }
+    }
+
+    async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
+        let row = self.pipeline.store.event(id).await.map_err(|_| AcceptError::Unavailable)?;
+        let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
+        let stored: StoredEvent =
+            serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let dispositions = row.dispositions;
+        Ok(Accepted { id, received_at: received_at(id), triggers: stored.triggers, dispositions, replayed })
+    }
+}
+
+fn is_duplicate_event(error: &StoreError) -> bool {
+    matches!(error, StoreError::Data { sqlstate, constraint: Some(name) }
+        if sqlstate == "23505" && name.starts_with("event_") && name.ends_with("_pkey") && name != "event_key_pkey")
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(1);
+}

@@ -1,0 +1,45 @@
+//! Every metric of the service: `umbra_..._total` counts, `_seconds` and `_bytes` measure. No label carries an
+//! agent's name, since agents choose their names.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+/// Buckets of durations: a database round trip to a slow model.
+pub const SECONDS_BUCKETS: &[f64] =
+    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+macro_rules! metrics_list {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:ident $(($unit:ident))?, $help:literal;)*) => {
+        $(#[doc = $help] pub const $name: &str = $text;)*
+
+        /// Tells the recorder what each metric is.
+        pub(super) fn describe() {
+            $(metrics_list!(@describe $kind $(($unit))?, $name, $help);)*
+        }
+
+        /// Every name with its meaning, for the documentation.
+        pub const ALL: &[(&str, &str)] = &[$(($text, $help),)*];
+    };
+    (@describe counter, $name:ident, $help:literal) => { describe_counter!($name, $help) };
+    (@describe gauge, $name:ident, $help:literal) => { describe_gauge!($name, $help) };
+    (@describe histogram($unit:ident), $name:ident, $help:literal) => { describe_histogram!($name, Unit::$unit, $help) };
+}
+
+metrics_list! {
+    EVENTS = "umbra_events_total", counter, "Events by outcome: accepted, replayed, mismatched, unstorable, refused.";
+    DISPOSITIONS = "umbra_dispositions_total", counter, "Matched pairs by shadow, outcome and reason.";
+    FLUSHES = "umbra_flushes_total", counter, "Accept transactions by result: stored, retried, bisected, failed.";
+    FLUSH_SECONDS = "umbra_flush_seconds", histogram(Seconds), "One accept transaction, from its first statement to its commit.";
+    FLUSH_EVENTS = "umbra_flush_events_total", counter, "Events in accept transactions that committed.";
+    REVIEWS = "umbra_reviews_total", counter, "Finished reviews by shadow, assessment and reviewer.";
+    REVIEW_SECONDS = "umbra_review_seconds", histogram(Seconds), "One review, from its lease to its result.";
+    REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given_up, fenced.";
+    FINDINGS = "umbra_findings_total", counter, "Findings by shadow, severity and source.";
+    PROVIDER_CALLS = "umbra_provider_calls_total", counter, "Calls to models by model and result.";
+    PROVIDER_SECONDS = "umbra_provider_call_seconds", histogram(Seconds), "One call to a model.";
+    PROVIDER_TOKENS = "umbra_provider_tokens_total", counter, "Tokens by model and direction.";
+    PROVIDER_NANO_USD = "umbra_provider_nano_usd_total", counter, "Money spent by model, in billionths of a dollar.";
+    QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
+    HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
+    HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
+    DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
+}
