@@ -1,0 +1,81 @@
+//! Keys: who may do what, for which agents, and how a server that others can reach refuses to be open.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Umbra, until};
+
+fn made(output: &std::process::Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+async fn status(umbra: &Umbra, key: &str, method: Method, path: &str, body: Option<&Value>) -> u16 {
+    let authorization = format!("Bearer {key}");
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    let answered = umbra.send(method, path, &headers, body.map(|body| body.to_string().into_bytes())).await;
+    if !answered.status.is_success() {
+        assert_eq!(answered.headers["content-type"], "application/problem+json", "{}", answered.text);
+    }
+    answered.status.as_u16()
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_scopes_say_for_its_agents_until_it_is_revoked() {
+    let umbra = Umbra::with().go().await;
+    let event = json!({"agent": "writer-1", "output": "x"});
+    assert_eq!(umbra.post("/v1/events", &event).await.status, 202, "a loopback server without keys is open");
+    let admin = made(&umbra.cli(&["keys", "create", "--name", "a", "--scope", "admin", "--json"], None));
+    let admin = admin["key"].as_str().unwrap_or_default().to_owned();
+    // From the first key on, every request needs one: known everywhere within a second.
+    until("keys to be asked for", async || {
+        (umbra.send(Method::GET, "/v1/status", &[], None).await.status == 401).then_some(())
+    })
+    .await;
+    let wanted = json!({"name": "w", "scopes": ["ingest"], "agents": ["writer-*"]});
+    let headers = [("authorization", format!("Bearer {admin}"))];
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers = [headers, vec![("content-type", "application/json")]].concat();
+    let answered = umbra.send(Method::POST, "/v1/admin/keys", &headers, Some(wanted.to_string().into_bytes())).await;
+    assert_eq!(answered.status, 201, "{}", answered.text);
+    let (id, ingest) =
+        (answered.body["id"].as_str().unwrap_or_default(), answered.body["key"].as_str().unwrap_or_default());
+    assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&event)).await, 202);
+    let other = json!({"agent": "boss", "output": "x"});
+    assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&other)).await, 403);
+    for path in
+        ["/v1/events", "/v1/reviews", "/v1/findings", "/v1/observations", "/v1/status", "/v1/shadows", "/v1/skips"]
+    {
+        assert_eq!(status(&umbra, ingest, Method::GET, path, None).await, 403, "{path}");
+    }
+    assert_eq!(status(&umbra, ingest, Method::GET, "/v1/admin/keys", None).await, 403);
+    assert_eq!(status(&umbra, &admin, Method::GET, "/v1/findings", None).await, 403, "admin is not read");
+    assert_eq!(status(&umbra, "umbra_sk_nonsense", Method::GET, "/v1/findings", None).await, 401);
+    assert_eq!(status(&umbra, &admin, Method::DELETE, &format!("/v1/admin/keys/{id}"), None).await, 204);
+    assert_eq!(status(&umbra, ingest, Method::POST, "/v1/events", Some(&event)).await, 401, "it is revoked");
+    let listed = umbra.cli(&["keys", "list", "--json"], None);
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("umbra_sk_"), "secrets are shown once");
+}
+
+#[tokio::test]
+async fn an_open_bind_without_keys_is_refused() {
+    let umbra = Umbra::with().go().await;
+    let refused = umbra.cli(&["serve", "--bind", "0.0.0.0:0"], None);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("umbra keys create"), "{said}");
+}
+
+#[tokio::test]
+async fn a_web_page_cannot_use_a_loopback_server() {
+    let umbra = Umbra::with().go().await;
+    let body = || Some(br#"{"agent":"a","output":"x"}"#.to_vec());
+    let json = ("content-type", "application/json");
+    for (headers, code) in
+        [([json, ("host", "evil.example")], "bad_host"), ([json, ("origin", "https://evil.example")], "bad_origin")]
+    {
+        let answered = umbra.send(Method::POST, "/v1/events", &headers, body()).await;
+        assert_eq!((answered.status.as_u16(), answered.body["code"].as_str()), (403, Some(code)), "{}", answered.text);
+    }
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 0);
+}

@@ -1,0 +1,306 @@
+//! The HTTP front over real sockets: clients that are slow, silent, large or many, and a drain among them.
+//!
+//! In: a small router, small limits. Out: what the front does with each. Never: an assertion on speed; a deadline
+//! here only keeps a broken front from hanging the tests.
+
+#[path = "front/bodies.rs"]
+mod bodies;
+#[path = "front/server.rs"]
+mod server;
+#[path = "front/tasks.rs"]
+mod tasks;
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use umbra::{
+    api::{
+        front::{BodyLimits, Limits},
+        problem::KINDS,
+    },
+    lifecycle::Drained,
+};
+
+use self::server::{PATIENCE, SHORT, Server, short_limits};
+
+#[tokio::test]
+async fn requests_are_answered_on_one_connection_and_carry_the_peer() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let mut client = server.connect().await;
+    let local = client.socket.local_addr().unwrap().to_string();
+    for _ in 0..3 {
+        client.send("GET /peer", b"").await;
+        let answer = client.answer().await.unwrap();
+        assert_eq!((answer.status, answer.body), (200, local.clone().into_bytes()));
+    }
+}
+
+#[tokio::test]
+async fn a_silent_socket_and_dripped_headers_are_cut() {
+    let server = Server::start(short_limits(), BodyLimits::default());
+    server.connect().await.closed().await;
+
+    let mut dripping = server.connect().await;
+    dripping.write(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n").await;
+    let dripped = async {
+        while dripping.socket.write_all(b"x").await.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, dripped).await.expect("dripped headers were not cut");
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_header_deadline_but_not_its_own() {
+    let idle = SHORT * 4;
+    let server = Server::start(Limits { idle, ..short_limits() }, BodyLimits::default());
+    let mut client = server.connect().await;
+    for _ in 0..2 {
+        client.send("GET /livez", b"").await;
+        assert_eq!(client.answer().await.unwrap().status, 200);
+        sleep(SHORT * 2).await;
+    }
+    client.closed().await;
+
+    // The second request's headers have their deadline too.
+    let server = Server::start(short_limits(), BodyLimits::default());
+    let mut client = server.connect().await;
+    client.send("GET /livez", b"").await;
+    assert_eq!(client.answer().await.unwrap().status, 200);
+    client.write(b"GET /li").await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn work_has_no_deadline_of_the_connection() {
+    let server = Server::start(Limits { idle: SHORT, ..short_limits() }, BodyLimits::default());
+    let mut client = server.connect().await;
+    client.send("GET /held", b"").await;
+    server.wait_for_held(1).await;
+    sleep(SHORT * 3).await;
+    server.shared.go.add_permits(1);
+    assert_eq!(client.answer().await.unwrap().body, b"done");
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_is_given_up() {
+    let server = Server::start(Limits { write_stall: SHORT, ..short_limits() }, BodyLimits::default());
+    let mut client = server.connect().await;
+    client.send("GET /large", b"").await;
+    sleep(SHORT * 5).await;
+    let mut taken = Vec::new();
+    let _ = timeout(PATIENCE, client.socket.read_to_end(&mut taken)).await.expect("still open");
+    assert!(!taken.is_empty() && taken.len() < 32 * 1024 * 1024, "{} bytes came", taken.len());
+}
+
+#[tokio::test]
+async fn oversized_headers_are_answered_by_431() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let many = |count: usize| (0..count).fold("GET /livez".to_owned(), |all, n| format!("{all}\nx-{n}: 1"));
+    assert_eq!(server.ask(&many(60), b"").await.status, 200);
+    assert_eq!(server.ask(&many(70), b"").await.status, 431);
+    let long = |size: usize| format!("GET /livez\nx-long: {}", "y".repeat(size));
+    assert_eq!(server.ask(&long(15 * 1024), b"").await.status, 200);
+    assert_eq!(server.ask(&long(17 * 1024), b"").await.status, 431);
+    assert_eq!(server.ask(&long(512 * 1024), b"").await.status, 431);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so_and_room_comes_back() {
+    let server = Server::start(Limits { max_connections: 2, ..Limits::default() }, BodyLimits::default());
+    let mut inside = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.connect().await;
+        client.send("GET /livez", b"").await;
+        assert_eq!(client.answer().await.unwrap().status, 200);
+        inside.push(client);
+    }
+    let mut third = server.connect().await;
+    third.send("POST /length", &[b'x'; 5000]).await;
+    third.answer().await.unwrap().problem(503, "overloaded");
+    third.closed().await;
+    drop(inside);
+    let again = async {
+        while server.ask("GET /livez", b"").await.status != 200 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("no room again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_finishes_what_was_begun_and_drops_what_drips() {
+    const DRIPPING: usize = 100;
+    let patient = Duration::from_mins(10);
+    let limits = Limits { first_byte: patient, headers: patient, idle: patient, ..short_limits() };
+    let bodies = BodyLimits { patience: patient, ..BodyLimits::default() };
+    let server = Server::start(limits, bodies);
+
+    let mut drips = JoinSet::new();
+    for n in 0..DRIPPING {
+        let mut client = server.connect().await;
+        let opening: &[u8] = match n % 4 {
+            0 => b"",
+            1 => b"GET /livez HTTP/1.1\r\nhost: local",
+            2 => b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n\r\n",
+            _ => b"POST /length HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n5\r\n",
+        };
+        drips.spawn(async move {
+            client.write(opening).await;
+            while n % 4 != 0 && client.socket.write_all(b"x").await.is_ok() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+    }
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.connect().await;
+        client.send("GET /held", b"").await;
+        slow.push(client);
+    }
+    server.wait_for_held(2).await;
+    let mut idle = server.connect().await;
+    idle.send("GET /livez", b"").await;
+    assert_eq!(idle.answer().await.unwrap().status, 200);
+
+    let tasks = server.tasks.clone();
+    let drain = Duration::from_secs(4);
+    let mut stopping = JoinSet::new();
+    stopping.spawn(async move { tasks.shutdown(drain).await });
+    server.tasks.soft().cancelled().await;
+    // A keep-alive client that was just sending is answered, and told to go.
+    sleep(SHORT / 4).await;
+    idle.send("GET /livez", b"").await;
+    let answer = idle.answer().await.expect("an idle connection was cut under a request");
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    idle.closed().await;
+    sleep(SHORT * 2).await;
+    assert!(TcpStream::connect(server.addr).await.is_err(), "still accepting");
+    server.shared.go.add_permits(2);
+    for client in &mut slow {
+        let answer = client.answer().await.expect("a request in flight failed");
+        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"done"[..]));
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let drained = timeout(drain, stopping.join_next()).await.expect("longer than the drain may take");
+    let Drained { dropped } = drained.unwrap().unwrap().unwrap();
+    assert!(dropped > 0 && dropped <= DRIPPING, "{dropped} dropped");
+    assert_eq!(server.tasks.shutdown(SHORT).await, Ok(Drained { dropped: 0 }), "tasks were left");
+}
+
+#[tokio::test]
+async fn a_drain_without_stragglers_is_clean_and_does_not_wait() {
+    let server = Server::start(short_limits(), BodyLimits::default());
+    let mut silent = server.connect().await;
+    let mut idle = server.connect().await;
+    idle.send("GET /livez", b"").await;
+    assert_eq!(idle.answer().await.unwrap().status, 200);
+    let drained = timeout(PATIENCE, server.tasks.shutdown(PATIENCE * 10)).await.expect("it waited");
+    assert_eq!(drained, Ok(Drained { dropped: 0 }));
+    silent.closed().await;
+    idle.closed().await;
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_that_shows_nothing_and_the_server_goes_on() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let mut client = server.connect().await;
+    for path in ["/panic", "/fault"] {
+        client.send(&format!("GET {path}\nx-request-id: mine-7"), b"").await;
+        let answer = client.answer().await.unwrap();
+        let problem = answer.problem(500, "internal");
+        assert_eq!(problem["instance"], "urn:umbra:request:mine-7");
+        assert_eq!(answer.header("x-request-id"), Some("mine-7"));
+        let shown = String::from_utf8_lossy(&answer.body);
+        assert!(!shown.contains("secret") && !shown.contains("hunter2"), "{shown}");
+    }
+    client.send("GET /livez", b"").await;
+    assert_eq!(client.answer().await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_with_the_requests_name() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let answer = server.ask("GET /nowhere", b"").await;
+    let id = answer.header("x-request-id").unwrap().to_owned();
+    assert_eq!(answer.problem(404, "not_found")["instance"], format!("urn:umbra:request:{id}"));
+    let answer = server.ask("DELETE /length", b"").await;
+    answer.problem(405, "method_not_allowed");
+    assert_eq!(answer.header("allow"), Some("post"));
+    server.ask("GET /number/seven", b"").await.problem(400, "bad_path");
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let origin = server.ask("POST /length\norigin: https://evil.example", b"x").await;
+    origin.problem(403, "bad_origin");
+    for (host, status, code) in [
+        ("host: evil.example:7817\r\n", 403, "bad_host"),
+        ("", 400, "missing_host"),
+        ("host: a\r\nhost: b\r\n", 403, "bad_host"),
+    ] {
+        let mut client = server.connect().await;
+        client.write(format!("GET /livez HTTP/1.1\r\n{host}\r\n").as_bytes()).await;
+        client.answer().await.unwrap().problem(status, code);
+    }
+}
+
+#[tokio::test]
+async fn a_class_that_is_full_refuses_at_once_while_health_answers() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let mut admitted = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.connect().await;
+        client.send("GET /held", b"").await;
+        admitted.push(client);
+    }
+    server.wait_for_held(2).await;
+    for _ in 0..20 {
+        server.ask("GET /held", b"").await.problem(503, "overloaded");
+        assert_eq!(server.ask("GET /livez", b"").await.status, 200);
+    }
+    assert_eq!(server.shared.held.load(Ordering::SeqCst), 2);
+    server.shared.go.add_permits(2);
+    for client in &mut admitted {
+        assert_eq!(client.answer().await.unwrap().status, 200);
+    }
+    // Those who give their place back early do not count.
+    let mut waiting = Vec::new();
+    for n in 3..=7 {
+        let mut client = server.connect().await;
+        client.send("GET /released", b"").await;
+        server.wait_for_held(n).await;
+        waiting.push(client);
+    }
+    server.shared.released.notify_waiters();
+    for client in &mut waiting {
+        assert_eq!(client.answer().await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn pages_carry_security_headers() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let answer = server.ask("GET /page", b"").await;
+    assert!(answer.header("content-security-policy").unwrap().contains("default-src 'self'"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(answer.header("x-frame-options"), Some("deny"));
+    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+}
+
+#[test]
+fn every_kind_of_problem_has_a_code_of_its_own() {
+    let mut codes: Vec<&str> = KINDS.iter().map(|kind| kind.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), KINDS.len());
+    for kind in KINDS {
+        assert!((400..=599).contains(&kind.status) && kind.urn.ends_with(kind.code), "{kind:?}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The integration tests: one binary, one story a file, over the real wire and on a real Postgres.
+
+mod accept;
+mod access;
+mod budget;
+mod chaos;
+mod config;
+mod front;
+mod house;
+mod judge;
+mod llm;
+mod openapi;
+mod operate;
+mod postgres;
+mod support;

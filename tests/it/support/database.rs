@@ -1,0 +1,88 @@
+//! One Postgres for the whole run, by the product's own supervisor; a schema for each test.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
+use tokio::sync::OnceCell;
+use umbra::store::postgres::{PrivateOptions, PrivatePostgres};
+
+static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
+static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+
+/// Where the shared server keeps its data.
+pub fn data_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres")
+}
+
+async fn server() -> &'static PrivatePostgres {
+    let start = || async {
+        let options = PrivateOptions {
+            data_dir: data_dir(),
+            pg_bin: std::env::var_os("UMBRA_PG_BIN").map(PathBuf::from),
+            search_path: std::env::var_os("PATH"),
+            allow_download: true,
+            pip_environment: std::env::vars_os()
+                .filter(|(name, _)| name.to_str().is_some_and(umbra::store::postgres::is_for_pip))
+                .collect(),
+            ..PrivateOptions::default()
+        };
+        PrivatePostgres::open(&options, &|line| eprintln!("{line}")).await.expect("the shared Postgres starts")
+    };
+    SERVER.get_or_init(start).await
+}
+
+/// A schema of a test's own, dropped at its end.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// Its name.
+    pub name: String,
+}
+
+impl Schema {
+    /// A schema that nobody has used.
+    pub async fn fresh() -> Self {
+        let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
+        let schema = Self { name: format!("t{}_{number}", std::process::id()) };
+        schema.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", schema.name)).await;
+        schema
+    }
+
+    /// A connection that sees the schema.
+    pub async fn connect(&self) -> PgConnection {
+        let options = server().await.connect_options().options([("search_path", self.name.as_str())]);
+        PgConnection::connect_with(&options).await.expect("the shared Postgres answers")
+    }
+
+    /// Runs statements.
+    pub async fn run(&self, sql: &str) {
+        let mut connection = self.connect().await;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.expect(sql);
+    }
+
+    /// The first column of the first row.
+    pub async fn one<T>(&self, sql: &str) -> T
+    where
+        T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+    {
+        self.rows(sql).await.first().map(|row| row.get(0)).expect(sql)
+    }
+
+    /// All rows.
+    pub async fn rows(&self, sql: &str) -> Vec<PgRow> {
+        let mut connection = self.connect().await;
+        sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect(sql)
+    }
+
+    /// Puts the database's clock of this schema under the test's hand, at this moment (RFC 3339).
+    pub async fn set_clock(&self, at: &str) {
+        self.run(&format!(
+            "CREATE TABLE IF NOT EXISTS hand (at timestamptz NOT NULL); DELETE FROM hand;
+             INSERT INTO hand VALUES ('{at}');
+             CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM hand'"
+        ))
+        .await;
+    }
+}

@@ -1,0 +1,51 @@
+//! What the stories share: one Postgres, a schema of its own for each test, the real binary, a scripted model.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+pub mod database;
+pub mod judge;
+pub mod model_server;
+pub mod server;
+
+use std::time::Duration;
+
+pub use database::Schema;
+pub use server::Umbra;
+
+/// Longest wait for anything that must come.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Whether the run is to break what the test protects, to see it fail: `UMBRA_SABOTAGE=1 cargo test NAME`.
+pub fn sabotage() -> bool {
+    std::env::var_os("UMBRA_SABOTAGE").is_some_and(|value| value == "1")
+}
+
+/// Runs futures side by side on this task and answers in their order.
+pub async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, slot) in futures.iter_mut().zip(&mut done) {
+            if slot.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(cx)
+            {
+                *slot = Some(value);
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+/// Polls until `holds` answers something; fails with `what` at the deadline.
+pub async fn until<T>(what: &str, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = holds().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,299 @@
+//! The real binary, as a child: started on a schema, spoken to over HTTP, checked by `umbra doctor` at its end.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use reqwest::{Method, StatusCode, header::HeaderMap};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{DEADLINE, Schema, database, until};
+
+/// A running `umbra serve`.
+#[derive(Debug)]
+pub struct Umbra {
+    /// Where it listens.
+    pub base: String,
+    /// Its schema.
+    pub schema: Schema,
+    child: Child,
+    files: TempDir,
+    env: Vec<(String, String)>,
+    client: reqwest::Client,
+    checked: bool,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answered {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body as JSON, null if it is none.
+    pub body: Value,
+    /// Its body as text.
+    pub text: String,
+}
+
+/// How a server is started.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    shadows: Option<String>,
+    settings: Option<String>,
+    env: Vec<(String, String)>,
+    schema: Option<Schema>,
+    clock: Option<String>,
+}
+
+impl Start {
+    /// With these shadows.
+    pub fn shadows(mut self, yaml: &str) -> Self {
+        self.shadows = Some(yaml.to_owned());
+        self
+    }
+
+    /// With this settings file.
+    pub fn settings(mut self, yaml: &str) -> Self {
+        self.settings = Some(yaml.to_owned());
+        self
+    }
+
+    /// With this variable.
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// On a schema that others use too.
+    pub fn on(mut self, schema: &Schema) -> Self {
+        self.schema = Some(schema.clone());
+        self
+    }
+
+    /// With the database's clock under the test's hand.
+    pub fn clock(mut self, at: &str) -> Self {
+        self.clock = Some(at.to_owned());
+        self
+    }
+
+    /// Starts it and waits until it listens.
+    pub async fn go(self) -> Umbra {
+        let schema = match self.schema {
+            Some(schema) => schema,
+            None => Schema::fresh().await,
+        };
+        let files = TempDir::new().expect("a temporary directory");
+        let mut env = vec![
+            ("UMBRA__DATABASE__SCHEMA".to_owned(), schema.name.clone()),
+            ("UMBRA__STORAGE__DATA_DIR".to_owned(), database::data_dir().display().to_string()),
+            ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
+            ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
+            ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
+        ];
+        for (name, key, text) in
+            [("shadows.yaml", "UMBRA__SHADOWS__PATH", &self.shadows), ("umbra.yaml", "", &self.settings)]
+        {
+            if let Some(text) = text {
+                std::fs::write(files.path().join(name), text).expect("a file");
+                if !key.is_empty() {
+                    env.push((key.to_owned(), files.path().join(name).display().to_string()));
+                }
+            }
+        }
+        env.extend(self.env);
+        if let Some(at) = &self.clock {
+            // The schema must exist before its clock can be taken over.
+            let done = command(&files, &env, &["migrate"]).output().expect("umbra runs");
+            assert!(done.status.success(), "migrate: {}", String::from_utf8_lossy(&done.stderr));
+            schema.set_clock(at).await;
+        }
+        let mut child = command(&files, &env, &["serve", "--bind", "127.0.0.1:0"])
+            .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
+            .stderr(Stdio::from(std::fs::File::create(files.path().join("err")).expect("a file")))
+            .spawn()
+            .expect("umbra runs");
+        let base = until("umbra to listen", async || {
+            if let Ok(Some(status)) = child.try_wait() {
+                panic!("umbra ended ({status}): {}", read(&files, "err"));
+            }
+            read(&files, "out").lines().find_map(|line| line.strip_prefix("listening on ").map(ToOwned::to_owned))
+        })
+        .await;
+        Umbra { base, schema, child, files, env, client: super::server::client(), checked: true }
+    }
+}
+
+/// An HTTP client that waits as long as a test does.
+pub fn client() -> reqwest::Client {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("a client")
+}
+
+fn read(files: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(files.path().join(name)).unwrap_or_default()
+}
+
+fn command(files: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_umbra"));
+    command.args(args).current_dir(files.path()).env_clear();
+    // Keys of the machine must not turn a test's checks into a model.
+    let inherited = ["PATH", "HOME", "UMBRA_PG_BIN", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "RUST_LOG"];
+    command.envs(inherited.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+    command.envs(env.iter().map(|(name, value)| (name, value)));
+    if files.path().join("umbra.yaml").exists() {
+        command.arg("--config").arg(files.path().join("umbra.yaml"));
+    }
+    command
+}
+
+impl Umbra {
+    /// How to start one.
+    pub fn with() -> Start {
+        Start::default()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A path among its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// What it wrote to standard error.
+    pub fn log(&self) -> String {
+        read(&self.files, "err")
+    }
+
+    /// Kills it, as a machine does that loses its power.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Leaves out the doctor at the end: the test breaks invariants on purpose, or checks them itself.
+    pub fn unchecked(&mut self) {
+        self.checked = false;
+    }
+
+    /// Runs a command of the same binary with the same settings.
+    pub fn cli(&self, args: &[&str], input: Option<&str>) -> Output {
+        let mut child = command(&self.files, &self.env, args)
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("umbra runs");
+        if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
+            stdin.write_all(text.as_bytes()).expect("it reads");
+        }
+        child.wait_with_output().expect("it ends")
+    }
+
+    /// A request; `body` is sent as it is.
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<Vec<u8>>) -> Answered {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let response = request.send().await.expect("it answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.text().await.expect("a body");
+        Answered { status, headers, body: serde_json::from_str(&text).unwrap_or_default(), text }
+    }
+
+    /// Reads; anything but 200 fails the test.
+    pub async fn get(&self, path: &str) -> Value {
+        let answered = self.send(Method::GET, path, &[], None).await;
+        assert_eq!(answered.status, 200, "GET {path}: {}", answered.text);
+        answered.body
+    }
+
+    /// Posts JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Answered {
+        let body = serde_json::to_vec(body).expect("JSON");
+        self.send(Method::POST, path, &[("content-type", "application/json")], Some(body)).await
+    }
+
+    /// Posts JSON to a server that may be gone: `None` if no answer came.
+    pub async fn try_post(&self, path: &str, body: &Value) -> Option<(StatusCode, Value)> {
+        let response = self.client.post(format!("{}{path}", self.base)).json(body).send().await.ok()?;
+        let status = response.status();
+        Some((status, response.json().await.ok()?))
+    }
+
+    /// Posts an event; anything but 202 fails the test.
+    pub async fn event(&self, event: &Value) -> Value {
+        let answered = self.post("/v1/events", event).await;
+        assert_eq!(answered.status, 202, "{}", answered.text);
+        answered.body
+    }
+
+    /// Waits until no review waits or runs.
+    pub async fn drain(&self) {
+        until("the queue to be empty", async || {
+            let status = self.get("/v1/status").await;
+            (status["queue"]["queued"] == 0 && status["queue"]["running"] == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// The items of a list.
+    pub async fn items(&self, path: &str) -> Vec<Value> {
+        self.get(path).await["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Asks it to stop and waits for its end.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return status;
+        }
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+        let started = std::time::Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(started.elapsed() < DEADLINE, "it does not end after SIGTERM: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Runs the doctor; its report fails the test if an invariant is broken.
+    pub fn doctor(&self) {
+        let output = self.cli(&["doctor", "--json"], None);
+        assert!(
+            output.status.success(),
+            "the doctor finds: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+impl Drop for Umbra {
+    /// Every story ends with a clean stop and the doctor.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- the server's log ---\n{}", self.log());
+            drop(self.child.kill());
+            drop(self.child.wait());
+            return;
+        }
+        self.stop();
+        if self.checked {
+            self.doctor();
+        }
+    }
+}
