@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use jiff::SignedDuration;
 use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -19,7 +20,7 @@ use crate::{
     },
     domain::{ModelSpec, Shadow, key},
     llm::{Gateway, OutboundPolicy, builtin_models},
-    pipeline::{Parts, Pipeline, Rules, Writer, WriterSettings},
+    pipeline::{Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
     store::{
         Store, StoreOptions, Target,
@@ -30,9 +31,6 @@ use crate::{
 mod serve;
 
 pub use serve::{Ready, serve};
-
-/// Reviews waiting beyond which further ones are skipped as `overload`.
-const MAX_QUEUED: i64 = 10_000;
 
 /// The settings as the command line left them, and where they came from.
 #[derive(Debug, Clone)]
@@ -227,7 +225,11 @@ impl App {
             installation,
             intake: dispatcher.intake(),
             pulse,
-            max_queued: MAX_QUEUED,
+            patience: Patience {
+                attempts: i32::try_from(settings.queue.max_attempts).unwrap_or(i32::MAX),
+                age: SignedDuration::try_from(settings.queue.give_up_after).unwrap_or(SignedDuration::MAX),
+                max_queued: i64::from(settings.queue.max_queued),
+            },
         };
         let bounds = WriterSettings {
             queue_events: settings.ingest.queue_events,

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     domain::{
         KeyId,
-        key::{AgentGlobs, Scope, mint},
+        key::{AgentGlobs, Scope, may_bind, mint},
     },
     store::keys::KeyRow,
 };
@@ -111,6 +111,9 @@ pub async fn post_key(
     let agents_fit = (1..=100).contains(&agents.len()) && agents.iter().all(|a| a.len() <= 256 && !a.contains('\0'));
     if !agents_fit || AgentGlobs::compile(&agents).is_err() {
         return Err(bad("/agents", "1 to 100 globs of at most 256 bytes, such as writer-*"));
+    }
+    if !may_bind(&wanted.scopes, &agents) {
+        return Err(bad("/agents", "a key that reads or administers sees every agent: leave agents out, or the scope"));
     }
     let key = mint(rand::rng().random());
     let id = KeyId(api.pipeline.clock.new_id());

@@ -65,6 +65,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// How old it may be before a key is called unknown.
+const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
+
 /// Finds out who is calling, for every route. Health, metrics and documentation ask for nothing of it.
 pub async fn identify(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
     let open = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
@@ -120,7 +123,7 @@ impl KeyRing {
     }
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        self.keep_fresh().await?;
+        self.keep_fresh(FRESH_FOR).await?;
         let known = self.known.load();
         let Some(given) = headers.get(header::AUTHORIZATION) else {
             return if known.none {
@@ -139,14 +142,20 @@ impl KeyRing {
             .and_then(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         let key = key.map(|(_, key)| key.trim()).filter(|key| key.starts_with(PREFIX)).ok_or_else(unusable)?;
-        let grant = known.by_hash.get(self.hash(key).as_slice()).ok_or_else(unusable)?;
-        Ok(Caller(Some(Arc::clone(grant))))
+        let hash = self.hash(key);
+        if let Some(grant) = known.by_hash.get(hash.as_slice()) {
+            return Ok(Caller(Some(Arc::clone(grant))));
+        }
+        // It may have been made a moment ago, by another process.
+        self.keep_fresh(UNKNOWN_FRESH_FOR).await?;
+        let grant = self.known.load().by_hash.get(hash.as_slice()).cloned().ok_or_else(unusable)?;
+        Ok(Caller(Some(grant)))
     }
 
     /// One request at a time reads the keys anew; the others go on with what is known, unless it is long out of date.
-    async fn keep_fresh(&self) -> Result<(), Problem> {
+    async fn keep_fresh(&self, fresh_for: Duration) -> Result<(), Problem> {
         let age = self.known.load().at.elapsed();
-        if age < FRESH_FOR {
+        if age < fresh_for {
             return Ok(());
         }
         let Ok(_turn) = self.refreshing.try_lock() else { return Ok(()) };

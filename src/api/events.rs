@@ -464,6 +464,7 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Problem {
     problem
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
 pub(super) fn refused(error: AcceptError) -> Problem {
     let text = error.to_string();
     match error {

@@ -1,7 +1,7 @@
 //! HTTP: one file per URL family; each holds its request types, handlers, OpenAPI words and errors together.
 //!
-//! A request passes, in order: the front (deadlines, sizes), the guards of `admission` (host, origin, concurrency),
-//! `auth` (who is calling), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
+//! A request passes, in order: the front (deadlines, sizes, host and origin), `auth` (who is calling), `admission` (how
+//! many at once), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
 //! store; writes go through the pipeline.
 
 pub mod admin;
@@ -142,7 +142,7 @@ pub fn router(api: Api, admission: &Admission) -> Router {
         .route_layer(middleware::from_fn_with_state(api.clone(), auth::identify))
         .route_layer(middleware::from_fn(measure))
         .with_state(api);
-    openapi::with_documentation(router, openapi::complete(document)).layer(middleware::from_fn(front::page_headers))
+    openapi::with_documentation(router, &openapi::complete(document)).layer(middleware::from_fn(front::page_headers))
 }
 
 /// Counts and times requests, by route and never by path.

@@ -116,7 +116,7 @@ fn problem(words: &str) -> utoipa::openapi::Response {
 }
 
 /// Serves the document and its page beside the API.
-pub(super) fn with_documentation(router: Router, document: utoipa::openapi::OpenApi) -> Router {
+pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
     let config = Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true);
     let json = document.clone();
     router

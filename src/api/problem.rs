@@ -123,6 +123,7 @@ problems! {
     idempotency_mismatch 422 "This id was used before with another body";
     rate_limited 429 "The quota is used up for now";
     overloaded 503 "The server has more to do than it can";
+    provider_unavailable 503 "The model cannot be reached";
     database_unavailable 503 "The database cannot be reached";
     draining 503 "The server is stopping";
     ; apart:

@@ -20,7 +20,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{Assessment, Event, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope},
+    domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope},
     ingest::Incoming,
     pipeline::{Origin, accept::OnDemand},
     store::reviews::{Review, ReviewFilter},
@@ -79,7 +79,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
         None => None,
     };
     let id = id.ok_or_else(|| Problem::internal("a review on demand without a disposition"))?;
-    let row = await_review(&api, id, wait).await?;
+    let row = await_review(&api, accepted.id, id, wait).await?;
     let ended = row.has_ended();
     let view = with_findings(&api, row).await?;
     Ok((if ended { StatusCode::OK } else { StatusCode::ACCEPTED }, Json(view)).into_response())
@@ -120,20 +120,29 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
     Ok((Incoming { event, key: None, digest_input: Vec::new() }, origin))
 }
 
-async fn await_review(api: &Api, id: ReviewId, wait: Duration) -> Result<Review, Problem> {
+async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -> Result<Review, Problem> {
     let deadline = tokio::time::Instant::now() + wait;
     loop {
-        // A released review has no row to show: its reason stands on the event.
-        let row = api.pipeline.store.review(id).await?.ok_or_else(|| {
-            Problem::overloaded(
-                "the review was given up and its unit returned; the shadow's provider or cap allows none now",
-            )
-        })?;
+        let Some(row) = api.pipeline.store.review(id).await? else { return Err(given_up(api, event).await?) };
         if row.has_ended() || tokio::time::Instant::now() >= deadline || api.draining.is_cancelled() {
             return Ok(row);
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// A released review has no row to show: its reason stands on the event.
+async fn given_up(api: &Api, event: EventId) -> Result<Problem, Problem> {
+    let row = api.pipeline.store.event(event).await?;
+    let reason = row.and_then(|row| row.dispositions.first().and_then(|disposition| disposition.reason));
+    let detail = format!(
+        "the review was given up and its unit returned: {}; the event {event} is stored",
+        reason.map_or("no reason is known", SkipReason::as_str)
+    );
+    Ok(match reason {
+        Some(SkipReason::UsdCap | SkipReason::TokenCap) => Problem::rate_limited(detail),
+        _ => Problem::provider_unavailable(detail),
+    })
 }
 
 async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem> {

@@ -6,6 +6,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,9 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
 
 async fn run(setup: &Setup, database: &Database, tasks: &Tasks, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
     let settings = &setup.settings;
+    let metrics = telemetry::start_metrics();
+    let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
+    metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
     let App { pipeline, dispatcher, writer } = App::build(setup, &database.store, Clock::system()).await?;
     announce(setup, &pipeline);
     if let Some(file) = &settings.auth.bootstrap_admin_key_file {
@@ -82,7 +86,7 @@ async fn run(setup: &Setup, database: &Database, tasks: &Tasks, ready: impl FnOn
     background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
     stop_when_failing(tasks, &background);
 
-    let router = api::router(api_of(setup, &pipeline, keys, tasks), &admission(setup));
+    let router = api::router(api_of(setup, &pipeline, keys, metrics, tasks), &admission(setup));
     let router = api::front::wrap(router, guard, pipeline.clock.clone());
     front.serve(router, tasks, limits(setup));
     ready(Ready { address });
@@ -120,14 +124,14 @@ fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     }
     if !bind.ip().is_loopback() {
         bail!(
-            "refusing to listen on {bind} without any key, since anybody who reaches it could read and post: \
-             make one with `umbra keys create --name admin --scope admin`, or bind to 127.0.0.1"
+            "refusing to listen on {bind} without a key that works, since anybody who reaches it could read and post: \
+             make one with `umbra keys create --name NAME --scope ingest,read,admin`, or bind to 127.0.0.1"
         );
     }
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
 }
 
-fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, tasks: &Tasks) -> Api {
+fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, metrics: Option<PrometheusHandle>, tasks: &Tasks) -> Api {
     let server = &setup.settings.server;
     let reload = {
         let (setup, pipeline) = (setup.clone(), pipeline.clone());
@@ -152,7 +156,7 @@ fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, tasks: &Tasks) -> A
             nodes: server.json_nodes,
         },
         max_wait: server.max_wait,
-        metrics: telemetry::start_metrics(),
+        metrics,
         reload,
         draining: tasks.soft().clone(),
     })

@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     domain::{
         KeyId,
-        key::{AgentGlobs, Scope, mint},
+        key::{AgentGlobs, Scope, may_bind, mint},
     },
 };
 
@@ -49,12 +49,18 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
     if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
         return Err(Failure::Usage(format!("{bad:?} is no scope: write ingest, read, decide or admin")));
     }
+    let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     if name.trim().is_empty() || name.len() > 100 {
         return Err(Failure::Usage("--name: 1 to 100 bytes, not blank".into()));
     }
     let agents = if agents.is_empty() { vec!["*".to_owned()] } else { agents };
     if let Err(error) = AgentGlobs::compile(&agents) {
         return Err(Failure::Usage(format!("--agent: {error}")));
+    }
+    if !may_bind(&parsed, &agents) {
+        return Err(Failure::Usage(
+            "a key that reads or administers sees every agent: leave --agent out, or the scope".into(),
+        ));
     }
     let (_, database) = global.open().await?;
     let installation = database.store.installation(rand::rng().random()).await?;

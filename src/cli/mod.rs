@@ -73,9 +73,9 @@ enum Command {
         #[arg(long, value_name = "ADDRESS")]
         bind: Option<SocketAddr>,
     },
-    /// Review a text from standard input now, with or without a server.
+    /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
     Review(review::Options),
-    /// Show shadows, today's counts and caps, and the providers' health.
+    /// Show shadows, today's counts, caps and skips, and who reviews.
     Status,
     /// Check the settings and shadows files; every fault is listed with its line.
     Check,
@@ -156,7 +156,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
     match command.unwrap_or(Command::Serve { bind: None }) {
         Command::Serve { bind } => serve::run(&global, bind).await,
-        Command::Review(options) => review::run(&global, options).await,
+        Command::Review(options) => Box::pin(review::run(&global, options)).await,
         Command::Status => status::run(&global).await,
         Command::Check => check::run(&global),
         Command::Keys { action } => keys::run(&global, action).await,

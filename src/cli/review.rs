@@ -23,7 +23,7 @@ const MAX_INPUT: u64 = 4 * 1024 * 1024;
 /// Stored events that are looked through for one with the trigger.
 const LOOK_BACK: u32 = 500;
 /// Longest wait for a review that another process took.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What to review.
 #[derive(Debug, Args)]
@@ -40,6 +40,9 @@ pub(super) struct Options {
     /// What was asked of the agent.
     #[arg(long)]
     task: Option<String>,
+    /// Exit 1 if the assessment is this strict or stricter: suggest or flag.
+    #[arg(long, value_name = "ASSESSMENT")]
+    fail_on: Option<String>,
 }
 
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
@@ -48,6 +51,12 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     if options.target.trim().is_empty() || options.target.len() > 256 {
         return Err(Failure::Usage("--target: 1 to 256 bytes, not blank".into()));
     }
+    let fail_on = match options.fail_on.as_deref() {
+        None => None,
+        Some("suggest") => Some(Assessment::Suggest),
+        Some("flag") => Some(Assessment::Flag),
+        Some(other) => return Err(Failure::Usage(format!("--fail-on: {other:?} is neither suggest nor flag"))),
+    };
     let text = standard_input()?;
     let (setup, database) = global.open().await?;
     let App { pipeline, mut dispatcher, writer } = App::build(&setup, &database.store, Clock::system()).await?;
@@ -61,7 +70,10 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let (reviewed, ()) = tokio::join!(walk, writer.run(stop.clone()));
     pipeline.pulse.leave().await?;
     database.close().await;
-    show(global, &reviewed?)
+    let reviewed = reviewed?;
+    show(global, &reviewed)?;
+    let fails = fail_on.is_some_and(|strict| reviewed.assessment.is_some_and(|found| found >= strict));
+    if fails { Err(Failure::Said) } else { Ok(()) }
 }
 
 /// The text on standard input; `None` where a person sits at it.
@@ -110,17 +122,14 @@ async fn review(
     let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger }) };
     let accepted = pipeline.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
     let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow took the text"))?;
-    let id = match (disposition.outcome, disposition.review_id) {
-        (Outcome::Queued, Some(id)) => id,
-        _ => {
-            let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
-            return Err(anyhow::anyhow!("{} does not review this now: {reason}", disposition.shadow).into());
-        }
+    let (Outcome::Queued, Some(id)) = (disposition.outcome, disposition.review_id) else {
+        let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
+        return Err(anyhow::anyhow!("{} does not review this now: {reason}", disposition.shadow).into());
     };
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         let worker = Worker::new(pipeline.clone());
-        dispatcher.drain(move |job, payload| worker.clone().perform(job, payload)).await;
+        dispatcher.run_one(id, |job, payload| worker.perform(job, payload)).await?;
         let found = find(pipeline, id).await?;
         if found.has_ended() {
             return Ok(found);

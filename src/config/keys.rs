@@ -168,7 +168,7 @@ impl Keys<'_> {
     fn refuse_unknown(&mut self) {
         let (known, hidden) = (&self.known, &self.hidden);
         let Work::Read { entries, faults, .. } = &mut self.work else { return };
-        for entry in entries.iter() {
+        for entry in *entries {
             if known.iter().chain(hidden).any(|key| *key == entry.key) {
                 continue;
             }

@@ -78,9 +78,8 @@ pub(super) fn printable(what: &'static str, max_chars: usize) -> Text<String> {
 
 /// A path of a file or folder. Relative ones begin at the working directory.
 pub(super) fn path() -> Text<PathBuf> {
-    text("a path", 4_096, |text| match text.contains('\0') {
-        false => Ok(PathBuf::from(text)),
-        true => Err("write a path without NUL".to_owned()),
+    text("a path", 4_096, |text| {
+        if text.contains('\0') { Err("write a path without NUL".to_owned()) } else { Ok(PathBuf::from(text)) }
     })
 }
 

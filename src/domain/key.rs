@@ -47,6 +47,12 @@ impl Scope {
     }
 }
 
+/// Whether a key with these scopes may be bound to these agents: who reads or administers sees everything.
+pub fn may_bind(scopes: &[Scope], agents: &[String]) -> bool {
+    let sees_all = scopes.contains(&Scope::Read) || scopes.contains(&Scope::Admin);
+    !sees_all || agents.iter().any(|glob| glob == "*")
+}
+
 /// The agents that a key may speak for.
 #[derive(Debug, Clone)]
 pub struct AgentGlobs(GlobSet);

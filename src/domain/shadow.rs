@@ -72,22 +72,6 @@ pub struct Shadow {
     pub max_input_chars: u32,
     /// Whether it runs at all.
     pub enabled: bool,
-    /// How long an active shadow has for its verdict, from acceptance.
-    pub verdict_within: Duration,
-    /// What holds when an active shadow's verdict does not come in time.
-    pub on_timeout: OnDoubt,
-    /// What holds when an active shadow's review is INCONCLUSIVE.
-    pub on_inconclusive: OnDoubt,
-}
-
-/// What an active shadow says where it cannot tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDoubt {
-    /// The output stands.
-    Accept,
-    /// The output is rejected.
-    Reject,
 }
 
 impl Shadow {

@@ -153,20 +153,16 @@ impl Pipeline {
             cost: event.floor_cost(),
         };
         let now = self.clock.now();
-        let matches = rules.watcher.matches(event, triggers).into_iter();
-        Ok(matches
+        let watching = rules.watcher.matches(event, triggers).into_iter();
+        Ok(watching
             .filter_map(|found| {
                 let shadow = &rules.shadows.get(found.shadow)?.shadow;
-                let fate = match budget::gate(shadow, facts) {
-                    Some(reason) => Err(reason),
-                    None => {
-                        let candidate = self.candidate(rules, found.shadow, event, found.matched().collect(), false);
-                        match rules.memory.recall(&candidate, now) {
-                            Some(reason) => Err(reason),
-                            None => Ok(candidate),
-                        }
-                    }
+                let undecided = || {
+                    let matched = found.matched().collect();
+                    let candidate = self.candidate(rules, found.shadow, event, matched, false);
+                    rules.memory.recall(&candidate, now).map_or(Ok(candidate), Err)
                 };
+                let fate = budget::gate(shadow, facts).map_or_else(undecided, Err);
                 Some(Pair { shadow: found.shadow, trigger: found.trigger, fate })
             })
             .collect())

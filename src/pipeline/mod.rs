@@ -18,6 +18,7 @@ mod writer;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
 pub use self::{
@@ -47,8 +48,8 @@ pub struct Pipeline {
     pub intake: Intake,
     /// This process as a worker.
     pub pulse: Pulse,
-    /// Reviews waiting beyond which further ones are skipped as `overload`.
-    pub max_queued: i64,
+    /// How long a review is tried.
+    pub patience: Patience,
     writer: mpsc::Sender<writer::Pending>,
 }
 
@@ -56,9 +57,9 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, installation, intake, pulse, max_queued } = parts;
+        let Parts { store, clock, rules, installation, intake, pulse, patience } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
-        let pipeline = Self { store, clock, rules, installation, intake, pulse, max_queued, writer: sender };
+        let pipeline = Self { store, clock, rules, installation, intake, pulse, patience, writer: sender };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }
@@ -78,6 +79,17 @@ pub struct Parts {
     pub intake: Intake,
     /// This process as a worker.
     pub pulse: Pulse,
+    /// How long a review is tried.
+    pub patience: Patience,
+}
+
+/// How long a review is tried, and how many may wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Leases after which it ends with what the checks found: it may be what kills its workers.
+    pub attempts: i32,
+    /// How long it waits for a provider or for money before it ends so.
+    pub age: SignedDuration,
     /// Reviews waiting beyond which further ones are skipped as `overload`.
     pub max_queued: i64,
 }

@@ -61,12 +61,12 @@ impl<'a> Plan<'a> {
         let Some(rules) = self.rules() else { return };
         let before = meters_of(rules, &rows);
         let mut after = before.clone();
-        let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.max_queued;
+        let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.patience.max_queued;
         let controls = rules.controls();
         self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
         for (candidate, decision) in self.candidates.iter().zip(&self.decisions) {
             if let (Decision::Skip(reason), Some(control)) = (decision, controls.get(candidate.shadow)) {
-                rules.memory.note(control, candidate, &after, *reason, now);
+                rules.memory.note(control, candidate, &before, *reason, now);
             }
         }
         self.meters = rows

@@ -25,12 +25,10 @@ use crate::{
     telemetry::metric,
 };
 
-/// Leases after which a review that never ends is given up: it may be what kills its workers.
-const MAX_ATTEMPTS: i32 = 8;
 /// How long a review whose checks have found something waits for its model at a time.
 const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10);
-/// How long a review waits for a provider or for money before it is given up.
-const MAX_AGE: SignedDuration = SignedDuration::from_mins(30);
+/// Between looks for a model that this process does not know, though the one that reserved the review did.
+const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Performs reviews.
 #[derive(Clone)]
@@ -117,12 +115,16 @@ impl Worker {
         let result = |judgement, model: Option<&str>, tokens| {
             End::Result(Box::new(self.result(judgement, model, tokens, started)))
         };
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job.review) < self.pipeline.patience.age {
+            let why = format!("the model {} is not declared in the process that took the review", shadow.model);
+            return Ok(End::Later { delay: NOT_HERE, why, counted: false });
+        }
         if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
             let mut judgement = of_checks();
             judgement.notes.push(format!("Reviewed by the built-in checks alone: {why}."));
             return Ok(result(judgement, None, (0, 0)));
         }
-        let asked = if job.lease.attempt > MAX_ATTEMPTS {
+        let asked = if job.lease.attempt > self.pipeline.patience.attempts {
             Asked::Never {
                 reason: SkipReason::ProviderUnavailable,
                 why: "it was begun too often without an end".into(),
@@ -136,7 +138,7 @@ impl Worker {
                 let judgement = of_checks();
                 // What the checks found is not kept back for long by a model that may add to it.
                 let stands = judgement.assessment != Assessment::Approve && delay > LONGEST_WITH_HITS;
-                if stands || self.age(job.review) >= MAX_AGE {
+                if stands || self.age(job.review) >= self.pipeline.patience.age {
                     self.without_model(judgement, SkipReason::ProviderUnavailable, why, started)
                 } else {
                     End::Later { delay, why, counted }

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Permit, Pulse, Slots};
 use crate::{
-    domain::WorkerId,
-    store::{Store, jobs::Job},
+    domain::{ReviewId, WorkerId},
+    store::{Store, StoreError, jobs::Job},
 };
 
 /// A job with the place it runs in. The payload spares a read where the job was never out of the process.
@@ -117,33 +117,24 @@ impl Dispatcher {
         running.shutdown().await;
     }
 
-    /// Runs everything that is due, and nothing else, to its end. For the command line and tests.
-    pub async fn drain<F, Fut>(&mut self, work: F)
+    /// Runs one review if it is ours or due, and nothing else. For the command line.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn run_one<F, Fut>(&mut self, review: ReviewId, work: F) -> Result<(), StoreError>
     where
-        F: Fn(Job, Option<Vec<u8>>) -> Fut,
-        Fut: Future<Output = ()> + Send + 'static,
+        F: FnOnce(Job, Option<Vec<u8>>) -> Fut,
+        Fut: Future<Output = ()>,
     {
-        loop {
-            let mut batch = Vec::new();
-            while let Ok(handed) = self.handed.try_recv() {
-                batch.push(handed);
-            }
-            if batch.is_empty() {
-                self.claim(&mut |handed| batch.push(handed)).await;
-            }
-            if batch.is_empty() {
-                return;
-            }
-            let mut running = JoinSet::new();
-            for Handed { job, payload, permit } in batch {
-                let work = work(job, payload);
-                running.spawn(async move {
-                    work.await;
-                    drop(permit);
-                });
-            }
-            while running.join_next().await.is_some() {}
+        if let Ok(Handed { job, payload, permit }) = self.handed.try_recv() {
+            work(job, payload).await;
+            drop(permit);
+        } else if let Some(worker) = self.intake.pulse.lease_name()
+            && let Some(job) = self.store.claim_one(worker, review).await?
+        {
+            work(job, None).await;
         }
+        Ok(())
     }
 
     fn ended(&self, done: Result<(), tokio::task::JoinError>) {

@@ -226,7 +226,7 @@ impl Flush {
         .bind(&names)
         .fetch_all(&mut *self.0)
         .await?;
-        let seen: HashMap<(&str, &[u8]), (&[u8], Uuid)> = seen
+        let seen: HashMap<_, _> = seen
             .iter()
             .map(|(agent, key, body, event)| ((agent.as_str(), key.as_slice()), (body.as_slice(), *event)))
             .collect();

@@ -44,7 +44,6 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn claim(&self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
-        type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, uuid::Uuid);
         let rows: Vec<Row> = sqlx::query_as(
             "/* jobs.claim */
              WITH urgent AS (
@@ -67,23 +66,29 @@ impl Store {
         .bind(general)
         .fetch_all(&self.work)
         .await?;
-        rows.into_iter()
-            .map(|(id, shadow, version, agent, trigger, priority, attempt, event)| {
-                Ok(Job {
-                    review: ReviewId(id),
-                    lease: Lease { worker, attempt },
-                    version,
-                    shadow,
-                    agent,
-                    trigger: Trigger::from_code(trigger).ok_or_else(|| StoreError::Inconsistent {
-                        table: "review",
-                        problem: format!("unknown trigger {trigger}"),
-                    })?,
-                    priority,
-                    event: EventId(event),
-                })
-            })
-            .collect()
+        rows.into_iter().map(|row| job(worker, row)).collect()
+    }
+
+    /// Leases one review if it is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim_one(&self, worker: WorkerId, review: ReviewId) -> Result<Option<Job>, StoreError> {
+        let row: Option<Row> = sqlx::query_as(
+            "/* jobs.claim_one */
+             WITH taken AS (
+                 UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
+                     started_at = coalesce(started_at, clock())
+                 WHERE id = $2 AND state = 'queued' AND run_at <= clock()
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt
+             )
+             SELECT t.*, e.event_id FROM taken t JOIN review_event e ON e.review_id = t.id",
+        )
+        .bind(worker.0)
+        .bind(review.0)
+        .fetch_optional(&self.work)
+        .await?;
+        row.map(|row| job(worker, row)).transpose()
     }
 
     /// Puts a job back, to run again after `delay`. Answers whether the lease still held.
@@ -186,6 +191,23 @@ impl Store {
         .await?;
         Ok(QueueDepth { queued, running, due, oldest_age_seconds: oldest.unwrap_or(0.0).max(0.0) })
     }
+}
+
+type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, uuid::Uuid);
+
+fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
+    let (id, shadow, version, agent, trigger, priority, attempt, event) = row;
+    let broken = || StoreError::Inconsistent { table: "review", problem: format!("unknown trigger {trigger}") };
+    Ok(Job {
+        review: ReviewId(id),
+        lease: Lease { worker, attempt },
+        version,
+        shadow,
+        agent,
+        trigger: Trigger::from_code(trigger).ok_or_else(broken)?,
+        priority,
+        event: EventId(event),
+    })
 }
 
 /// How much waits.

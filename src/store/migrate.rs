@@ -40,8 +40,9 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
     })
 }
 
-/// An acknowledged event must survive a crash, and the role must not be able to step around the schema.
-pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<(), StoreError> {
+/// An acknowledged event must survive a crash, and the role must not be able to step around the schema. Answers
+/// whether that is given up, by the operator's leave.
+pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<bool, StoreError> {
     let (version, fsync, full_page_writes, synchronous_commit, privileged): (i32, String, String, String, bool) =
         sqlx::query_as(
             "SELECT current_setting('server_version_num')::int, current_setting('fsync'),
@@ -66,10 +67,10 @@ pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<(), Stor
         );
     }
     if faults.is_empty() || allow {
-        for fault in faults {
+        for fault in &faults {
             tracing::warn!("using this database although {fault}");
         }
-        return Ok(());
+        return Ok(!faults.is_empty());
     }
     Err(StoreError::Refused(format!(
         "this database is refused: {}. database.allow_unsafe: true overrides it",

@@ -64,6 +64,8 @@ pub struct Store {
     /// Heartbeats, housekeeping and the listener, never behind anything else.
     control: PgPool,
     schema: String,
+    /// The database may lose acknowledged events, and the operator has allowed it.
+    degraded: bool,
 }
 
 impl Store {
@@ -73,8 +75,8 @@ impl Store {
     /// [`StoreError::Refused`] with what to do where the server is too old, `fsync` is off or the role is a
     /// superuser; otherwise what the database answered.
     pub async fn open(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
-        let store = Self::connect(target, options).await?;
-        migrate::refuse_unsafe(&store.control, options.allow_unsafe).await?;
+        let mut store = Self::connect(target, options).await?;
+        store.degraded = migrate::refuse_unsafe(&store.control, options.allow_unsafe).await?;
         migrate::run(&store.control, &store.schema).await?;
         Ok(store)
     }
@@ -113,9 +115,15 @@ impl Store {
             read: pool(total - 5 - work, bounded("2s", "15s", "5s")),
             control: pool(3, bounded("2s", "30s", "5s")),
             schema: options.schema.clone(),
+            degraded: false,
         };
         sqlx::query("SELECT 1").execute(&store.control).await?;
         Ok(store)
+    }
+
+    /// Whether the database may lose acknowledged events in a crash, by the operator's leave.
+    pub fn is_degraded(&self) -> bool {
+        self.degraded
     }
 
     /// Closes every connection.

@@ -32,7 +32,7 @@ metrics_list! {
     FLUSH_EVENTS = "umbra_flush_events_total", counter, "Events in accept transactions that committed.";
     REVIEWS = "umbra_reviews_total", counter, "Finished reviews by shadow, assessment and reviewer.";
     REVIEW_SECONDS = "umbra_review_seconds", histogram(Seconds), "One review, from its lease to its result.";
-    REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given_up, fenced.";
+    REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given up, fenced.";
     FINDINGS = "umbra_findings_total", counter, "Findings by shadow, severity and source.";
     PROVIDER_CALLS = "umbra_provider_calls_total", counter, "Calls to models by model and result.";
     PROVIDER_SECONDS = "umbra_provider_call_seconds", histogram(Seconds), "One call to a model.";

@@ -2,6 +2,8 @@
 //!
 //! `UMBRA_SABOTAGE=1` makes the meters forget, and each story here must fail.
 
+#![expect(clippy::panic, reason = "a test that cannot go on fails")]
+
 use serde_json::{Value, json};
 
 use crate::support::{

@@ -16,7 +16,7 @@ fn haiku() -> BTreeMap<String, ModelSpec> {
         api_key_env: None,
         prices: Some(Prices { input: PricePerMtok(1_000_000_000), output: PricePerMtok(5_000_000_000) }),
         max_output_tokens: 1_024,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
     };
     BTreeMap::from([(spec.alias.clone(), spec)])
 }

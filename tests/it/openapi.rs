@@ -1,5 +1,7 @@
 //! The OpenAPI document in the repository is the one that the code makes. `UMBRA_UPDATE=1` writes it.
 
+#![expect(clippy::disallowed_methods, reason = "UMBRA_UPDATE is a switch of the tests")]
+
 use std::path::Path;
 
 #[test]

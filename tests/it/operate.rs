@@ -47,7 +47,7 @@ async fn the_command_line_reviews_checks_and_reports() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let review: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert_eq!((&review["state"], &review["assessment"]), (&json!("done"), &json!("FLAG")), "{review}");
-    assert!(!review["findings"].as_array().map(Vec::is_empty).unwrap_or(true));
+    assert!(review["findings"].as_array().is_some_and(|findings| !findings.is_empty()));
     // Without standard input the newest stored event of that target and trigger is taken.
     let again = umbra.cli(&args, None);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));

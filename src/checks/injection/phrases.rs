@@ -96,7 +96,7 @@ pub(super) const PHRASES: &[Phrase] = &[
     warning(
         "override",
         &["anweisung", "instruc", "istruzion", "instruç", "instructie", "instrukc", "consignes"],
-        r"(?i)\b(?:ignorier\w*|vergiss|vergessen\s+sie|missachte\w*|ignor\w*|olvid\w*|oubli\w*|esque\w*|dimentica\w*|negeer|vergeet|zignoruj|zapomnij)\s+(?:\S+\s+){0,4}?(?:\p{L}*anweisung\w*|instruc\p{L}+|instru[cç]\p{L}+|istruzion\w*|instructies?|instrukcj\w*|consignes)",
+        r"(?i)\b(?:ignorier\w*|vergiss|vergessen\s+sie|missachte\w*|ignor\w*|olvid\w*|oubli\w*|esque\w*|dimentica\w*|negeer|vergeet|zignoruj|zapomnij)\s+(?:\S+\s+){0,2}?(?:las?|los|sus|tus|todas?|les?|toutes?|tes|vos|tutte|le|as|os|suas|die|alle|deine|meine|ihre|de|wszystkie|poprzednie)\s+(?:\S+\s+){0,3}?(?:\p{L}*anweisung\w*|instruc\p{L}+|instru[cç]\p{L}+|istruzion\w*|instructies?|instrukcj\w*|consignes)",
         OVERRIDE,
     ),
     warning(
@@ -126,7 +126,7 @@ pub(super) const PHRASES: &[Phrase] = &[
             "system mode",
             "<sys",
         ],
-        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id)\|>|\[/?INST\]|<</?SYS>>|</?system(?:[_ -](?:prompt|message|instructions?|mode|reminder|override))?\s*>|#{2,}\s*\(?system[_ ]?(?:message|prompt|instructions?)?\)?\s*:?|\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override))?\s*\]|<\s*system\s+mode\s*>",
+        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id)\|>|\[/?INST\]|<</?SYS>>|(?-i:(?:^|[^\w:])</?(?:system|SYSTEM)>)|</?system[_ -](?:prompt|message|instructions?|mode|reminder|override)\s*>|#{2,}\s*\(?system(?:[_ ](?:message|prompt|instructions?)\b\)?|\s*:)|\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override))?\s*\]|<\s*system\s+mode\s*>",
         FORGERY,
     ),
     warning(
@@ -148,7 +148,7 @@ pub(super) const PHRASES: &[Phrase] = &[
             "AI system",
             "AI language",
         ],
-        r"(?i)\b(?:message|note|notice|instructions?|attention|important|request|reminder|warning|directive|command)\b[^.\n]{0,60}?\b(?:to|for|,)\s+(?:you,?\s+|any\s+|all\s+|the\s+|an?\s+)?(?:\w+\s+)?(?:AI|LLM|language\s+model|assistant|chatbot)s?(?:\s+(?:assistants?|agents?|models?|systems?|reading\s+this|processing\s+this|summari[sz]ing\s+this))?\s*[:.,!\n-]|\b(?:if|when|since)\s+you(?:\s+are|'re)\s+an?\s+(?:AI|LLM|(?:large\s+)?language\s+model|assistant|chatbot|bot|automated)\b[^.\n]{0,60}(?:\bplease\b|\bmust\b|\bshould\b|,)|\b(?:AI|LLM)\s+(?:assistants?|agents?|models?|systems?)\s*(?:[:,]|\bmust\b|\bshould\s+now\b|\bare\s+(?:instructed|required|ordered)\b)",
+        r"(?i)\b(?:message|note|notice|instructions?|attention|important|request|reminder|warning|directive|command)\b[^.\n]{0,60}?\b(?:to|for|,)\s+(?:you,?\s+|any\s+|all\s+|the\s+|an?\s+)?(?:\w+\s+)?(?:AI|LLM|language\s+model|assistant|chatbot)s?(?:\s+(?:assistants?|agents?|models?|systems?|reading\s+this|processing\s+this|summari[sz]ing\s+this))?\s*[:.,!]|\b(?:if|when|since)\s+you(?:\s+are|'re)\s+an?\s+(?:AI|LLM|(?:large\s+)?language\s+model|assistant|chatbot|bot|automated)\b[^.\n]{0,60}(?:\bplease\b|\bmust\b|\bshould\b|,)|\b(?:AI|LLM)\s+(?:assistants?|agents?|models?|systems?)\s*(?:[:,]\s*(?:you|please|ignore|do|must|stop|read|send|follow|disregard)\b|\bmust\b|\bshould\s+now\b|\bare\s+(?:instructed|required|ordered)\b)",
         ADDRESS,
     ),
     warning(
@@ -268,7 +268,7 @@ pub(super) const PHRASES: &[Phrase] = &[
         ..warning(
             "planted_task",
             &["TODO:", "TODO "],
-            r"(?:^|[^\w])TODO:\s*(?i:send|transfer|email|forward|share|invite|make\s+a\s+(?:reservation|payment|transaction)|pay|post|delete|modify|get|book|download|visit|click|create|add|remove|update|schedule)\b[^\n]{0,200}?(?:[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b[A-Z]{2}\d{8,}|\bmy\b|\bme\b|\bmy\s+friend|\$\s?\d)",
+            r"(?:^|[^\w])TODO:\s*(?:(?i:send|transfer|email|forward|share|invite|make\s+a\s+(?:reservation|payment|transaction)|pay|post|book|download|visit|click|schedule)\b[^\n]{0,200}?(?:[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b[A-Z]{2}\d{8,}|\bmy\b|\bme\b|\$\s?\d)|(?i:delete|modify|get|create|add|remove|update)\b[^\n]{0,200}?(?:[\w.+-]+@[\w-]+\.\w+|\b[A-Z]{2}\d{8,}|\bmy\b|\$\s?\d|\breservation\b|\brecipient\b))",
             "Data that a tool returned holds a task for the assistant.",
         )
     },

@@ -120,6 +120,9 @@ fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
         written = Written::Quoted;
     }
     let strength = if capitals && written == Written::Loose { Name::Strong } else { strength };
+    if written != Written::Quoted && is_identifier(literal, text.get(value.end..)?) {
+        return None;
+    }
     let severity = judge(name, literal, strength, written)?;
     let (rule, title) = if lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
         ("generic_password", "a password")
@@ -209,7 +212,7 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
         return (strength == Name::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
     }
     if strength == Name::Weak {
-        let random = !is_uuid(value) && dense && values::is_mixed(value)
+        let random = !values::is_uuid(value) && dense && values::is_mixed(value)
             || long_random
             || letters == value.len() && value.len() >= 12 && is_gibberish(value);
         return random.then_some(if long_random { Severity::Critical } else { Severity::Warning });
@@ -226,12 +229,20 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
 }
 
-fn is_uuid(value: &str) -> bool {
-    value.len() == 36
-        && value
-            .bytes()
-            .enumerate()
-            .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { b.is_ascii_hexdigit() })
+/// Whether an unquoted value is a name or a number of some language: `old_value`, `KeyExchange2`, `0x80041064u32`, or
+/// the type in `name: Type = 1`.
+fn is_identifier(value: &str, after: &str) -> bool {
+    let annotation = after.trim_start_matches(' ').starts_with('=') && after.starts_with(' ');
+    let number = value.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).is_empty()
+        && (value.starts_with("0x")
+            || value
+                .split(['i', 'u', 'L', 'f'])
+                .next()
+                .is_some_and(|head| head.len() > 3 && head.bytes().all(|b| b.is_ascii_digit()))
+                && value.len() < 24);
+    let word = value.split(|c: char| !c.is_ascii_alphabetic()).any(|run| run.len() >= 8 && !is_gibberish(run));
+    let code = value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
+    annotation || number || word && code
 }
 
 /// Whether a value is code that computes one.

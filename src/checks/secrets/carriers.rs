@@ -204,7 +204,7 @@ fn basic(text: &str, hit: Range<usize>) -> Option<Found> {
 /// `Authorization: token …`, `Authorization: …` and headers of other names that end so.
 fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     static HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"^(?i:authorization)\\?["']?[ \t]{0,3}(?::|=>|=|,)[ \t]{0,3}\\?["']?(?i:(?:token|apikey|key|digest|hmac|oauth|sso-key|genie-?key|splunk|snip|ghost|bot)[ \t]+(?:token=)?)?\\?["']?([A-Za-z0-9_~+/.:-]{16,1500}=*)"#).ok()
+        Regex::new(r#"^(?i:authorization)\\?["']?[ \t]{0,3}(?::|=>|=|,)[ \t]{0,3}\\?["']?(?i:(?:token|ssws|apikey|key|digest|hmac|oauth|sso-key|genie-?key|splunk|snip|ghost|bot)[ \t]+(?:token=)?)?\\?["']?([A-Za-z0-9_~+/.:-]{16,1500}=*)"#).ok()
     });
     let window = text.get(hit.start..text.floor_char_boundary(hit.start + 1700))?;
     let value = HEADER.as_ref()?.captures(window)?.get(1)?;

@@ -87,5 +87,11 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("onepassword_token", "a 1Password token", &["ops_eyJ", "A3-"], "(?:ops_eyJ[A-Za-z0-9+/_-]{100,}={0,3}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3})"),
     Format::live("artifactory_token", "an Artifactory token", &["AKCp", "cmVmdGtu"], "(?:AKCp[A-Za-z0-9]{60,75}|cmVmdGtu[A-Za-z0-9]{56})"),
     Format::live("ngrok_token", "an ngrok token", &["ngrok"], r#"(?i:ngrok[a-z_. -]{0,20}["']?[ \t:=]{1,4}["']?)([0-9][A-Za-z0-9]{24,30}_[A-Za-z0-9]{19,24})"#).left(Left::Anything),
+    Format::live(
+        "private_key_base64",
+        "a private key in base64",
+        &["LS0tLS1CRUdJTi"],
+        "LS0tLS1CRUdJTi(?:BSU0EgUFJJVk|BQUklWQVRF|BFQyBQUklW|BPUEVOU1NI|BFTkNSWVBU)[A-Za-z0-9+/=]{60,}",
+    ),
     Format::live("wireguard_key", "a WireGuard private key", &["PrivateKey ="], "PrivateKey = ([A-Za-z0-9+/]{43}=)"),
 ];

@@ -38,6 +38,7 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     at += spaces;
     let rest = text.get(at..text.floor_char_boundary(at + 4))?;
     let (operator, written) = match rest.as_bytes() {
+        [b':', b':', ..] => return None,
         [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Written::Bare),
         [b'=', ..] if spaces == 0 => (1, Written::Shell),
         [b'=' | b':', ..] => (1, Written::Bare),
@@ -85,19 +86,18 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
 /// `vendor-secret-key-0a1b…`: a long random value that is joined to its name by a hyphen or a dot.
 pub(super) fn hyphenated(text: &str, name_end: usize, run: usize) -> Option<Range<usize>> {
     let tail = text.get(name_end..name_end + run)?;
-    let at = tail.char_indices().filter(|(_, c)| matches!(c, '-' | '.')).map(|(at, _)| at).find(|at| {
-        tail.get(at + 1..).is_some_and(|value| value.bytes().take(8).filter(u8::is_ascii_digit).count() >= 2)
-    })?;
-    let start = name_end + at + 1;
-    let length = text
-        .as_bytes()
-        .get(start..)?
-        .iter()
-        .take(256)
-        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-        .count();
-    let value = text.get(start..start + length)?;
-    let random =
-        length >= 20 && values::is_mixed(value) && values::entropy(value) >= 3.0 && !values::is_placeholder(value);
-    random.then_some(start..start + length)
+    let joints = tail.char_indices().filter(|(_, c)| matches!(c, '-' | '.')).map(|(at, _)| name_end + at + 1).take(3);
+    joints.map(|start| start..start + value_length(text, start)).find(|place| {
+        let value = text.get(place.clone()).unwrap_or_default();
+        // Words joined by hyphens are short; a credential has one long part, or is a UUID.
+        let part = value.split(['-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
+        let long = part.len() >= 16 && values::is_mixed(part) && values::entropy(part) >= 3.0;
+        value.len() >= 20 && (long || values::is_uuid(value)) && !values::is_placeholder(value)
+    })
+}
+
+/// Length of the run of letters, digits, `_` and `-` from `start`, at most 256.
+fn value_length(text: &str, start: usize) -> usize {
+    let rest = text.as_bytes().get(start..).unwrap_or_default();
+    rest.iter().take(256).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count()
 }

@@ -187,3 +187,12 @@ pub(super) fn is_mixed(value: &str) -> bool {
         || turns >= 2 && digits >= 2
         || turns == 1 && digits >= 1 && digits < value.len() && super::gibberish::is_gibberish(value)
 }
+
+/// Whether a value is a UUID.
+pub(super) fn is_uuid(value: &str) -> bool {
+    value.len() == 36
+        && value
+            .bytes()
+            .enumerate()
+            .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { b.is_ascii_hexdigit() })
+}

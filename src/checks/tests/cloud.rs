@@ -136,6 +136,15 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
         "ngrokxxxxxxxxxxxxxxxxxxxx",
     ),
     (
+        "private_key_base64",
+        concat!(
+            "LS0tLS1CRUdJTiBQ",
+            "UklWQVRFIEtFWS0tLS0tCk1JSUVwQUlCQUFLQ0FRRUF1Vm9H",
+            "VGFGU1dwM1lONUpDOGxPZEw4d21XcGFNNzNVYU56aFlpcUE3"
+        ),
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUVwQUlCQUFLQ0FRRUF1Vm9HVGFGU1dwM1lONUpDOGxPZEw4d21XcGFN",
+    ),
+    (
         "wireguard_key",
         concat!("PrivateKey =", " rIn3bfL7dSjG5m5jKVXOm", "o0vPPcs02Zg8fbipy3JNOW="),
         "PrivateKey =xxxxxxxxxxxxxxxxxxxx",

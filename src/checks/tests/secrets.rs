@@ -134,6 +134,9 @@ fn placeholders_expressions_and_words_are_left_alone() {
         "if (password === confirmPassword) {",
         "tokens.push({ kind: 'linkedin', accessToken })",
         "DB_PASSWORD=\nDB_HOST=db",
+        "let t = syn::token::BracketedGroup2a1b();",
+        "pub const PrivateKeyExportable: X509PrivateKeyFlag2a = 1;",
+        "session_key: 0x80041064u32,",
     ] {
         let (rules, stored) = seen(text);
         assert!(rules.is_empty() && stored == text, "{text}: {rules:?}");

@@ -8,7 +8,6 @@ mod cheap_model;
 mod database;
 mod ingest;
 mod logging;
-mod metrics;
 mod models;
 mod outbound;
 mod queue;
@@ -40,7 +39,6 @@ pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
 pub use logging::{LogFormat, LogLevel, Logging};
-pub use metrics::Metrics;
 pub use outbound::Outbound;
 pub use queue::Queue;
 pub use retention::Retention;
@@ -87,8 +85,6 @@ pub struct Settings {
     pub auth: Auth,
     /// The service's own log.
     pub logging: Logging,
-    /// What `/metrics` tells.
-    pub metrics: Metrics,
 }
 
 impl Settings {
@@ -153,7 +149,6 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
         retention: part(keys, "retention", "How long things are kept."),
         auth: part(keys, "auth", "The first key."),
         logging: part(keys, "logging", "The service's own log, on standard error."),
-        metrics: part(keys, "metrics", "What /metrics tells."),
     })
 }
 

@@ -28,7 +28,7 @@ section! {
         allowed_hosts: Vec<String> = Vec::new(),
             List { len: 0..=64, single: true, item: text("a host name", 253, super::outbound::host_name) };
         /// Most connections at a time; more are refused.
-        max_connections: usize = 4_096, whole(1..=100_000).to();
+        max_connections: usize = 12_000, whole(1..=100_000).to();
         /// Longest silence before the first byte of a request.
         first_byte_timeout: Duration = secs(5), Time(ms(100)..=secs(600));
         /// Longest time in which a request's headers may arrive.
@@ -39,9 +39,9 @@ section! {
         max_header_bytes: usize = 16 * 1024, Bytes(8 * KIB..=MIB);
         /// Most headers in a request.
         max_headers: usize = 64, whole(8..=1_000).to();
-        /// Largest body as it arrives, compressed or not.
+        /// Largest compressed body as it arrives.
         max_body_bytes: usize = 1024 * 1024, Bytes(KIB..=64 * MIB);
-        /// Largest body after decompression.
+        /// Largest body after decompression, or as it arrives where it is not compressed.
         max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
         /// Largest single event, as JSON.
         max_event_bytes: usize = 256 * 1024, Bytes(KIB..=16 * MIB);

@@ -12,7 +12,7 @@ use super::super::{
 use crate::domain::{CostControl, Mode, ModelSpec, NanoUsd, Provider};
 
 /// Between reviews of the same kind, unless the shadow says otherwise or is active.
-const DEFAULT_COOLDOWN: Duration = Duration::from_secs(2 * 3_600);
+const DEFAULT_COOLDOWN: Duration = Duration::from_hours(2);
 /// Said where a cap is out of bounds, since people write 0 for "never".
 const SWITCH_OFF: &str = "; to switch the shadow off say `enabled: false`";
 
@@ -63,7 +63,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, model: Option<&ModelSpec>) 
             .optional(
                 "cooldown",
                 "Time between reviews of the same shadow, agent and trigger (2h unless set; 0s for active).",
-                Time(Duration::ZERO..=Duration::from_secs(30 * 86_400)),
+                Time(Duration::ZERO..=Duration::from_hours(720)),
             )
             .unwrap_or(default.cooldown),
         sample_ppm: keys

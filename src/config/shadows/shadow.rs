@@ -1,19 +1,19 @@
 //! One shadow: its keys, and what must hold between them and its model.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use super::{
     super::{
         fault::{Place, listed, quoted},
         keys::{Keys, Record, Shape},
         nearest::nearest,
-        number::{Time, whole},
+        number::whole,
         shape::{Flag, List, word},
         text::{free_text, printable},
     },
     Models, cost, watch,
 };
-use crate::domain::{CheckName, Mode, Provider, Severity, Shadow, shadow::OnDoubt};
+use crate::domain::{CheckName, Mode, Provider, Severity, Shadow};
 
 /// Most characters of a shadow's criteria in all.
 const MAX_CRITERIA_CHARS: usize = 4_000;
@@ -21,19 +21,6 @@ const MAX_CRITERIA_CHARS: usize = 4_000;
 const MAX_WATCH_RULES: usize = 100;
 /// Characters of an event that a model is shown, unless the shadow says otherwise.
 const DEFAULT_INPUT_CHARS: u32 = 24_000;
-/// How long an active shadow has for its verdict, unless it says otherwise.
-const DEFAULT_VERDICT: Duration = Duration::from_secs(20);
-
-/// What an active shadow may say where it cannot tell.
-const ON_DOUBT: [OnDoubt; 2] = [OnDoubt::Accept, OnDoubt::Reject];
-
-fn on_doubt(doubt: OnDoubt) -> &'static str {
-    match doubt {
-        OnDoubt::Accept => "accept",
-        OnDoubt::Reject => "reject",
-    }
-}
-
 /// Declares a shadow's keys. Gives the shadow with the place of its name.
 pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shadow, Place)> {
     let name = keys.required("name", "Its unique name.", printable("a shadow's name", 100));
@@ -44,9 +31,17 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shado
     );
     let mode = keys.required(
         "mode",
-        "passive: logged only. review: comments that people and orchestrators see. active: may reject an output.",
+        "passive: kept out of the feed. review: comments that people and orchestrators see. active: reviewed first; \
+         rejecting an output comes in a later version.",
         word(&Mode::ALL, Mode::as_str),
     );
+    if mode == Some(Mode::Active) {
+        keys.warn(
+            "mode",
+            "an active shadow gives no verdict in this version: its reviews only run first",
+            "write mode: review where that is not wanted",
+        );
+    }
     let rule = Record(watch::declare);
     let watch = keys.required(
         "watch",
@@ -76,22 +71,6 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shado
         whole(1_000..=200_000).to(),
     );
     let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
-    let verdict_within = keys.optional(
-        "verdict_within",
-        "How long an active shadow has for its verdict (20s unless set).",
-        Time(Duration::from_secs(1)..=Duration::from_secs(600)),
-    );
-    let doubt = || word(&ON_DOUBT, on_doubt);
-    let on_timeout = keys.optional(
-        "on_timeout",
-        "What holds when an active shadow's verdict does not come in time (accept unless set).",
-        doubt(),
-    );
-    let on_inconclusive = keys.optional(
-        "on_inconclusive",
-        "What holds when an active shadow's review is INCONCLUSIVE (accept unless set).",
-        doubt(),
-    );
     fixed_keys(keys);
     let criteria = criteria.unwrap_or_default();
     let checks: BTreeSet<CheckName> =
@@ -115,9 +94,6 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shado
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
         enabled: enabled.unwrap_or(true),
-        verdict_within: verdict_within.unwrap_or(DEFAULT_VERDICT),
-        on_timeout: on_timeout.unwrap_or(OnDoubt::Accept),
-        on_inconclusive: on_inconclusive.unwrap_or(OnDoubt::Accept),
     };
     Some((shadow, at))
 }
@@ -135,6 +111,9 @@ fn fixed_keys(keys: &mut Keys<'_>) {
     let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
     if redact == Some(false) {
         keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
+    }
+    for key in ["verdict_within", "on_timeout", "on_inconclusive"] {
+        keys.later(key, "leave it out: an active shadow's findings are made first, but no verdict is given yet");
     }
     keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
 }

@@ -47,6 +47,9 @@ fn variables_go_before_the_file_and_leave_the_rest() {
     assert_eq!((settings.models["house"].provider, settings.models["house"].name.as_str()), (Provider::Openai, "qwen"));
 }
 
+/// A name, the variables, and what the fault says.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
 #[test]
 fn the_database_url_comes_from_where_it_is_said_last() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -54,7 +57,7 @@ fn the_database_url_comes_from_where_it_is_said_last() {
     let secret = file.path().to_str().unwrap();
     let in_file = "database: {url: 'postgres://settings/d'}";
     let twin = format!("database: {{url_file: '{secret}'}}");
-    let cases: [(&str, &[(&str, &str)], &str); 6] = [
+    let cases: [Case<'_>; 6] = [
         (in_file, &[], "settings"),
         (in_file, &[("DATABASE_URL", "postgres://short/d")], "short"),
         (in_file, &[("DATABASE_URL", "postgres://short/d"), ("UMBRA__DATABASE__URL", "postgres://long/d")], "long"),

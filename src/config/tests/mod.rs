@@ -25,7 +25,7 @@ fn model(alias: &str, provider: Provider, prices: Option<(f64, f64)>) -> ModelSp
             output: PricePerMtok::from_usd(output).unwrap(),
         }),
         max_output_tokens: 1_024,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
     }
 }
 

@@ -54,7 +54,7 @@ fn the_manual_names_every_key_there_is() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 37] = [
+    let cases: [(&str, usize, &[&str]); 36] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -85,11 +85,10 @@ fn every_bound_holds() {
         ("queue:\n  fence_after: 15s", 2, &["heartbeat < fence_after < dead_after"]),
         ("queue:\n  heartbeat: 9s", 2, &["in order"]),
         ("ingest:\n  queue_events: 10", 2, &["flush_events is above"]),
-        ("retention:\n  events_days: 2", 2, &["further back"]),
-        ("retention: {events_days: 1e12}", 1, &["out of bounds"]),
+        ("retention: {idempotency_hours: 1e12}", 1, &["out of bounds"]),
         ("logging: {level: inof}", 1, &["did you mean `info`"]),
         ("logging: {format: xml}", 1, &["text or json"]),
-        ("metrics: {agent_labels: 1}", 1, &["neither true nor false"]),
+        ("storage: {download_postgres: 1}", 1, &["neither true nor false"]),
         ("auth: {allow_open_bind: true}", 1, &["unknown key"]),
         ("just text", 1, &["keys with values"]),
     ];
@@ -172,7 +171,8 @@ fn a_secret_may_stand_in_a_file_of_its_own() {
 
 #[test]
 fn every_fault_is_told_at_once_in_order() {
-    let text = "server:\n  bind: x\n  max_headers: 0\nqueue:\n  pol: 1s\nlogging: 7\nmetrics:\n  agent_labels: no\n";
+    let text =
+        "server:\n  bind: x\n  max_headers: 0\nqueue:\n  pol: 1s\nlogging: 7\nstorage:\n  download_postgres: no\n";
     let lines: Vec<usize> = faults(read(text)).iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [2, 3, 5, 6, 8]);
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Judgement, ModelReply, Prompt, Subject, of_reply, prompt};
 use crate::domain::{
-    CheckName, CostControl, Event, EventId, FieldName, Hit, Mode, Severity, Shadow, ToolCall, Trigger, shadow::OnDoubt,
+    CheckName, CostControl, Event, EventId, FieldName, Hit, Mode, Severity, Shadow, ToolCall, Trigger,
 };
 
 pub(super) const NONCE: &str = "00112233445566778899aabbccddeeff";
@@ -41,9 +41,6 @@ pub(super) fn shadow() -> Shadow {
         flag_at: Severity::Critical,
         max_input_chars: 10_000,
         enabled: true,
-        verdict_within: Duration::from_secs(20),
-        on_timeout: OnDoubt::Accept,
-        on_inconclusive: OnDoubt::Accept,
     }
 }
 

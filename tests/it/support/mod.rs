@@ -1,6 +1,6 @@
 //! What the stories share: one Postgres, a schema of its own for each test, the real binary, a scripted model.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![expect(clippy::expect_used, clippy::panic, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
 pub mod database;
 pub mod judge;
@@ -13,7 +13,7 @@ pub use database::Schema;
 pub use server::Umbra;
 
 /// Longest wait for anything that must come.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Whether the run is to break what the test protects, to see it fail: `UMBRA_SABOTAGE=1 cargo test NAME`.
 pub fn sabotage() -> bool {

@@ -1,0 +1,189 @@
+//! How long a refusal is remembered, for whom, and how many are.
+
+use jiff::{
+    civil::{date, time},
+    tz::{self, TimeZone},
+};
+
+use super::{super::memory::Memory, *};
+
+/// Whether a refusal for this reason, noted at `noted`, is still known at `asked`.
+fn known(control: &CostControl, reason: SkipReason, meters: &Meters, noted: Timestamp, asked: Timestamp) -> bool {
+    let (memory, candidate) = (Memory::default(), candidate("a", &[Trigger::Error]));
+    memory.note(control, &candidate, meters, reason, noted);
+    let recalled = memory.recall(&candidate, asked);
+    assert!(recalled.is_none_or(|recalled| recalled == reason));
+    recalled.is_some()
+}
+
+#[test]
+fn a_caps_refusal_is_remembered_for_less_than_a_second_and_some_never() {
+    let meters = meters(1, 1, Worst::default());
+    for (reason, remembered) in SkipReason::ALL.iter().map(|reason| {
+        use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
+        (*reason, matches!(reason, TargetCap | DailyCap | TokenCap | UsdCap))
+    }) {
+        for (after_ms, stands) in [(0, true), (500, true), (890, true), (1_000, false), (60_000, false)] {
+            let found = known(&unlimited(), reason, &meters, noon(), noon() + millis(after_ms));
+            assert_eq!(found, remembered && stands, "{reason:?} after {after_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn a_cooldown_is_remembered_until_shortly_before_its_end() {
+    let hour = SignedDuration::from_hours(1);
+    let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
+    let mut meters = meters(1, 1, Worst::default());
+    cool(&mut meters, Trigger::Error, noon() + hour);
+    for (after, stands) in
+        [(SignedDuration::ZERO, true), (hour - millis(101), true), (hour - millis(100), false), (hour, false)]
+    {
+        let found = known(&control, SkipReason::Cooldown, &meters, noon(), noon() + after);
+        assert_eq!(found, stands, "after {after:#}");
+    }
+}
+
+#[test]
+fn a_cooldown_of_several_triggers_stands_while_all_do() {
+    use Trigger::{CodeWritten, Error};
+    let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
+    let pair = candidate("a", &[CodeWritten, Error]);
+    for (ends, stands) in [
+        (&[(Error, 9), (CodeWritten, 5)][..], true),
+        (&[(Error, 9), (CodeWritten, 3)], false),
+        (&[(Error, 3), (CodeWritten, 9)], false),
+        // The other one was begun by the same flush, which may be rolled back.
+        (&[(Error, 9)], false),
+        (&[(Error, 9), (CodeWritten, -9)], false),
+        (&[], false),
+    ] {
+        let mut meters = meters(1, 1, Worst::default());
+        for (trigger, seconds) in ends {
+            cool(&mut meters, *trigger, noon() + SignedDuration::from_secs(*seconds));
+        }
+        let memory = Memory::default();
+        memory.note(&control, &pair, &meters, SkipReason::Cooldown, noon());
+        let recalled = memory.recall(&pair, noon() + SignedDuration::from_secs(4));
+        assert_eq!(recalled, stands.then_some(SkipReason::Cooldown), "{ends:?}");
+    }
+}
+
+#[test]
+fn a_refusal_for_money_or_tokens_holds_for_reviews_at_least_as_costly() {
+    use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
+    for (reason, cheaper, fewer) in
+        [(UsdCap, false, true), (TokenCap, true, false), (DailyCap, true, true), (TargetCap, true, true)]
+    {
+        let ask = |usd, tokens| {
+            let costing = |usd, tokens| Candidate {
+                worst: Worst { usd: NanoUsd(usd), tokens },
+                ..candidate("a", &[Trigger::Error])
+            };
+            let memory = Memory::default();
+            memory.note(&unlimited(), &costing(50, 50), &meters(1, 1, Worst::default()), reason, noon());
+            memory.recall(&costing(usd, tokens), noon()).is_some()
+        };
+        assert!(ask(50, 50) && ask(51, 51), "{reason:?}");
+        assert_eq!((ask(49, 50), ask(50, 49)), (cheaper, fewer), "{reason:?}");
+    }
+}
+
+#[test]
+fn a_refusal_is_of_one_shadow_agent_and_set_of_triggers() {
+    use Trigger::{CodeWritten, Error};
+    let (memory, meters) = (Memory::default(), meters(1, 1, Worst::default()));
+    let noted = candidate("a", &[Error, CodeWritten]);
+    let asked_for = Candidate { on_demand: true, ..candidate("b", &[Error]) };
+    for candidate in [&noted, &asked_for] {
+        memory.note(&unlimited(), candidate, &meters, SkipReason::DailyCap, noon());
+    }
+    for (asked, expected) in [
+        (noted.clone(), true),
+        (candidate("a", &[CodeWritten, Error]), true),
+        (candidate("a", &[Error]), false),
+        (candidate("b", &[Error, CodeWritten]), false),
+        (Candidate { shadow: 1, ..noted.clone() }, false),
+        (Candidate { on_demand: true, ..noted.clone() }, false),
+        // What a person was refused may have another reason for others: the cooldown comes first.
+        (candidate("b", &[Error]), false),
+    ] {
+        assert_eq!(memory.recall(&asked, noon()).is_some(), expected, "{asked:?}");
+    }
+    memory.forget();
+    assert_eq!(memory.recall(&noted, noon()), None, "a unit was released");
+}
+
+/// Asks around the end of `day`, which is `end`: nothing decided on that day is believed after it.
+fn check_end_of_day(zone: &str, day: Date, end: Timestamp) {
+    let control = CostControl { time_zone: zone.into(), ..unlimited() };
+    let mut meters = meters(1, 1, Worst::default());
+    meters.days.entry(0).and_modify(|meter| meter.day = day);
+    for (noted, asked, stands) in [
+        (-5_000, -4_200, true),
+        (-500, -101, true),
+        (-500, -100, false),
+        (-500, 0, false),
+        (0, 0, false),
+        (1, 2, false),
+    ] {
+        let found = known(&control, SkipReason::DailyCap, &meters, end + millis(noted), end + millis(asked));
+        assert_eq!(found, stands, "{zone}, {day}: noted {noted} ms and asked {asked} ms after its end at {end}");
+    }
+}
+
+#[test]
+fn a_caps_refusal_is_not_remembered_past_the_local_day() {
+    for (zone, day, end) in [
+        ("UTC", date(2026, 12, 31), "2027-01-01T00:00:00Z"),
+        ("Asia/Kolkata", date(2026, 5, 1), "2026-05-01T18:30:00Z"),
+        // No midnight: 00:00 is 01:00.
+        ("Africa/Cairo", date(2026, 4, 23), "2026-04-23T22:00:00Z"),
+        ("America/Santiago", date(2026, 9, 5), "2026-09-06T04:00:00Z"),
+        // The 30th did not happen.
+        ("Pacific/Apia", date(2011, 12, 29), "2011-12-30T10:00:00Z"),
+        // 24:00 was 23:00 again: a day of 25 hours.
+        ("America/Santiago", date(2026, 4, 4), "2026-04-05T04:00:00Z"),
+        ("Africa/Cairo", date(2026, 10, 29), "2026-10-29T22:00:00Z"),
+    ] {
+        check_end_of_day(zone, day, at(end));
+    }
+}
+
+#[test]
+fn every_zones_days_end_when_its_date_changes() {
+    let (from, to) = (at("2025-01-01T00:00:00Z"), at("2031-01-01T00:00:00Z"));
+    let mut transitions = 0;
+    for name in tz::db().available() {
+        let zone = TimeZone::get(name.as_str()).expect("a zone of the list");
+        for transition in zone.following(from).take_while(|transition| transition.timestamp() < to) {
+            transitions += 1;
+            let near = zone.to_datetime(transition.timestamp()).date();
+            for day in [near.yesterday(), Ok(near), near.tomorrow()].map(|day| day.expect("in this century")) {
+                // Noon always exists: the date changes once between two of them.
+                let noon = |day: Date| day.to_datetime(time(12, 0, 0, 0)).to_zoned(zone.clone()).expect("a noon");
+                let (mut before, mut after) = (noon(day).timestamp(), noon(day.tomorrow().expect("a day")).timestamp());
+                while after.as_second() - before.as_second() > 1 {
+                    let middle =
+                        Timestamp::from_second(i64::midpoint(before.as_second(), after.as_second())).expect("between");
+                    if zone.to_datetime(middle).date() > day { after = middle } else { before = middle }
+                }
+                check_end_of_day(name.as_str(), day, after);
+            }
+        }
+    }
+    assert!(transitions > 1_000, "only {transitions} transitions: is there no time zone database?");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let (memory, meters) = (Memory::default(), meters(1, 1, Worst::default()));
+    let stranger = |i: usize| candidate(&format!("agent-{i}"), &[Trigger::Error]);
+    let strangers = 60_000;
+    for i in 0..strangers {
+        memory.note(&unlimited(), &stranger(i), &meters, SkipReason::DailyCap, noon());
+        assert!(memory.recall(&stranger(i), noon()).is_some(), "the newest is known");
+    }
+    let known = (0..strangers).filter(|i| memory.recall(&stranger(*i), noon()).is_some()).count();
+    assert!(known <= 50_000, "{known} are known");
+}
