@@ -106,6 +106,7 @@ fn a_pattern_is_a_name_or_a_glob() {
         ("team-[0-3]", "team-4", false),
         (r"50\*", "50*", true),
         (r"50\*", "500", false),
+        (r"wri\ter", "writer", true),
     ] {
         assert_eq!(watches(&rule(pattern, &[Error]), &event(agent)), expected, "{pattern} and {agent}");
     }
@@ -257,7 +258,10 @@ fn many_agents_keep_memory_bounded_and_answers_right() {
         assert_eq!(found, expected(i), "agent-{i}");
         let seen = watcher.seen.read().expect("nobody panicked");
         assert!(seen.agents.len() <= REMEMBERED_AGENTS, "{} agents", seen.agents.len());
-        assert!(seen.lists.len() <= 3, "{} lists, but only three differ", seen.lists.len());
+        if i % 500 == 0 {
+            let lists: HashSet<_> = seen.agents.values().chain(&seen.lists).map(Arc::as_ptr).collect();
+            assert!(lists.len() <= 3, "{} lists are kept, but only three differ", lists.len());
+        }
         most = most.max(seen.agents.len());
     }
     assert_eq!(most, REMEMBERED_AGENTS, "agents are remembered at all");
