@@ -166,6 +166,11 @@ impl Database {
         }
         let server =
             PrivatePostgres::open(&setup.private_options(), say).await.context("opening the private Postgres")?;
+        if !server.is_owner() {
+            tracing::warn!(
+                "joined the Postgres that another process runs in this data directory: it ends with that process"
+            );
+        }
         let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
         Ok(Self { store, private: Some(server) })
     }

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::StatusCode,
 };
 use rand::Rng;
@@ -13,6 +13,7 @@ use super::{
     Api, ReloadFault, Reloaded,
     auth::Caller,
     body::{Media, expect_media, from_json},
+    params::PathPart,
     problem::Problem,
 };
 use crate::{
@@ -128,7 +129,7 @@ pub async fn post_key(
 #[utoipa::path(delete, path = "/v1/admin/keys/{id}", tag = "admin",
     params(("id" = String, Path, description = "A key's id, such as `key_` and 32 hex digits")),
     responses((status = 204, description = "It does not work any more")))]
-pub async fn delete_key(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode, Problem> {
+pub async fn delete_key(State(api): State<Api>, caller: Caller, PathPart(id): PathPart) -> Result<StatusCode, Problem> {
     caller.require(Scope::Admin)?;
     let missing = || Problem::not_found("there is no such key; GET /v1/admin/keys lists them");
     let id: KeyId = id.parse().map_err(|_| missing())?;

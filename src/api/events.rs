@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderName, StatusCode},
     response::{IntoResponse, Response},
 };
@@ -14,7 +14,7 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media},
-    params::{Params, listing},
+    params::{Params, PathPart, listing},
     problem::{FieldError, Problem},
 };
 use crate::{
@@ -425,7 +425,7 @@ pub async fn list_events(
 pub async fn get_event(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathPart(id): PathPart,
 ) -> Result<Json<EventView>, Problem> {
     caller.require(Scope::Read)?;
     let missing = || Problem::not_found("there is no such event; ids look like evt_ and 32 hex digits");
@@ -471,7 +471,10 @@ pub(super) fn refused(error: AcceptError) -> Problem {
         AcceptError::Overloaded { retry_after } => Problem::overloaded(text).retry_after(retry_after),
         AcceptError::Mismatch(_) => Problem::idempotency_mismatch(text),
         AcceptError::Unstorable(_) => Problem::invalid_event(text),
+        AcceptError::NamelessAgent => {
+            Problem::invalid_event(text).at("/agent", "format", "write a name of visible characters")
+        }
         AcceptError::Unavailable => Problem::database_unavailable(text),
-        AcceptError::UnknownShadow(_) => Problem::unknown_shadow(text),
+        AcceptError::UnknownShadow => Problem::unknown_shadow(text),
     }
 }

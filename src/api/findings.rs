@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, listing},
+    params::{Params, PathPart, listing},
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
 };
@@ -81,7 +81,7 @@ pub async fn list_findings(
 pub async fn get_finding(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathPart(id): PathPart,
 ) -> Result<Json<FindingItem>, Problem> {
     caller.require(Scope::Read)?;
     Ok(Json(find(&api, &id).await?))
@@ -140,7 +140,7 @@ pub struct Feedback {
 pub async fn patch_finding(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathPart(id): PathPart,
     request: Request,
 ) -> Result<Json<FindingItem>, Problem> {
     caller.require(Scope::Admin)?;

@@ -84,13 +84,14 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
 }
 
 fn complete_operation(operation: &mut Operation, open: bool, named: bool, has_body: bool) {
+    let headers = ResponseBuilder::new().description("The request's headers are too large").build();
+    operation.responses.responses.insert("431".into(), RefOr::T(headers));
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
     };
     add("400", "Something in the request cannot be used; `errors` says what and where");
     add("403", "Not with this key, or not from this host or origin");
     add("408", "The request took too long to arrive");
-    add("431", "The request's headers are too large");
     add("503", "Too much to do, or the database is away: come again after `Retry-After`");
     if !open {
         add("401", "A valid key is required");

@@ -26,6 +26,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
+/// A part of the path, or the problem that it cannot be read.
+#[derive(Debug)]
+pub struct PathPart(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathPart {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, Problem> {
+        let axum::extract::Path(part) = axum::extract::Path::<String>::from_request_parts(parts, state).await?;
+        Ok(Self(part))
+    }
+}
+
 impl Params {
     /// The text of a parameter. Given twice is a fault.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
@@ -69,7 +82,9 @@ impl Params {
     /// `since` and `until`.
     pub fn span(&mut self) -> Span {
         let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B)";
-        let mut time = |name| self.parsed(name, right, |text| text.parse::<Timestamp>().ok());
+        // Only what the database can hold: years 1 to 9999.
+        let fits = |at: &Timestamp| (-62_135_596_800..=253_402_207_200).contains(&at.as_second());
+        let mut time = |name| self.parsed(name, right, |text| text.parse::<Timestamp>().ok().filter(fits));
         Span { since: time("since"), until: time("until") }
     }
 

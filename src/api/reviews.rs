@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media, from_json},
     events::refused,
-    params::{Params, listing},
+    params::{Params, PathPart, listing},
     problem::Problem,
 };
 use crate::{
@@ -56,6 +56,8 @@ pub struct ReviewRequest {
     params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
     responses((status = 200, description = "The review", body = Review),
         (status = 202, description = "Not finished within the wait: ask for it by its id", body = Review),
+        (status = 409, description = "The shadow is switched off",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json"),
         (status = 429, description = "The shadow's cap of the day is reached; code and detail say which",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_review(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
@@ -71,10 +73,12 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
         Some(disposition) if disposition.outcome == Outcome::Queued => disposition.review_id,
         Some(disposition) => {
             let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
-            return Err(Problem::rate_limited(format!(
-                "the shadow {} does not review this now: {reason}",
-                disposition.shadow
-            )));
+            let detail = format!("the shadow {} does not review this now: {reason}", disposition.shadow);
+            return Err(match disposition.reason {
+                Some(SkipReason::Overload) => Problem::overloaded(detail),
+                Some(SkipReason::ShadowDisabled) => Problem::conflict(detail),
+                _ => Problem::rate_limited(detail),
+            });
         }
         None => None,
     };
@@ -97,6 +101,10 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
     let texts = [Some(&body.output), body.task.as_ref(), body.context.as_ref(), Some(&body.target)];
     if texts.iter().flatten().any(|text| text.contains('\0')) {
         return Err(bad("", "U+0000 is not allowed in any text".into()));
+    }
+    if texts.iter().flatten().map(|text| text.len()).sum::<usize>() > api.limits.event_bytes {
+        let limit = api.limits.event_bytes;
+        return Err(Problem::body_too_large(format!("the texts hold more than {limit} bytes, the limit of an event")));
     }
     let event = Event {
         agent: body.target,
@@ -222,7 +230,7 @@ pub(super) fn mode_param(params: &mut Params) -> Option<i16> {
 pub async fn get_review(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    PathPart(id): PathPart,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;

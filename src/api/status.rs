@@ -1,14 +1,16 @@
 //! `/v1/status`, `/v1/shadows`, `/v1/skips`: what is in force, what it has cost, and why something was not reviewed.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-};
+use axum::{Json, extract::State};
 use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Api, auth::Caller, params::Params, problem::Problem};
+use super::{
+    Api,
+    auth::Caller,
+    params::{Params, PathPart},
+    problem::Problem,
+};
 use crate::{
     domain::{CheckName, Mode, Severity, Shadow, SkipReason, WatchRule, key::Scope},
     pipeline::{Armed, Rules, status::Status},
@@ -130,7 +132,7 @@ pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json
 pub async fn get_shadow(
     State(api): State<Api>,
     caller: Caller,
-    Path(name): Path<String>,
+    PathPart(name): PathPart,
 ) -> Result<Json<ShadowView>, Problem> {
     caller.require(Scope::Read)?;
     let rules = api.pipeline.rules.load();
@@ -172,7 +174,9 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
     caller.require(Scope::Read)?;
     let shadow = params.text("shadow");
     let reason = params.parsed("reason", "a reason such as daily_cap", SkipReason::parse);
-    let mut day = |name| params.parsed(name, "a day such as 2026-02-28", |text| text.parse::<Date>().ok());
+    let mut day = |name| {
+        params.parsed(name, "a day such as 2026-02-28", |text| text.parse::<Date>().ok().filter(|day| day.year() >= 1))
+    };
     let days = (day("since"), day("until"));
     let limit: Option<i64> = params
         .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));

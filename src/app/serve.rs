@@ -41,14 +41,23 @@ pub struct Ready {
 pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
     let tasks = Tasks::new();
     tasks.listen().context("installing signal handlers")?;
+    let bind = setup.settings.server.bind;
+    // First of all: a port in use is no reason to make a database.
+    let front = Front::bind(bind).with_context(|| format!("listening on {bind}: is another umbra running?"))?;
     let say = |line: &str| tracing::info!("{line}");
     let database = Database::open(&setup, &say).await?;
-    let served = run(&setup, &database, &tasks, ready).await;
+    let served = run(&setup, &database, front, &tasks, ready).await;
     database.close().await;
     served
 }
 
-async fn run(setup: &Setup, database: &Database, tasks: &Tasks, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
+async fn run(
+    setup: &Setup,
+    database: &Database,
+    front: Front,
+    tasks: &Tasks,
+    ready: impl FnOnce(Ready),
+) -> anyhow::Result<()> {
     let settings = &setup.settings;
     let metrics = telemetry::start_metrics();
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
@@ -60,8 +69,6 @@ async fn run(setup: &Setup, database: &Database, tasks: &Tasks, ready: impl FnOn
     }
     let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
     let guard = guard(setup, &keys)?;
-    let front = Front::bind(settings.server.bind)
-        .with_context(|| format!("listening on {}: is another umbra running?", settings.server.bind))?;
     let address = front.local_addr();
     pipeline.pulse.beat().await.context("enlisting as a worker")?;
 

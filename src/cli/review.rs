@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Longest text on standard input.
-const MAX_INPUT: u64 = 4 * 1024 * 1024;
+const MAX_INPUT: u64 = 256 * 1024;
 /// Stored events that are looked through for one with the trigger.
 const LOOK_BACK: u32 = 500;
 /// Longest wait for a review that another process took.
@@ -88,7 +88,10 @@ fn standard_input() -> Result<Option<String>, Failure> {
         .read_to_string(&mut text)
         .map_err(|error| anyhow::anyhow!("standard input cannot be read as UTF-8 text: {error}"))?;
     if text.len() as u64 > MAX_INPUT {
-        return Err(anyhow::anyhow!("standard input holds more than 4 MiB; review a part of it").into());
+        return Err(anyhow::anyhow!(
+            "standard input holds more than 256 KiB, the limit of an event; review a part of it"
+        )
+        .into());
     }
     if text.contains('\0') {
         return Err(anyhow::anyhow!("standard input holds U+0000: it is no text").into());

@@ -19,6 +19,9 @@ use crate::{
     store::intake::NewKey,
 };
 
+/// Bytes of text beyond which an event is screened beside the tasks that serve requests.
+const LONG_TEXT: usize = 16 * 1024;
+
 /// Where an event came from, as far as the loop guard and the budget care.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
@@ -70,9 +73,12 @@ pub enum AcceptError {
     /// The database does not answer.
     #[error("the database does not answer; send the event again, with an id so that it cannot be stored twice")]
     Unavailable,
+    /// Nothing is left of the agent's name once hidden characters are taken out.
+    #[error("the agent's name holds nothing but hidden characters")]
+    NamelessAgent,
     /// Nobody to review it.
-    #[error("there is no shadow named {0}")]
-    UnknownShadow(String),
+    #[error("there is no such shadow; GET /v1/shadows lists them")]
+    UnknownShadow,
 }
 
 /// A matched pair, as far as it is decided before the transaction.
@@ -89,7 +95,7 @@ impl Pipeline {
     /// # Errors
     /// See [`AcceptError`].
     pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<Accepted, AcceptError> {
-        self.submit(incoming, origin)?.await.unwrap_or(Err(AcceptError::Unavailable))
+        self.submit(incoming, origin).await?.await.unwrap_or(Err(AcceptError::Unavailable))
     }
 
     /// Accepts many events, each for itself, and answers in their order.
@@ -98,7 +104,10 @@ impl Pipeline {
         incoming: impl IntoIterator<Item = Incoming>,
         origin: &Origin,
     ) -> Vec<Result<Accepted, AcceptError>> {
-        let submitted: Vec<_> = incoming.into_iter().map(|one| self.submit(one, origin)).collect();
+        let mut submitted = Vec::new();
+        for one in incoming {
+            submitted.push(self.submit(one, origin).await);
+        }
         let mut accepted = Vec::with_capacity(submitted.len());
         for one in submitted {
             accepted.push(match one {
@@ -109,7 +118,17 @@ impl Pipeline {
         accepted
     }
 
-    fn submit(
+    /// Screens an event. A long text does so beside the tasks that serve requests, and few at a time: what it
+    /// costs must not keep others waiting.
+    async fn screen(&self, event: Event) -> Screened {
+        if event.text_len() <= LONG_TEXT {
+            return checks::screen(event);
+        }
+        let _turn = self.screening.acquire().await;
+        tokio::task::block_in_place(|| checks::screen(event))
+    }
+
+    async fn submit(
         &self,
         incoming: Incoming,
         origin: &Origin,
@@ -124,7 +143,10 @@ impl Pipeline {
             let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
             (name, self.installation.hash("event-body", &[&incoming.digest_input]))
         });
-        let Screened { event, marks, triggers } = checks::screen(incoming.event);
+        let Screened { event, marks, triggers } = self.screen(incoming.event).await;
+        if event.agent.trim().is_empty() {
+            return Err(AcceptError::NamelessAgent);
+        }
         let pairs = self.pairs(&rules, id, &event, &triggers, origin)?;
         let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
         let stored = StoredEvent { event, triggers, marks };
@@ -143,8 +165,10 @@ impl Pipeline {
         origin: &Origin,
     ) -> Result<Vec<Pair>, AcceptError> {
         if let Some(OnDemand { shadow, trigger }) = &origin.on_demand {
-            let position = rules.position(shadow).ok_or_else(|| AcceptError::UnknownShadow(shadow.clone()))?;
-            let fate = Ok(self.candidate(rules, position, event, vec![*trigger], true));
+            let position = rules.position(shadow).ok_or_else(|| AcceptError::UnknownShadow)?;
+            let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
+            let candidate = self.candidate(rules, position, event, vec![*trigger], true);
+            let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
             return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
         }
         let facts = Facts {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::SignedDuration;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 pub use self::{
     accept::{AcceptError, Accepted, Origin},
@@ -51,6 +51,8 @@ pub struct Pipeline {
     /// How long a review is tried.
     pub patience: Patience,
     writer: mpsc::Sender<writer::Pending>,
+    /// Long texts that may be screened at a time.
+    screening: Arc<Semaphore>,
 }
 
 impl Pipeline {
@@ -59,7 +61,9 @@ impl Pipeline {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
         let Parts { store, clock, rules, installation, intake, pulse, patience } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
-        let pipeline = Self { store, clock, rules, installation, intake, pulse, patience, writer: sender };
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
+        let pipeline = Self { store, clock, rules, installation, intake, pulse, patience, writer: sender, screening };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }

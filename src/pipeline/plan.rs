@@ -74,7 +74,8 @@ impl<'a> Plan<'a> {
             .filter_map(|(key, row)| {
                 let shadow = rules.position(&key.shadow)?;
                 let (used, next_at) = match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
-                    (true, _) => (after.days.get(&shadow)?.used - row.used, row.next_at),
+                    (true, Some(_)) => return None,
+                    (true, None) => (after.days.get(&shadow)?.used - row.used, row.next_at),
                     (false, None) => (after.targets.get(&(shadow, key.agent.clone()))?.used - row.used, row.next_at),
                     (false, Some(trigger)) => (0, *after.cooldowns.get(&(shadow, key.agent.clone(), trigger))?),
                 };
@@ -150,7 +151,9 @@ fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
             spent_tokens: u64::try_from(row.spent_tokens).unwrap_or(0),
         };
         match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
-            (true, _) => drop(meters.days.insert(shadow, day)),
+            // No agent is nameless.
+            (true, Some(_)) => {}
+            (true, None) => drop(meters.days.insert(shadow, day)),
             (false, None) => drop(meters.targets.insert((shadow, key.agent.clone()), day)),
             (false, Some(trigger)) => drop(meters.cooldowns.insert((shadow, key.agent.clone(), trigger), row.next_at)),
         }

@@ -8,8 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Store, StoreError,
-    reviews::push_span,
-    seek::{Page, Seek, Span, equals},
+    seek::{Page, Seek, Span, equals, push_span},
 };
 use crate::domain::{EventId, FindingId, Mode, ReviewId, Severity, Trigger};
 

@@ -102,18 +102,20 @@ impl Store {
         };
         let total = options.max_connections.max(8);
         let work = (total - 5).div_ceil(2);
-        let pool = |connections: u32, with: PgConnectOptions| {
+        let pool = |connections: u32, tested: bool, with: PgConnectOptions| {
             PgPoolOptions::new()
                 .max_connections(connections)
                 .acquire_timeout(Duration::from_secs(5))
-                .test_before_acquire(false)
+                // A read meets connections that a restart of the database has broken; the others meet them in
+                // retries of their own.
+                .test_before_acquire(tested)
                 .connect_lazy_with(with)
         };
         let store = Self {
-            writer: pool(2, bounded("1s", "5s", "2s")),
-            work: pool(work, bounded("5s", "10s", "5s")),
-            read: pool(total - 5 - work, bounded("2s", "15s", "5s")),
-            control: pool(3, bounded("2s", "30s", "5s")),
+            writer: pool(2, false, bounded("1s", "5s", "2s")),
+            work: pool(work, false, bounded("5s", "10s", "5s")),
+            read: pool(total - 5 - work, true, bounded("2s", "15s", "5s")),
+            control: pool(3, false, bounded("2s", "30s", "5s")),
             schema: options.schema.clone(),
             degraded: false,
         };

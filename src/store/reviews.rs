@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     Store, StoreError,
     findings::FindingItem,
-    seek::{Page, Seek, Span, equals},
+    seek::{Page, Seek, Span, equals, push_span},
 };
 use crate::domain::{
     Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
@@ -276,16 +276,5 @@ impl Store {
         seek.push(&mut query, number);
         let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
-    }
-}
-
-/// Adds a span of time over a timestamp column.
-pub(super) fn push_span(query: &mut QueryBuilder<Postgres>, column: &'static str, span: Span) {
-    let bind = |at: Timestamp| jiff_sqlx::ToSqlx::to_sqlx(at);
-    if let Some(since) = span.since {
-        query.push(format_args!(" AND {column} >= ")).push_bind(bind(since));
-    }
-    if let Some(until) = span.until {
-        query.push(format_args!(" AND {column} < ")).push_bind(bind(until));
     }
 }

@@ -60,3 +60,14 @@ where
         query.push(format_args!(" AND {column} = ")).push_bind(value);
     }
 }
+
+/// Adds a span of time over a timestamp column.
+pub(super) fn push_span(query: &mut QueryBuilder<Postgres>, column: &'static str, span: Span) {
+    let bind = |at: Timestamp| jiff_sqlx::ToSqlx::to_sqlx(at);
+    if let Some(since) = span.since {
+        query.push(format_args!(" AND {column} >= ")).push_bind(bind(since));
+    }
+    if let Some(until) = span.until {
+        query.push(format_args!(" AND {column} < ")).push_bind(bind(until));
+    }
+}

@@ -79,3 +79,43 @@ async fn a_web_page_cannot_use_a_loopback_server() {
     }
     assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 0);
 }
+
+#[tokio::test]
+async fn an_agent_of_hidden_characters_alone_is_refused_and_moves_no_meter() {
+    let shadows = "
+shadow_agents:
+  - {name: capped, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}],
+     cost_control: {max_reviews_per_day: 3}}
+";
+    let umbra = Umbra::with().shadows(shadows).go().await;
+    for n in 0..8 {
+        umbra.event(&json!({"agent": format!("w{n}"), "triggers": ["error"], "output": "x"})).await;
+        let hidden =
+            umbra.post("/v1/events", &json!({"agent": "\u{200b}", "triggers": ["error"], "output": "x"})).await;
+        assert_eq!(hidden.status, 400, "{}", hidden.text);
+        assert_eq!(hidden.body["errors"][0]["pointer"], "/agent");
+    }
+    umbra.drain().await;
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM review").await, 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_a_problem_and_never_a_fault_of_ours() {
+    let umbra = Umbra::with().go().await;
+    for path in [
+        "/v1/reviews?since=-009999-06-01T00:00:00Z",
+        "/v1/findings?until=-004800-01-01T00:00:00Z",
+        "/v1/skips?since=-009999-01-01",
+        "/v1/events/%ff",
+        "/v1/shadows/%ff",
+        "/v1/events?cursor=nonsense",
+        "/v1/events?limit=0",
+        "/v1/events?nonsense=1",
+    ] {
+        let answered = umbra.send(Method::GET, path, &[], None).await;
+        assert_eq!(answered.status, 400, "{path}: {}", answered.text);
+        assert_eq!(answered.headers["content-type"], "application/problem+json", "{path}");
+    }
+    let long = json!({"target": "a", "trigger": "error", "output": "x".repeat(200_000), "task": "y".repeat(100_000)});
+    assert_eq!(umbra.post("/v1/reviews", &long).await.status, 413);
+}

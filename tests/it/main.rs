@@ -12,4 +12,5 @@ mod llm;
 mod openapi;
 mod operate;
 mod postgres;
+mod real_model;
 mod support;

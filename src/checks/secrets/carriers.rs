@@ -51,6 +51,8 @@ fn private_key(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     let after = label_end + head.get(label_end..)?.bytes().take_while(|b| *b == b'-').count();
     let body = window.get(after..)?;
+    // Another key begins there; without this, a text of beginnings alone would be read to its end for each of them.
+    let body = body.get(..body.find("-----BEGIN ").unwrap_or(body.len()))?;
     let (body_end, whole) = match body.find("-- END ").or_else(|| body.find("--END ")) {
         Some(at) => (at, true),
         None => (body.bytes().take_while(|b| is_key_byte(*b)).count(), false),
@@ -126,8 +128,10 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     // An encrypted token (JWE) has five parts.
     let mut end = payload_end;
-    while dot(end) && run(end + 1) > 0 {
-        end += 1 + run(end + 1);
+    for _ in 0..3 {
+        if dot(end) && run(end + 1) > 0 {
+            end += 1 + run(end + 1);
+        }
     }
     let alg = header.get("alg").and_then(serde_json::Value::as_str).unwrap_or_default();
     let severity = if alg.eq_ignore_ascii_case("none") { Severity::Warning } else { Severity::Critical };

@@ -19,6 +19,9 @@ pub(super) enum Written {
     Loose,
 }
 
+/// Bytes of a value that are looked at: assigned secrets are shorter, and a text of names alone stays cheap.
+const LONGEST_VALUE: usize = 384;
+
 /// The literal that the name at `start..end` is given.
 pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range<usize>, Written)> {
     let bytes = text.as_bytes();
@@ -59,7 +62,7 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     if bytes.get(at) == Some(&b'\\') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
         at += 1;
     }
-    let window = text.get(at..text.floor_char_boundary(at + 1024))?;
+    let window = text.get(at..text.floor_char_boundary(at + LONGEST_VALUE))?;
     if let Some(quote) = window.bytes().next().filter(|b| matches!(b, b'"' | b'\'' | b'`')) {
         let inner = window.get(1..)?;
         // Within a string of a string, `\"` closes; elsewhere it does not.

@@ -21,6 +21,7 @@ const MAX_CRITERIA_CHARS: usize = 4_000;
 const MAX_WATCH_RULES: usize = 100;
 /// Characters of an event that a model is shown, unless the shadow says otherwise.
 const DEFAULT_INPUT_CHARS: u32 = 24_000;
+
 /// Declares a shadow's keys. Gives the shadow with the place of its name.
 pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shadow, Place)> {
     let name = keys.required("name", "Its unique name.", printable("a shadow's name", 100));
