@@ -19,6 +19,8 @@ use crate::{
     store::intake::NewKey,
 };
 
+/// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
+const MAX_MARKS: usize = 256;
 /// Bytes of text beyond which an event is screened beside the tasks that serve requests.
 const LONG_TEXT: usize = 16 * 1024;
 
@@ -143,7 +145,11 @@ impl Pipeline {
             let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
             (name, self.installation.hash("event-body", &[&incoming.digest_input]))
         });
-        let Screened { event, marks, triggers } = self.screen(incoming.event).await;
+        let Screened { event, mut marks, triggers } = self.screen(incoming.event).await;
+        if marks.len() > MAX_MARKS {
+            marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
+            marks.truncate(MAX_MARKS);
+        }
         if event.agent.trim().is_empty() {
             return Err(AcceptError::NamelessAgent);
         }
@@ -165,7 +171,7 @@ impl Pipeline {
         origin: &Origin,
     ) -> Result<Vec<Pair>, AcceptError> {
         if let Some(OnDemand { shadow, trigger }) = &origin.on_demand {
-            let position = rules.position(shadow).ok_or_else(|| AcceptError::UnknownShadow)?;
+            let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
             let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
             let candidate = self.candidate(rules, position, event, vec![*trigger], true);
             let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
