@@ -28,8 +28,10 @@ use crate::{
     },
 };
 
+mod rival;
 mod serve;
 
+pub use rival::{Rival, serve_rival};
 pub use serve::{Ready, serve};
 
 /// The settings as the command line left them, and where they came from.
@@ -173,6 +175,11 @@ impl Database {
         }
         let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
         Ok(Self { store, private: Some(server) })
+    }
+
+    /// The process of the private Postgres, while one runs.
+    pub fn postmaster(&self) -> Option<u32> {
+        self.private.as_ref()?.status().pid
     }
 
     /// Closes the connections and stops the server if it is ours.

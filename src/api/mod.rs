@@ -16,6 +16,7 @@ pub mod openapi;
 pub mod params;
 pub mod problem;
 pub mod reviews;
+pub mod rivals;
 pub mod status;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

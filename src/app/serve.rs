@@ -124,7 +124,7 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
 }
 
 /// A server that others can reach needs keys; one on loopback without keys guards against web pages.
-fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
+pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     let bind = setup.settings.server.bind;
     if keys.is_guarded() {
         return Ok(HostGuard::keyed());
@@ -138,7 +138,7 @@ fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
 }
 
-fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, metrics: Option<PrometheusHandle>, tasks: &Tasks) -> Api {
+pub(super) fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, metrics: Option<PrometheusHandle>, tasks: &Tasks) -> Api {
     let server = &setup.settings.server;
     let reload = {
         let (setup, pipeline) = (setup.clone(), pipeline.clone());
@@ -169,7 +169,7 @@ fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, metrics: Option<Pro
     })
 }
 
-fn admission(setup: &Setup) -> Admission {
+pub(super) fn admission(setup: &Setup) -> Admission {
     let server = &setup.settings.server;
     Admission::new(AdmissionLimits {
         ingest: server.ingest_concurrency,
@@ -178,7 +178,7 @@ fn admission(setup: &Setup) -> Admission {
     })
 }
 
-fn limits(setup: &Setup) -> Limits {
+pub(super) fn limits(setup: &Setup) -> Limits {
     let server = &setup.settings.server;
     Limits {
         max_connections: server.max_connections,

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
+mod bench;
 mod check;
 mod completions;
 mod doctor;
@@ -94,6 +95,11 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
+    /// Measure what is claimed, on this machine.
+    Bench {
+        #[command(subcommand)]
+        what: bench::What,
+    },
     /// Print completions for a shell.
     Completions {
         /// Which shell.
@@ -163,6 +169,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Doctor => doctor::run(&global).await,
+        Command::Bench { what } => bench::run(&global, what).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }

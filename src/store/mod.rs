@@ -18,6 +18,7 @@ pub mod partitions;
 pub mod postgres;
 pub mod results;
 pub mod reviews;
+pub mod rivals;
 pub mod seek;
 pub mod status;
 pub mod versions;

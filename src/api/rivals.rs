@@ -1,0 +1,92 @@
+//! `POST /v1/events` as others would write it: what `umbra bench ingest` measures ours against. In: the same
+//! requests, through the same front, guards and parser. Out: answers of the same form. Never: a part of the service.
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::StatusCode,
+    middleware,
+    routing::post,
+};
+
+use super::{
+    Api,
+    admission::{Admission, Class, admit},
+    auth::{self, Caller},
+    body::{Media, expect_media},
+    events::{AcceptedEvent, invalid},
+    front, measure,
+    problem::Problem,
+};
+use crate::{
+    checks::{self, Screened},
+    domain::{Disposition, EventId, Outcome, SkipReason, key::Scope},
+    ingest::{self, Incoming},
+    store::{events::received_at, rivals::OneByOne},
+};
+
+type Answer = Result<(StatusCode, Json<AcceptedEvent>), Problem>;
+
+/// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
+/// it is the price of keeping events.
+pub fn without_storing(api: Api, admission: &Admission) -> Router {
+    dressed(Router::new().route("/v1/events", post(forget)), api, admission)
+}
+
+/// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.
+pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
+    let insert = move |state, caller, request| insert(state, rows.clone(), caller, request);
+    dressed(Router::new().route("/v1/events", post(insert)), api, admission)
+}
+
+/// The layers of [`super::router`].
+fn dressed(router: Router<Api>, api: Api, admission: &Admission) -> Router {
+    router
+        .route_layer(middleware::from_fn_with_state(admission.of(Class::Ingest), admit))
+        .route_layer(middleware::from_fn_with_state(api.clone(), auth::identify))
+        .route_layer(middleware::from_fn(measure))
+        .with_state(api)
+        .layer(middleware::from_fn(front::page_headers))
+}
+
+async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Answer {
+    let (incoming, _) = read(&api, &caller, request).await?;
+    let rules = api.pipeline.rules.load();
+    let Screened { event, triggers, .. } = checks::screen(incoming.event);
+    let matches = rules.watcher.matches(&event, &triggers).into_iter();
+    let dispositions = matches
+        .filter_map(|found| {
+            let shadow = &rules.shadows.get(found.shadow)?.shadow;
+            Some(Disposition {
+                shadow: shadow.name.clone(),
+                trigger: found.trigger,
+                mode: shadow.mode,
+                outcome: Outcome::Skipped,
+                reason: Some(SkipReason::NotSampled),
+                review_id: None,
+            })
+        })
+        .collect();
+    let id = EventId(api.pipeline.clock.new_id());
+    let answer = AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+async fn insert(State(api): State<Api>, rows: OneByOne, caller: Caller, request: Request) -> Answer {
+    let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
+    let id = EventId(api.pipeline.clock.new_id());
+    // The body as it came spares this variant a second serialisation.
+    rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
+    let (triggers, dispositions) = (Vec::new(), Vec::new());
+    let answer = AcceptedEvent { id, received_at: received_at(id), durability: "committed", triggers, dispositions };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+async fn read(api: &Api, caller: &Caller, request: Request) -> Result<(Incoming, bytes::Bytes), Problem> {
+    caller.require(Scope::Ingest)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body = api.bodies.read(request).await?;
+    let incoming = ingest::event(&body, &api.limits).map_err(invalid)?;
+    caller.speak_for(&incoming.event.agent)?;
+    Ok((incoming, body))
+}

@@ -1,0 +1,185 @@
+//! `umbra bench ingest`: how fast events are accepted, against what bounds it from below and from above.
+//!
+//! Everything runs side by side on one machine, in one run, on one private Postgres with fsync on, in a temporary
+//! directory that is removed at the end. Four variants take turns, in rounds, and each figure is the median of its
+//! rounds; so what disturbs the machine disturbs all of them, and the ratios hold where absolute figures do not.
+//!
+//! | variant | what a request is | what the server does with it |
+//! | --- | --- | --- |
+//! | `nodb` | one event | front, keys, parser, screening, matching; answers and forgets (`api::rivals`) |
+//! | `naive` | one event | front, keys, parser; one INSERT of the same row with the same indexes, pool of 16 |
+//! | `real` | one event | `umbra serve`: all of `nodb`, and gates, meters, jobs, reviews, group commit |
+//! | `real_batch` | 100 events as NDJSON | the same server |
+//!
+//! `naive` is spared what an ordinary service would not have: screening, matching, counting, and the feed's order.
+//! Each server is a child process of this program (`umbra serve`, or the hidden `bench serve-variant`) in a schema
+//! of its own; they idle while another one is measured. The load comes from this process, in a closed loop over
+//! keep-alive connections, and so shares the machine's processors with server and Postgres: the more of them, the
+//! higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
+//! At the end the stored events are counted: fewer than were acknowledged is a failure.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{Failure, Global, complain, start_logs},
+    children::{Scratch, Server},
+    load::{self, Load},
+    report::{Report, Round},
+    sent, usage,
+};
+use crate::{
+    app::{Database, Overrides, Setup},
+    clock::Clock,
+    config::Environment,
+    lifecycle::Tasks,
+};
+
+/// Turns of each variant.
+const ROUNDS: u32 = 5;
+/// Most connections that post batches: more than 5,000 events under way only wait, and 10,000 are refused.
+const BATCH_CONNECTIONS: usize = 16;
+/// Before the first round: caps are spent, caches and connections warm.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// At the beginning of each round.
+const SETTLE: Duration = Duration::from_millis(300);
+
+const SHADOWS: &str = include_str!("shadows.yaml");
+
+/// How to measure.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Seconds that each variant is measured, in five rounds.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Connections that post at once; batches come over 16 of them at most.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=256))]
+    connections: u16,
+}
+
+/// One way to take events.
+struct Variant {
+    name: &'static str,
+    server: usize,
+    load: Load,
+    events_per_request: usize,
+    answered: u64,
+    rounds: Vec<Round>,
+}
+
+pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let tasks = Tasks::new();
+    tasks.listen()?;
+    let env = Environment::of_process();
+    let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
+    let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
+    let mut setup = Setup::read(None, env, overrides, |warning| complain(&warning))
+        .map_err(|faults| anyhow::anyhow!("the environment's settings: {faults}"))?;
+    setup.settings.database.url = None;
+    start_logs(&setup, "warn");
+    let database = Database::open(&setup, &|line| complain(line)).await?;
+    let measured = measure(&database, &scratch, options, tasks.soft()).await;
+    database.close().await;
+    drop(scratch);
+    measured?.show(global.json)
+}
+
+/// Everything between the start of Postgres and its stop; the servers end with it.
+async fn measure(
+    database: &Database,
+    scratch: &Scratch,
+    options: &Options,
+    stop: &CancellationToken,
+) -> anyhow::Result<Report> {
+    let shadows = scratch.path().join("shadows.yaml");
+    std::fs::write(&shadows, SHADOWS)?;
+    let commands: [(&str, &[&str]); 3] = [
+        ("bench_nodb", &["bench", "serve-variant", "nodb"]),
+        ("bench_naive", &["bench", "serve-variant", "naive"]),
+        ("bench_real", &["serve"]),
+    ];
+    let mut servers = Vec::new();
+    for (schema, command) in commands {
+        servers.push(Server::start(command, scratch.path(), schema, &shadows).await?);
+    }
+    let (singles, batches) = (Arc::new(sent::singles()), Arc::new(sent::batches()));
+    let connections = usize::from(options.connections);
+    let single = |name, server: usize| variant(name, server, &servers, &singles, connections, 1);
+    let mut variants = [
+        single("nodb", 0)?,
+        single("naive", 1)?,
+        single("real", 2)?,
+        variant("real_batch", 2, &servers, &batches, connections.min(BATCH_CONNECTIONS), sent::BATCH)?,
+    ];
+    let round = Duration::from_secs(options.seconds.into()) / ROUNDS;
+    let mut rss_mib = None;
+    for number in 0..=ROUNDS {
+        for variant in &mut variants {
+            let Some(server) = servers.get(variant.server) else { continue };
+            complain(&match number {
+                0 => format!("warming up {}", variant.name),
+                _ => format!("round {number} of {ROUNDS}: {}", variant.name),
+            });
+            let (settle, time) = if number == 0 { (WARM_UP, SETTLE) } else { (SETTLE, round) };
+            let turn = turn(variant, server, database.postmaster(), settle, time);
+            let Some(measured) = stop.run_until_cancelled(turn).await else { bail!("stopped") };
+            let measured = measured.with_context(|| format!("variant {}", variant.name))?;
+            if number > 0 {
+                variant.rounds.push(measured);
+            }
+            if variant.name == "real" {
+                rss_mib = usage::peak_memory_mib(server.pid);
+            }
+        }
+    }
+    count_stored(database, &commands.map(|(schema, _)| schema), &variants).await?;
+    let rounds: BTreeMap<_, _> = variants.into_iter().map(|variant| (variant.name, variant.rounds)).collect();
+    Ok(Report::new(["naive", "nodb", "real", "real_batch"], &rounds, rss_mib))
+}
+
+fn variant(
+    name: &'static str,
+    server: usize,
+    servers: &[Server],
+    requests: &Arc<Vec<Vec<u8>>>,
+    connections: usize,
+    events_per_request: usize,
+) -> anyhow::Result<Variant> {
+    let address = servers.get(server).context("no such server")?.address;
+    let load = Load { address, requests: Arc::clone(requests), connections };
+    Ok(Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() })
+}
+
+/// One turn of a variant.
+async fn turn(
+    variant: &mut Variant,
+    server: &Server,
+    postmaster: Option<u32>,
+    settle: Duration,
+    time: Duration,
+) -> anyhow::Result<Round> {
+    let mut used = Vec::with_capacity(2);
+    let edge = || used.push((usage::of_process(server.pid), postmaster.and_then(usage::of_family)));
+    let answered = load::run(&variant.load, settle, time, edge).await?;
+    variant.answered += answered.in_all;
+    let (first, last) = (used.first().copied().unwrap_or_default(), used.last().copied().unwrap_or_default());
+    let between = |from: Option<Duration>, to: Option<Duration>| from.zip(to).map(|(from, to)| to.saturating_sub(from));
+    Ok(Round::new(&answered, variant.events_per_request, between(first.0, last.0), between(first.1, last.1)))
+}
+
+/// What was acknowledged must be there.
+async fn count_stored(database: &Database, schemas: &[&str], variants: &[Variant]) -> anyhow::Result<()> {
+    for (server, schema) in schemas.iter().enumerate().skip(1) {
+        let of_server = variants.iter().filter(|variant| variant.server == server);
+        let acknowledged: u64 = of_server.map(|variant| variant.answered * variant.events_per_request as u64).sum();
+        let stored = u64::try_from(database.store.events_in(schema).await?)?;
+        if stored < acknowledged {
+            bail!("{schema}: {acknowledged} events were acknowledged, but only {stored} are stored");
+        }
+    }
+    Ok(())
+}

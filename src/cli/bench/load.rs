@@ -1,0 +1,143 @@
+//! A closed loop: connections that each send a request, wait for its answer, and send the next. In: a server, whole
+//! requests, how many connections. Out: how many answers a time brought, and how long each took. Never: a request
+//! that is not answered well and goes unnoticed.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+/// What is sent to whom.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    /// The server.
+    pub address: SocketAddr,
+    /// Whole requests, sent in turn.
+    pub requests: Arc<Vec<Vec<u8>>>,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+/// What came back while it was measured.
+#[derive(Debug, Clone)]
+pub(super) struct Answered {
+    /// For so long.
+    pub time: Duration,
+    /// Latency of each answer, in microseconds, sorted.
+    pub latencies: Vec<u32>,
+    /// Requests that were answered at all, before and after too.
+    pub in_all: u64,
+}
+
+impl Answered {
+    /// The latency within which this share of the answers came, in milliseconds.
+    pub fn quantile_ms(&self, share: f64) -> f64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 answers")]
+        let at = (self.latencies.len() as f64 * share) as usize;
+        let us = self.latencies.get(at.min(self.latencies.len().saturating_sub(1))).copied().unwrap_or_default();
+        f64::from(us) / 1e3
+    }
+}
+
+const WARMING: u8 = 0;
+const MEASURING: u8 = 1;
+const OVER: u8 = 2;
+
+/// Runs the load: `warm` unmeasured, then `measured`. `edge` is called at both ends of what is measured.
+///
+/// # Errors
+/// A connection broke, or an answer was no success.
+pub(super) async fn run(
+    load: &Load,
+    warm: Duration,
+    measured: Duration,
+    mut edge: impl FnMut(),
+) -> anyhow::Result<Answered> {
+    let phase = Arc::new(AtomicU8::new(WARMING));
+    let mut connections = JoinSet::new();
+    for number in 0..load.connections {
+        connections.spawn(ask(load.clone(), number * 37, Arc::clone(&phase)));
+    }
+    sleep(warm).await;
+    edge();
+    let started = Instant::now();
+    phase.store(MEASURING, Ordering::Relaxed);
+    sleep(measured).await;
+    phase.store(OVER, Ordering::Relaxed);
+    let time = started.elapsed();
+    edge();
+    let mut answered = Answered { time, latencies: Vec::new(), in_all: 0 };
+    while let Some(done) = connections.join_next().await {
+        let (latencies, in_all) = done??;
+        answered.latencies.extend(latencies);
+        answered.in_all += in_all;
+    }
+    answered.latencies.sort_unstable();
+    Ok(answered)
+}
+
+/// One connection, until it is over.
+async fn ask(load: Load, first: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
+    let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;
+    socket.set_nodelay(true)?;
+    let (mut latencies, mut in_all) = (Vec::new(), 0);
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    let turn = load.requests.len();
+    for request in load.requests.iter().cycle().skip(first % turn.max(1)) {
+        if phase.load(Ordering::Relaxed) == OVER {
+            break;
+        }
+        let asked = Instant::now();
+        socket.write_all(request).await?;
+        read_answer(&mut socket, &mut buffer).await?;
+        in_all += 1;
+        if phase.load(Ordering::Relaxed) == MEASURING {
+            latencies.push(u32::try_from(asked.elapsed().as_micros()).unwrap_or(u32::MAX));
+        }
+    }
+    Ok((latencies, in_all))
+}
+
+/// Reads one answer; `buffer` is used again.
+async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
+    buffer.clear();
+    let end = loop {
+        if socket.read_buf(buffer).await? == 0 {
+            bail!("the server under test closed a connection");
+        }
+        if let Some(head) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+            break head + 4 + content_length(buffer.get(..head).unwrap_or_default()).context("no content-length")?;
+        }
+    };
+    while buffer.len() < end {
+        if socket.read_buf(buffer).await? == 0 {
+            bail!("the server under test closed a connection");
+        }
+    }
+    // An answer to a batch says at its beginning how many of its events were rejected.
+    let text = std::str::from_utf8(buffer).unwrap_or_default();
+    let rejected = text.split_once("\"rejected\":").is_some_and(|(_, count)| !count.starts_with('0'));
+    if !text.starts_with("HTTP/1.1 2") || rejected {
+        bail!("the server under test refused: {}", text.chars().take(600).collect::<String>());
+    }
+    Ok(())
+}
+
+fn content_length(head: &[u8]) -> Option<usize> {
+    let head = std::str::from_utf8(head).ok()?;
+    let mut fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+    fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?.1.trim().parse().ok()
+}

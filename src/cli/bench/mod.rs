@@ -1,0 +1,39 @@
+//! `umbra bench`: what is claimed about speed, as commands that anyone can run.
+
+mod children;
+mod ingest;
+mod load;
+mod report;
+mod sent;
+mod usage;
+
+use clap::Subcommand;
+
+use super::{Failure, Global, answer, start_logs};
+use crate::app::{self, Rival};
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(super) enum What {
+    /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
+    Ingest(ingest::Options),
+    /// Serve an endpoint to compare with; `bench ingest` starts it.
+    #[command(hide = true)]
+    ServeVariant {
+        /// Which.
+        #[arg(value_enum)]
+        name: Rival,
+    },
+}
+
+pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
+    match what {
+        What::Ingest(options) => ingest::run(global, &options).await,
+        What::ServeVariant { name } => {
+            let setup = global.setup(None)?;
+            start_logs(&setup, setup.settings.logging.level.as_str());
+            let ready = |ready: app::Ready| answer(&format!("listening on http://{}", ready.address));
+            Ok(app::serve_rival(setup, name, ready).await?)
+        }
+    }
+}
