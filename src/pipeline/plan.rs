@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What is to be stored, each event's dispositions, and the jobs that this process takes at once.
-    pub fn finish(self) -> (Writing, Vec<Vec<Disposition>>, Vec<Handed>) {
+    pub fn finish(self) -> (Writing<'a>, Vec<Vec<Disposition>>, Vec<Handed>) {
         let Self { pipeline, events, decisions, meters, .. } = self;
         let mut decisions = decisions.into_iter();
         let mut writing = Writing { meters, ..Writing::default() };
@@ -124,17 +124,17 @@ impl<'a> Plan<'a> {
             }
             writing.events.push(NewEvent {
                 id: pending.id,
-                agent: pending.stored.event.agent.clone(),
-                task_id: pending.stored.event.task_id.clone(),
+                agent: &pending.stored.event.agent,
+                task_id: pending.stored.event.task_id.as_deref(),
                 pairs,
-                payload: pending.payload.clone(),
+                payload: &pending.payload,
             });
             all_dispositions.push(dispositions);
         }
         if let Some(first) = events.first() {
+            count(&first.rules, &skips, &writing.reviews);
             writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
         }
-        count(&all_dispositions);
         let handed = lease(pipeline, &mut writing.reviews, |review| payloads.get(&review.event).map(|p| (*p).clone()));
         (writing, all_dispositions, handed)
     }
@@ -212,12 +212,17 @@ fn tally(rules: &Rules, (shadow, reason): (usize, SkipReason), n: i64) -> Option
     Some(SkipTally { shadow: shadow.name.clone(), reason, zone: shadow.cost_control.time_zone.clone(), n })
 }
 
-fn count(dispositions: &[Vec<Disposition>]) {
-    for disposition in dispositions.iter().flatten() {
-        let outcome = if disposition.outcome == Outcome::Skipped { "skipped" } else { "queued" };
-        let reason = disposition.reason.map_or("", SkipReason::as_str);
+/// Counts once a flush what became of its pairs: a counter with labels costs more than the rest of a pair.
+fn count(rules: &Rules, skips: &HashMap<(usize, SkipReason), i64>, reviews: &[NewReview]) {
+    for ((shadow, reason), n) in skips {
+        let Some(armed) = rules.shadows.get(*shadow) else { continue };
         metrics::counter!(metric::DISPOSITIONS,
-            "shadow" => disposition.shadow.clone(), "outcome" => outcome, "reason" => reason)
+            "shadow" => armed.shadow.name.clone(), "outcome" => "skipped", "reason" => reason.as_str())
+        .increment(n.unsigned_abs());
+    }
+    for review in reviews {
+        metrics::counter!(metric::DISPOSITIONS,
+            "shadow" => review.shadow.clone(), "outcome" => "queued", "reason" => "")
         .increment(1);
     }
 }

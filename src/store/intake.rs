@@ -20,17 +20,17 @@ use crate::domain::{EventId, ReviewId, SkipReason, Trigger, WorkerId};
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
-pub struct NewEvent {
+pub struct NewEvent<'a> {
     /// Its id, minted here.
     pub id: EventId,
     /// The watched agent.
-    pub agent: String,
+    pub agent: &'a str,
     /// Its piece of work.
-    pub task_id: Option<String>,
+    pub task_id: Option<&'a str>,
     /// Matched shadows, as `shadow_version` ids, with what became of each pair and by which trigger.
     pub pairs: Vec<NewPair>,
     /// The redacted event, its triggers and marks, as JSON.
-    pub payload: Vec<u8>,
+    pub payload: &'a [u8],
 }
 
 /// What became of an event for one shadow, in stored numbers.
@@ -148,9 +148,9 @@ pub struct SkipTally {
 
 /// Everything that one flush stores.
 #[derive(Debug, Clone, Default)]
-pub struct Writing {
+pub struct Writing<'a> {
     /// Events, in order of receipt.
-    pub events: Vec<NewEvent>,
+    pub events: Vec<NewEvent<'a>>,
     /// Reservations.
     pub reviews: Vec<NewReview>,
     /// Changes of the meters that were locked.
@@ -175,7 +175,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Flush::write`].
-    pub async fn write(&self, replica: Uuid, writing: &Writing) -> Result<(), StoreError> {
+    pub async fn write(&self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
         write(&self.writer, replica, writing).await.map(drop)
     }
 
@@ -283,7 +283,7 @@ impl Flush {
     /// # Errors
     /// [`StoreError::Data`]: a row is refused and nothing is stored. [`StoreError::Unavailable`]: the outcome is
     /// unknown, ask [`Store::stored`].
-    pub async fn write(mut self, replica: Uuid, writing: &Writing) -> Result<(), StoreError> {
+    pub async fn write(mut self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
         write(&mut *self.0, replica, writing).await?;
         self.0.commit().await?;
         Ok(())
@@ -336,18 +336,18 @@ SELECT * FROM unnest($8::uuid[], $28::uuid[], $10::int4[])";
 async fn write<'e>(
     executor: impl PgExecutor<'e>,
     replica: Uuid,
-    writing: &Writing,
+    writing: &Writing<'_>,
 ) -> Result<PgQueryResult, StoreError> {
     let (events, reviews, meters, skips) = (&writing.events, &writing.reviews, &writing.meters, &writing.skips);
     let arrays = |of: fn(&NewPair) -> i64| -> Vec<String> { events.iter().map(|e| array(&e.pairs, of)).collect() };
     let query = sqlx::query(WRITE)
         .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
-        .bind(events.iter().map(|e| e.agent.as_str()).collect::<Vec<_>>())
-        .bind(events.iter().map(|e| e.task_id.as_deref()).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.agent).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.task_id).collect::<Vec<_>>())
         .bind(arrays(|pair| i64::from(pair.version)))
         .bind(arrays(|pair| i64::from(pair.outcome)))
         .bind(arrays(|pair| i64::from(pair.trigger)))
-        .bind(events.iter().map(|e| e.payload.as_slice()).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.payload).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.id.0).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.shadow.as_str()).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.version).collect::<Vec<_>>())
