@@ -138,7 +138,13 @@ pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> 
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
 }
 
-pub(super) fn api_of(setup: &Setup, pipeline: &Pipeline, keys: KeyRing, metrics: Option<PrometheusHandle>, tasks: &Tasks) -> Api {
+pub(super) fn api_of(
+    setup: &Setup,
+    pipeline: &Pipeline,
+    keys: KeyRing,
+    metrics: Option<PrometheusHandle>,
+    tasks: &Tasks,
+) -> Api {
     let server = &setup.settings.server;
     let reload = {
         let (setup, pipeline) = (setup.clone(), pipeline.clone());
