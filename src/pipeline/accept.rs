@@ -158,7 +158,8 @@ impl Pipeline {
         let stored = StoredEvent { event, triggers, marks };
         let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let (answer, receiver) = oneshot::channel();
-        place.send(Pending { rules, id, stored, payload, key, pairs, answer });
+        let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
+        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, answer });
         Ok(receiver)
     }
 

@@ -124,8 +124,8 @@ impl<'a> Plan<'a> {
             }
             writing.events.push(NewEvent {
                 id: pending.id,
-                agent: &pending.stored.event.agent,
-                task_id: pending.stored.event.task_id.as_deref(),
+                agent: &pending.agent,
+                task_id: pending.task_id.as_deref(),
                 pairs,
                 payload: &pending.payload,
             });
@@ -167,8 +167,8 @@ fn new_review(pipeline: &Pipeline, pending: &Pending, shadow: usize, trigger: Tr
         id: ReviewId(pipeline.clock.new_id()),
         shadow: armed.shadow.name.clone(),
         version: armed.version_id,
-        agent: pending.stored.event.agent.clone(),
-        task_id: pending.stored.event.task_id.clone(),
+        agent: pending.agent.clone(),
+        task_id: pending.task_id.clone(),
         trigger,
         priority: armed.shadow.mode.priority(),
         day,

@@ -16,7 +16,7 @@ use super::{
     plan::Plan,
 };
 use crate::{
-    domain::{Disposition, EventId, ReviewId, StoredEvent},
+    domain::{Disposition, EventId, ReviewId, StoredEvent, TriggerMark},
     queue::Handed,
     store::{
         StoreError,
@@ -44,7 +44,10 @@ const TRIES: u32 = 4;
 pub(super) struct Pending {
     pub rules: Arc<Rules>,
     pub id: EventId,
-    pub stored: StoredEvent,
+    pub agent: String,
+    pub task_id: Option<String>,
+    pub triggers: Vec<TriggerMark>,
+    /// The [`StoredEvent`] as JSON, alone: the event itself was dropped by the task that read it.
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
     pub pairs: Vec<Pair>,
@@ -268,14 +271,14 @@ impl Writer {
             self.ring.notify_one();
         }
         for (pending, fate) in batch.into_iter().zip(fates) {
-            let Pending { id, stored, answer, .. } = pending;
+            let Pending { id, triggers, answer, .. } = pending;
             let outcome = match fate {
                 Fate::Stored(dispositions) => {
                     count("accepted");
                     Ok(Accepted {
                         id,
                         received_at: received_at(id),
-                        triggers: stored.triggers,
+                        triggers,
                         dispositions,
                         replayed: false,
                     })
