@@ -140,8 +140,7 @@ pub fn openapi_document() -> utoipa::openapi::OpenApi {
 pub fn router(api: Api, admission: &Admission) -> Router {
     let (router, document) = routes(admission).split_for_parts();
     let router = router
-        .route_layer(middleware::from_fn_with_state(api.clone(), auth::identify))
-        .route_layer(middleware::from_fn(measure))
+        .route_layer((middleware::from_fn(measure), middleware::from_fn_with_state(api.clone(), auth::identify)))
         .with_state(api);
     openapi::with_documentation(router, &openapi::complete(document)).layer(middleware::from_fn(front::page_headers))
 }

@@ -43,8 +43,7 @@ pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
 fn dressed(router: Router<Api>, api: Api, admission: &Admission) -> Router {
     router
         .route_layer(middleware::from_fn_with_state(admission.of(Class::Ingest), admit))
-        .route_layer(middleware::from_fn_with_state(api.clone(), auth::identify))
-        .route_layer(middleware::from_fn(measure))
+        .route_layer((middleware::from_fn(measure), middleware::from_fn_with_state(api.clone(), auth::identify)))
         .with_state(api)
         .layer(middleware::from_fn(front::page_headers))
 }

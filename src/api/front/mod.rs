@@ -83,6 +83,6 @@ pub fn wrap(router: Router, guard: HostGuard, clock: Clock) -> Router {
     router
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(Arc::new(guard), guard::check))
-        .layer(from_fn_with_state(clock, trace::trace))
+        // Together, since each `layer` boxes what is within it, and a request clones every box.
+        .layer((from_fn_with_state(clock, trace::trace), from_fn_with_state(Arc::new(guard), guard::check)))
 }
