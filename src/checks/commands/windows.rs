@@ -88,7 +88,8 @@ pub(super) fn look_at_text(text: &str) -> Option<Sight> {
             "PowerShell is told to run scripts that the machine's policy forbids.".to_owned(),
         ));
     }
-    STREAM.as_ref()?.is_match(text).then(|| {
+    // Without the literal the expression cannot match, and it is slow.
+    (text.contains(':') && STREAM.as_ref()?.is_match(text)).then(|| {
         Sight::new(
             "hidden_stream",
             Warning,
