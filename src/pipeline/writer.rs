@@ -275,13 +275,7 @@ impl Writer {
             let outcome = match fate {
                 Fate::Stored(dispositions) => {
                     count("accepted");
-                    Ok(Accepted {
-                        id,
-                        received_at: received_at(id),
-                        triggers,
-                        dispositions,
-                        replayed: false,
-                    })
+                    Ok(Accepted { id, received_at: received_at(id), triggers, dispositions, replayed: false })
                 }
                 Fate::Mismatch(other) => {
                     count("mismatched");
