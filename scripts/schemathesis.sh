@@ -96,13 +96,14 @@ curl_json /v1/events '{"agent": "writer-agent", "task_id": "t-1", "triggers": ["
 
 status=0
 (
+    # One worker: with two, CPython 3.11 can fail in the fuzzer's own parsing of its sources.
     cd "$work" # schemathesis writes beside itself
-    SCHEMATHESIS_HOOKS=$OLDPWD/scripts/schemathesis_hooks.py PYTHONDONTWRITEBYTECODE=1 timeout 180 \
+    SCHEMATHESIS_HOOKS=$OLDPWD/scripts/schemathesis_hooks.py PYTHONDONTWRITEBYTECODE=1 timeout 300 \
         "$venv/bin/schemathesis" run "$url/openapi.json" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
         --header "Authorization: Bearer $key" \
         --mode all --phases examples,coverage,fuzzing,stateful --max-examples "$examples" --seed "$seed" \
-        --generation-database none --continue-on-failure --workers 2 \
+        --generation-database none --continue-on-failure --workers 1 \
         --request-timeout 20 --suppress-health-check all --warnings off --no-color
 ) || status=$?
 
@@ -122,6 +123,6 @@ for met in '"/v1/events",method="POST",status="202"' '"/v1/events/batch",method=
 done
 case $status in
 0) echo "schemathesis: all held" ;;
-124) fail "not done within 180 s: lower EXAMPLES" ;;
+124) fail "not done within 300 s: lower EXAMPLES" ;;
 *) fail "something did not hold, above" ;;
 esac
