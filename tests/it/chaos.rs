@@ -63,6 +63,14 @@ impl Victim {
     }
 }
 
+impl Drop for Victim {
+    /// A story that fails leaves nothing running.
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 /// What clients were told: acknowledged events by their own id.
 type Ledger = Arc<Mutex<BTreeMap<String, String>>>;
 
