@@ -4,13 +4,8 @@
 //! before a byte of the body is read. Never: a queue. Who waits in one has mostly gone when its turn comes, and
 //! the work is done for nobody.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
@@ -60,22 +55,12 @@ pub struct Admission {
     wait: Arc<Semaphore>,
 }
 
-/// A place among the admitted; dropping it frees the place. Health has none.
+/// A place among the admitted; dropping it frees the place. Health has none. (A streamed body is not counted: a stream
+/// enters [`Class::Wait`] itself.)
 #[derive(Debug)]
 pub struct Place(
     #[expect(dead_code, reason = "it is held, and counts until it is dropped")] Option<OwnedSemaphorePermit>,
 );
-
-/// The place of the present request, as an extension: a handler that begins to wait gives it back early.
-#[derive(Debug, Clone)]
-pub struct Admitted(Arc<Mutex<Option<Place>>>);
-
-impl Admitted {
-    /// Frees the place before the request is answered.
-    pub fn release(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
 
 impl Admission {
     /// With these limits.
@@ -103,23 +88,4 @@ impl Admission {
             Err(_) => Err(Problem::overloaded(format!("As many {what} as the server can carry are under way."))),
         }
     }
-
-    /// The state of the layer [`admit`] for the routes of one class.
-    pub fn of(&self, class: Class) -> (Self, Class) {
-        (self.clone(), class)
-    }
-}
-
-/// The layer: `router.layer(from_fn_with_state(admission.of(Class::Read), admit))`. The place is held until the
-/// handler has returned (a streamed body is not counted: a stream enters [`Class::Wait`] itself), or has released it.
-pub async fn admit(State((admission, class)): State<(Admission, Class)>, mut request: Request, next: Next) -> Response {
-    let place = match admission.enter(class) {
-        Ok(place) => place,
-        Err(problem) => return problem.into_response(),
-    };
-    let admitted = Admitted(Arc::new(Mutex::new(Some(place))));
-    request.extensions_mut().insert(admitted.clone());
-    let response = next.run(request).await;
-    admitted.release();
-    response
 }

@@ -5,14 +5,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
-    middleware::Next,
-    response::Response,
 };
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Api, problem::Problem};
+use super::problem::Problem;
 use crate::{
     domain::key::{AgentGlobs, PREFIX, Scope},
     store::{Store, StoreError, installation::Installation, keys::KeyRow},
@@ -32,6 +30,11 @@ struct Grant {
 }
 
 impl Caller {
+    /// Somebody who needs no key.
+    pub(super) fn nobody() -> Self {
+        Self(None)
+    }
+
     /// # Errors
     /// `forbidden`: the key lacks the scope.
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
@@ -60,21 +63,13 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // `identify` stands before every handler.
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::internal("a route without identification"))
+        // The entrance stands before every handler.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::internal("a route without an entrance"))
     }
 }
 
 /// How old it may be before a key is called unknown.
 const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
-
-/// Finds out who is calling, for every route. Health, metrics and documentation ask for nothing of it.
-pub async fn identify(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
-    let open = matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics");
-    let caller = if open { Caller(None) } else { api.keys.identify(request.headers()).await? };
-    request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
-}
 
 /// The keys of this installation, at most a second old.
 #[derive(Debug)]
@@ -122,7 +117,11 @@ impl KeyRing {
         self.installation.hash_key(key)
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    /// Who sends these headers.
+    ///
+    /// # Errors
+    /// `unauthorized`, or the database is away.
+    pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         self.keep_fresh(FRESH_FOR).await?;
         let known = self.known.load();
         let Some(given) = headers.get(header::AUTHORIZATION) else {

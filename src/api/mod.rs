@@ -1,13 +1,14 @@
 //! HTTP: one file per URL family; each holds its request types, handlers, OpenAPI words and errors together.
 //!
-//! A request passes, in order: the front (deadlines, sizes, host and origin), `auth` (who is calling), `admission` (how
-//! many at once), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
+//! A request passes, in order: the front (deadlines, sizes, host and origin), the entrance (`auth`: who is calling,
+//! `admission`: how many at once), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
 //! store; writes go through the pipeline.
 
 pub mod admin;
 pub mod admission;
 pub mod auth;
 pub mod body;
+pub mod entrance;
 pub mod events;
 pub mod findings;
 pub mod front;
@@ -21,12 +22,7 @@ pub mod status;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use axum::{
-    Json, Router,
-    extract::{MatchedPath, Request},
-    middleware::{self, Next},
-    response::Response,
-};
+use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -34,12 +30,13 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
-    admission::{Admission, AdmissionLimits, Class, admit},
+    admission::{Admission, Class},
     auth::KeyRing,
     body::BodyReader,
+    entrance::Entrance,
     problem::Problem,
 };
-use crate::{ingest, pipeline::Pipeline, store::StoreError, telemetry::metric};
+use crate::{ingest, pipeline::Pipeline, store::StoreError};
 
 /// What handlers need.
 #[derive(Clone)]
@@ -100,14 +97,10 @@ impl Api {
     }
 }
 
-/// The routes with their documentation, each class behind its own limit of requests at once.
-fn routes(admission: &Admission) -> OpenApiRouter<Api> {
-    let at_once = |class| middleware::from_fn_with_state(admission.of(class), admit);
-    let ingest = OpenApiRouter::new()
-        .routes(routes!(events::post_event))
-        .routes(routes!(events::post_batch))
-        .route_layer(at_once(Class::Ingest));
-    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review)).route_layer(at_once(Class::Wait));
+/// Every route, by the class of its work.
+fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
+    let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
+    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
@@ -122,39 +115,29 @@ fn routes(admission: &Admission) -> OpenApiRouter<Api> {
         .routes(routes!(status::list_skips))
         .routes(routes!(admin::post_reload))
         .routes(routes!(admin::list_keys, admin::post_key))
-        .routes(routes!(admin::delete_key))
-        .route_layer(at_once(Class::Read));
+        .routes(routes!(admin::delete_key));
     let health = OpenApiRouter::new()
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics));
-    OpenApiRouter::with_openapi(openapi::document()).merge(ingest).merge(waits).merge(reads).merge(health)
+    [(Class::Ingest, ingest), (Class::Wait, waits), (Class::Read, reads), (Class::Health, health)]
 }
 
 /// The OpenAPI document.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
-    openapi::complete(routes(&Admission::new(AdmissionLimits::default())).into_openapi())
+    let whole = OpenApiRouter::with_openapi(openapi::document());
+    openapi::complete(routes().into_iter().fold(whole, |whole, (_, routes)| whole.merge(routes)).into_openapi())
 }
 
 /// Everything that is served: the API, its documentation, health and metrics.
 pub fn router(api: Api, admission: &Admission) -> Router {
-    let (router, document) = routes(admission).split_for_parts();
-    let router = router
-        .route_layer((middleware::from_fn(measure), middleware::from_fn_with_state(api.clone(), auth::identify)))
-        .with_state(api);
-    openapi::with_documentation(router, &openapi::complete(document)).layer(middleware::from_fn(front::page_headers))
-}
-
-/// Counts and times requests, by route and never by path.
-async fn measure(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let method = request.method().as_str().to_owned();
-    let started = tokio::time::Instant::now();
-    let response = next.run(request).await;
-    let status = response.status().as_str().to_owned();
-    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
-    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
-    response
+    let whole = OpenApiRouter::with_openapi(openapi::document());
+    let guarded = routes().into_iter().fold(whole, |whole, (class, routes)| {
+        let entrance = Entrance::new(api.clone(), admission.clone(), class);
+        whole.merge(routes.route_layer(middleware::from_fn_with_state(entrance, entrance::enter)))
+    });
+    let (router, document) = guarded.split_for_parts();
+    openapi::with_documentation(router.with_state(api), &openapi::complete(document))
 }
 
 /// A page of a list.

@@ -11,11 +11,11 @@ use axum::{
 
 use super::{
     Api,
-    admission::{Admission, Class, admit},
-    auth::{self, Caller},
+    admission::{Admission, Class},
+    auth::Caller,
     body::{Media, expect_media},
+    entrance::{self, Entrance},
     events::{AcceptedEvent, invalid},
-    front, measure,
     problem::Problem,
 };
 use crate::{
@@ -39,13 +39,10 @@ pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
     dressed(Router::new().route("/v1/events", post(insert)), api, admission)
 }
 
-/// The layers of [`super::router`].
+/// The way in of [`super::router`].
 fn dressed(router: Router<Api>, api: Api, admission: &Admission) -> Router {
-    router
-        .route_layer(middleware::from_fn_with_state(admission.of(Class::Ingest), admit))
-        .route_layer((middleware::from_fn(measure), middleware::from_fn_with_state(api.clone(), auth::identify)))
-        .with_state(api)
-        .layer(middleware::from_fn(front::page_headers))
+    let entrance = Entrance::new(api.clone(), admission.clone(), Class::Ingest);
+    router.route_layer(middleware::from_fn_with_state(entrance, entrance::enter)).with_state(api)
 }
 
 async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Answer {

@@ -50,7 +50,7 @@ pub async fn serve_rival(setup: Setup, rival: Rival, ready: impl FnOnce(Ready)) 
         }
     };
     let address = front.local_addr();
-    front.serve(front::wrap(router, guard, pipeline.clock.clone()), &tasks, limits(&setup));
+    front.serve(front::Site::new(router, guard, pipeline.clock.clone()), &tasks, limits(&setup));
     ready(Ready { address });
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;

@@ -5,7 +5,6 @@
 
 use std::{fmt::Write, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -13,7 +12,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Limits, connection};
+use super::{Limits, Site, connection};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -29,13 +28,13 @@ const PACE: Duration = Duration::from_millis(100);
 const RESERVED: usize = 256;
 
 /// Accepts connections until the soft stop; then those that had already connected, and no more.
-pub(super) async fn run(listener: TcpListener, router: Router, tasks: Tasks, limits: Limits) {
+pub(super) async fn run(listener: TcpListener, site: Arc<Site>, tasks: Tasks, limits: Limits) {
     let room = within_descriptors(limits.max_connections);
     let door = Door {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
         limits: Arc::new(limits),
-        router,
+        site,
         tasks,
     };
     let soft = door.tasks.soft().clone();
@@ -77,7 +76,7 @@ struct Door {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
     limits: Arc<Limits>,
-    router: Router,
+    site: Arc<Site>,
     tasks: Tasks,
 }
 
@@ -88,8 +87,13 @@ impl Door {
             return;
         }
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return self.refuse(socket) };
-        let served =
-            connection::serve(socket, peer, self.router.clone(), Arc::clone(&self.limits), self.tasks.soft().clone());
+        let served = connection::serve(
+            socket,
+            peer,
+            Arc::clone(&self.site),
+            Arc::clone(&self.limits),
+            self.tasks.soft().clone(),
+        );
         self.tasks.spawn("http connection", async move {
             served.await;
             drop(place);

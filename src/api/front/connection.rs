@@ -1,6 +1,6 @@
 //! One connection from its first byte to its close.
 //!
-//! In: a socket, the router, the soft stop. Out: answered requests, each of which carries the client's address as
+//! In: a socket, the site, the soft stop. Out: answered requests, each of which carries the client's address as
 //! `ConnectInfo`. Never: an error to the rest of the server; what a client does wrong ends its own connection.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{Router, body::Body, extract::ConnectInfo};
+use axum::{body::Body, extract::ConnectInfo};
 use bytes::Bytes;
 use hyper::{
     Request, Response,
@@ -23,10 +23,9 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
 use super::{
-    Limits,
+    Limits, Site,
     stream::{Phase, TimedStream},
 };
 
@@ -37,7 +36,7 @@ const BUFFER: usize = 64 * 1024;
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
-    router: Router,
+    site: Arc<Site>,
     limits: Arc<Limits>,
     soft: CancellationToken,
 ) {
@@ -48,7 +47,7 @@ pub(super) async fn serve(
     let phase = Phase::default();
     let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&limits));
     let stopping = soft.clone();
-    let service = service_fn(move |request| answer(request, peer, router.clone(), phase.clone(), stopping.clone()));
+    let service = service_fn(move |request| answer(request, peer, Arc::clone(&site), phase.clone(), stopping.clone()));
     let connection = http1::Builder::new()
         .header_read_timeout(None) // The stream has the deadlines; this one would cut idle connections as well.
         .max_headers(limits.max_headers)
@@ -86,18 +85,18 @@ async fn spoke(socket: &TcpStream, limits: &Limits, soft: &CancellationToken) ->
     matches!(peeked, Ok(Ok(1..)))
 }
 
-/// Passes one request to the router.
+/// Answers one request.
 async fn answer(
     request: Request<Incoming>,
     peer: SocketAddr,
-    router: Router,
+    site: Arc<Site>,
     phase: Phase,
     soft: CancellationToken,
 ) -> Result<Response<Answer>, Infallible> {
     phase.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let mut response = router.oneshot(request).await?;
+    let mut response = site.answer(request).await;
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -4,17 +4,9 @@
 //! point here. (A page may rebind its own name to 127.0.0.1 and then counts as the same origin, but its requests
 //! still carry that name as `Host`.)
 
-use std::{
-    net::{Ipv4Addr, Ipv6Addr},
-    sync::Arc,
-};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderName, Version, header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, HeaderName, Version, header, uri::Authority};
 
 use crate::api::problem::Problem;
 
@@ -97,12 +89,4 @@ fn same_host(origin: &str, host: &str) -> bool {
     };
     let plain = |name: &str| name.strip_suffix(default).unwrap_or(name).to_ascii_lowercase();
     plain(rest) == plain(host)
-}
-
-/// The layer over all routes.
-pub(super) async fn check(State(guard): State<Arc<HostGuard>>, request: Request, next: Next) -> Response {
-    match guard.judge(request.version(), request.uri().authority(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }

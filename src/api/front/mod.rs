@@ -1,6 +1,6 @@
 //! The HTTP front: own accept loop and connections, so that no client can hold what others need.
 //!
-//! In: an address, a router, limits. Out: a served address that drains on the soft stop. Never: a wait without a
+//! In: an address, a site, limits. Out: a served address that drains on the soft stop. Never: a wait without a
 //! deadline, a request lost in a drain, a panic that ends more than its own request.
 //!
 //! `axum::serve` has no deadline for headers and never ends while one client drips bytes; hyper's own deadline
@@ -11,9 +11,10 @@
 //! | `accept.rs` | connections at once, pauses when descriptors run out, drains the queue of the system |
 //! | `connection.rs` | first byte, hyper, `Connection: close` while draining |
 //! | `stream.rs` | headers, idle, stalled answers, a close that does not reset |
-//! | `trace.rs` | the request's id and trace, panics, the line in the log |
+//! | `site.rs` | what every request passes, and panics |
+//! | `trace.rs` | the request's id and trace, the line in the log |
 //! | `guard.rs` | `Host` and `Origin` |
-//! | `../admission.rs` | how many requests of a class at once |
+//! | `../entrance.rs` | who is calling, and how many requests of a class at once |
 //! | `../body.rs`, `decode.rs` | the body: time, size, encoding, memory |
 //! | `pages.rs` | security headers |
 //!
@@ -25,6 +26,7 @@ pub(in crate::api) mod decode;
 mod guard;
 mod limits;
 mod pages;
+mod site;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -32,16 +34,14 @@ mod trace;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use axum::{Router, middleware::from_fn_with_state};
 use tokio::net::{TcpListener, TcpSocket};
 
 pub use guard::HostGuard;
 pub use limits::{BodyLimits, Limits};
-pub use pages::page_headers;
+pub use site::Site;
 pub use trace::{RequestId, TraceParent};
 
-use super::problem::{method_not_allowed, not_found};
-use crate::{clock::Clock, lifecycle::Tasks};
+use crate::lifecycle::Tasks;
 
 /// Connections that the system may hold for us before they are accepted.
 const BACKLOG: u32 = 4096;
@@ -72,17 +72,7 @@ impl Front {
     }
 
     /// Serves until the soft stop; open requests are finished after it, within the time that shutdown gives.
-    pub fn serve(self, router: Router, tasks: &Tasks, limits: Limits) {
-        tasks.spawn_essential("http front", accept::run(self.listener, router, tasks.clone(), limits));
+    pub fn serve(self, site: Site, tasks: &Tasks, limits: Limits) {
+        tasks.spawn_essential("http front", accept::run(self.listener, Arc::new(site), tasks.clone(), limits));
     }
-}
-
-/// Puts around a router what every request passes: its id and trace, the catching of panics, the guard of `Host`
-/// and `Origin`; and problems for paths and methods that are not there. Call it last, with all routes in place.
-pub fn wrap(router: Router, guard: HostGuard, clock: Clock) -> Router {
-    router
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        // Together, since each `layer` boxes what is within it, and a request clones every box.
-        .layer((from_fn_with_state(clock, trace::trace), from_fn_with_state(Arc::new(guard), guard::check)))
 }

@@ -3,12 +3,7 @@
 //! In: any answer. Out: the same with headers, none of which replaces one that the endpoint has set. Never: a
 //! source from elsewhere: pages bring their scripts and styles with them.
 
-use axum::{
-    extract::Request,
-    http::{HeaderName, HeaderValue, header},
-    middleware::Next,
-    response::Response,
-};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Nothing from elsewhere, no frames, no address of ours told to others.
 const HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -24,11 +19,9 @@ const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
 
-/// The layer: `router.layer(axum::middleware::from_fn(page_headers))`.
-pub async fn page_headers(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+/// Puts the headers on an answer.
+pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
-        response.headers_mut().entry(name).or_insert(value);
+        headers.entry(name).or_insert(value);
     }
-    response
 }

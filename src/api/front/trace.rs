@@ -7,14 +7,11 @@
 use std::{fmt, sync::Arc};
 
 use axum::{
-    extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
-use tracing::Instrument;
 
-use crate::{api::problem::Problem, checks, clock::Clock, lifecycle::unwinding};
+use crate::{api::problem::Problem, checks, clock::Clock};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -60,6 +57,11 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
+    /// The caller's place, if its headers tell one.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
+    }
+
     /// `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may say more after that.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
@@ -79,35 +81,18 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
     plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// The outermost layer over all routes.
-pub(super) async fn trace(State(clock): State<Clock>, mut request: Request, next: Next) -> Response {
-    let id = RequestId::of(request.headers(), &clock);
-    let parent = request.headers().get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
-    let method = request.method().clone();
-    let family = family(request.uri().path()).to_owned();
-    let extensions = request.extensions_mut();
-    extensions.insert(id.clone());
-    let span = tracing::info_span!("request", request_id = %id, trace_id = tracing::field::Empty);
-    if let Some(parent) = parent {
-        span.record("trace_id", format!("{:032x}", parent.trace_id));
-        extensions.insert(parent);
-    }
-    let answered = unwinding(next.run(request)).instrument(span.clone()).await;
-    let mut response = answered.unwrap_or_else(|panicked| Problem::internal(panicked).into_response());
-    span.in_scope(|| name(&mut response, &id, &method, &family));
-    response
-}
-
 /// The first two segments of a path, `/v1/breakers`: what follows may name an agent.
-fn family(path: &str) -> &str {
+pub(super) fn family(path: &str) -> &str {
     path.match_indices('/').nth(2).and_then(|(end, _)| path.get(..end)).unwrap_or(path)
 }
 
 /// Puts the id on the answer and into its problem, and logs what is our fault.
-fn name(response: &mut Response, id: &RequestId, method: &Method, family: &str) {
+pub(super) fn name(response: &mut Response, id: &RequestId, parent: Option<TraceParent>, asked: (&Method, &str)) {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if let Some(cause) = problem.cause() {
-            tracing::error!(%method, family, cause, "a request failed");
+            let (method, family) = asked;
+            let trace_id = parent.map(|parent| format!("{:032x}", parent.trace_id));
+            tracing::error!(request_id = %id, trace_id, %method, family, cause, "a request failed");
         }
         *response.body_mut() = problem.to_json(Some(id.as_str())).into();
         response.headers_mut().remove(header::CONTENT_LENGTH);

@@ -18,7 +18,6 @@ use std::{
 use axum::{
     Router,
     extract::{ConnectInfo, Path, Request, State},
-    middleware::{from_fn, from_fn_with_state},
     routing::{get, post},
 };
 use serde_json::Value;
@@ -30,9 +29,9 @@ use tokio::{
 };
 use umbra::{
     api::{
-        admission::{Admission, AdmissionLimits, Admitted, Class, admit},
+        admission::{Admission, AdmissionLimits, Class},
         body::{BodyReader, Media, expect_media, from_json},
-        front::{BodyLimits, Front, HostGuard, Limits, page_headers, wrap},
+        front::{BodyLimits, Front, HostGuard, Limits, Site},
         problem::Problem,
     },
     clock::Clock,
@@ -55,6 +54,7 @@ pub fn small_bodies() -> BodyLimits {
 #[derive(Clone)]
 pub struct Shared {
     pub bodies: BodyReader,
+    pub admission: Admission,
     /// Requests that have come to `/held`.
     pub held: Arc<AtomicUsize>,
     /// One permit for each of them that may go on.
@@ -72,21 +72,15 @@ impl Server {
     pub fn start(limits: Limits, bodies: BodyLimits) -> Self {
         let shared = Shared {
             bodies: BodyReader::new(bodies),
+            admission: Admission::new(AdmissionLimits { read: 2, ..AdmissionLimits::default() }),
             held: Arc::default(),
             go: Arc::new(Semaphore::new(0)),
             released: Arc::default(),
         };
-        let admission = Admission::new(AdmissionLimits { read: 2, ..AdmissionLimits::default() });
-        let reads = Router::new()
+        let routes = Router::new()
             .route("/held", get(held))
             .route("/released", get(released))
-            .layer(from_fn_with_state(admission.of(Class::Read), admit));
-        let health = Router::new()
-            .route("/livez", get(|| async { "ok" }))
-            .layer(from_fn_with_state(admission.of(Class::Health), admit));
-        let routes = Router::new()
-            .merge(reads)
-            .merge(health)
+            .route("/livez", get(livez))
             .route("/length", post(length))
             .route("/json", post(json))
             .route("/panic", get(panics))
@@ -94,14 +88,14 @@ impl Server {
             .route("/number/{n}", get(|path: Result<Path<u32>, _>| async { number(path) }))
             .route("/peer", get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }))
             .route("/large", get(|| async { vec![b'x'; 32 * 1024 * 1024] }))
-            .route("/page", get(|| async { "page" }).layer(from_fn(page_headers)))
+            .route("/page", get(|| async { "page" }))
             .with_state(shared.clone());
         let clock = Clock::manual("2026-02-28T14:30:00Z".parse().unwrap());
-        let wrapped = wrap(routes, HostGuard::loopback([]), clock);
+        let site = Site::new(routes, HostGuard::loopback([]), clock);
         let tasks = Tasks::new();
         let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = front.local_addr();
-        front.serve(wrapped, &tasks, limits);
+        front.serve(site, &tasks, limits);
         Self { addr, tasks, shared }
     }
 
@@ -126,18 +120,23 @@ impl Server {
     }
 }
 
-async fn held(State(shared): State<Shared>) -> &'static str {
+async fn held(State(shared): State<Shared>) -> Result<&'static str, Problem> {
+    let _place = shared.admission.enter(Class::Read)?;
     shared.held.fetch_add(1, Ordering::SeqCst);
     shared.go.acquire().await.unwrap().forget();
-    "done"
+    Ok("done")
+}
+
+async fn livez(State(shared): State<Shared>) -> Result<&'static str, Problem> {
+    shared.admission.enter(Class::Health).map(|_place| "ok")
 }
 
 /// Gives its place back, then waits.
-async fn released(State(shared): State<Shared>, request: Request) -> &'static str {
-    request.extensions().get::<Admitted>().unwrap().release();
+async fn released(State(shared): State<Shared>) -> Result<&'static str, Problem> {
+    drop(shared.admission.enter(Class::Read)?);
     shared.held.fetch_add(1, Ordering::SeqCst);
     shared.released.notified().await;
-    "done"
+    Ok("done")
 }
 
 async fn length(State(shared): State<Shared>, request: Request) -> Result<String, Problem> {

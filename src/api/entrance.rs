@@ -1,0 +1,65 @@
+//! What a request passes before its handler: who is calling, is there room, and how long did it take.
+//!
+//! In: a request whose route is known. Out: the same with its [`Caller`], and a place among those of its class until
+//! the handler has returned; or a problem. Never: a handler that nobody was identified for, but health, which is open.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::time::Instant;
+
+use super::{
+    Api,
+    admission::{Admission, Class, Place},
+    auth::Caller,
+    problem::Problem,
+};
+use crate::telemetry::metric;
+
+/// The entrance of the routes of one class: the state of the layer [`enter`].
+#[derive(Clone)]
+pub struct Entrance(Arc<Parts>);
+
+struct Parts {
+    api: Api,
+    admission: Admission,
+    class: Class,
+}
+
+impl Entrance {
+    /// The way into routes of this class.
+    pub fn new(api: Api, admission: Admission, class: Class) -> Self {
+        Self(Arc::new(Parts { api, admission, class }))
+    }
+
+    async fn admit(&self, request: &mut Request) -> Result<Place, Problem> {
+        let Parts { api, admission, class } = &*self.0;
+        let caller = match class {
+            Class::Health => Caller::nobody(),
+            _ => api.keys.identify(request.headers()).await?,
+        };
+        request.extensions_mut().insert(caller);
+        admission.enter(*class)
+    }
+}
+
+/// The layer: `router.route_layer(from_fn_with_state(entrance, enter))`. One for all steps, since each costs a boxed
+/// future and a clone of what it encloses.
+pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let method = request.method().as_str().to_owned();
+    let response = match entrance.admit(&mut request).await {
+        Ok(_place) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    // By route and never by path.
+    let status = response.status().as_str().to_owned();
+    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
+    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
+    response
+}
