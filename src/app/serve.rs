@@ -17,7 +17,7 @@ use crate::{
         admission::{Admission, AdmissionLimits},
         auth::KeyRing,
         body::BodyReader,
-        front::{BodyLimits, Front, HostGuard, Limits},
+        front::{BodyLimits, Front, HostGuard, Limits, Site},
     },
     clock::Clock,
     config::Loaded,
@@ -87,6 +87,7 @@ async fn run(
         }
     });
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
+    background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let hours = i64::from(settings.retention.idempotency_hours);
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), hours));
@@ -94,8 +95,7 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let router = api::router(api_of(setup, &pipeline, keys, metrics, tasks), &admission(setup));
-    let router = api::front::wrap(router, guard, pipeline.clock.clone());
-    front.serve(router, tasks, limits(setup));
+    front.serve(Site::new(router, guard, pipeline.clock.clone()), tasks, limits(setup));
     ready(Ready { address });
 
     tasks.soft().cancelled().await;

@@ -1,16 +1,17 @@
 //! Refusals that are known to stand for a while, so that a spent budget costs no database work. In: refusals that
-//! [`super::decide`] gave under lock. Out: the same refusal, as long as it stands. It never reserves, and never holds
-//! back what a person asked for.
+//! [`super::decide`] gave under lock, once their flush is committed. Out: the same refusal, as long as it stands. It
+//! never reserves, and never holds back what a person asked for.
 //!
-//! A cooldown stands until its end: it never ends earlier. A cap may free a unit at any time, on any replica, so its
-//! refusal is remembered for a second at most, and not past the local day. A refusal for money or tokens
-//! holds for reviews at least as costly. Reasons keep their order of precedence, since what is remembered is the
-//! whole answer for one (shadow, agent, triggers), never a single meter; only in the second after a refusal for money
-//! or tokens may an earlier reason have come to apply as well, by a cheaper review.
+//! A cooldown stands until its end: it never ends earlier. A spent cap stands until the end of its local day, unless
+//! a unit is released, on any replica: so it counts only while somebody has asked the database within the last second
+//! whether one was ([`Memory::confirm`]), and one release forgets everything. A refusal for money or tokens holds for
+//! reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since what is
+//! remembered is the whole answer for one (shadow, agent, triggers), never a single meter; only in the second after a
+//! refusal for money or tokens may an earlier reason have come to apply as well, by a cheaper review.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -18,8 +19,8 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use super::{Candidate, Meters, Worst};
 use crate::domain::{CostControl, SkipReason};
 
-/// Longest that a cap's refusal is remembered.
-const CAP_SECONDS: i64 = 1;
+/// Longest that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
 /// Refusals remembered; agents choose their names, so this is bounded.
 const REMEMBERED: usize = 50_000;
 /// A refusal is forgotten this long before its end, since our clock only follows the database's.
@@ -36,7 +37,21 @@ struct Refusal {
 
 /// Remembered refusals of one configuration: a reload begins with none.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<HashMap<Key, Refusal>>);
+pub struct Memory(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    refusals: HashMap<Key, Refusal>,
+    era: Era,
+    /// How many units had been released, as last heard.
+    releases: Option<i64>,
+    /// Until when no release can have gone unnoticed for too long.
+    confirmed_until: Option<Timestamp>,
+}
+
+/// Between two releases that became known. What was decided in one is not remembered in the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Era(u64);
 
 impl Memory {
     /// The refusal that still stands for a candidate, if one is known.
@@ -44,20 +59,28 @@ impl Memory {
         if candidate.on_demand {
             return None;
         }
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let refusal = known.get(&key(candidate)).filter(|refusal| now < refusal.until)?;
-        let costs_less = match refusal.reason {
-            SkipReason::UsdCap => candidate.worst.usd < refusal.worst.usd,
-            SkipReason::TokenCap => candidate.worst.tokens < refusal.worst.tokens,
-            _ => false,
+        let known = self.known();
+        let refusal = known.refusals.get(&key(candidate)).filter(|refusal| now < refusal.until)?;
+        let confirmed = || known.confirmed_until.is_some_and(|until| now < until);
+        let stands = match refusal.reason {
+            SkipReason::UsdCap => candidate.worst.usd >= refusal.worst.usd && confirmed(),
+            SkipReason::TokenCap => candidate.worst.tokens >= refusal.worst.tokens && confirmed(),
+            SkipReason::Cooldown => true,
+            _ => confirmed(),
         };
-        (!costs_less).then_some(refusal.reason)
+        stands.then_some(refusal.reason)
     }
 
-    /// Remembers a refusal that was decided under lock at `now`, the database's time. `meters` are as they were
-    /// locked: what the same flush reserves may still be rolled back, and with it a cooldown of hours.
+    /// The present era: to be asked for before the meters are locked, and handed to [`Self::note`].
+    pub fn era(&self) -> Era {
+        self.known().era
+    }
+
+    /// Remembers a refusal that was decided under lock at `now`, the database's time, in a flush that is committed.
+    /// `meters` are as the flush left them.
     pub fn note(
         &self,
+        era: Era,
         control: &CostControl,
         candidate: &Candidate,
         meters: &Meters,
@@ -68,6 +91,7 @@ impl Memory {
             // The cooldown was not looked at, so this may not be the first reason for others.
             return;
         }
+        let end_of_day = || end_of(meters.days.get(&candidate.shadow)?.day, &control.time_zone);
         let end = match reason {
             SkipReason::Cooldown => {
                 let end =
@@ -75,26 +99,55 @@ impl Memory {
                 // One that does not cool, `None`, is the least: then nothing stands.
                 candidate.matched.iter().copied().map(end).min().flatten()
             }
-            SkipReason::TargetCap | SkipReason::DailyCap | SkipReason::TokenCap | SkipReason::UsdCap => {
-                let day = meters.days.get(&candidate.shadow).map(|meter| meter.day);
-                let second = now.saturating_add(SignedDuration::from_secs(CAP_SECONDS)).ok();
-                second.zip(day.and_then(|day| end_of(day, &control.time_zone))).map(|(second, end)| second.min(end))
+            SkipReason::TargetCap | SkipReason::DailyCap => end_of_day(),
+            SkipReason::TokenCap | SkipReason::UsdCap => {
+                end_of_day().zip(now.checked_add(SECOND).ok()).map(|(day, second)| day.min(second))
             }
             _ => None,
         };
         let until = end.and_then(|end| end.checked_sub(MARGIN).ok());
         if let Some(until) = until.filter(|until| *until > now) {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= REMEMBERED {
-                known.clear();
+            let mut known = self.known();
+            // A unit may have been released between the decision and now.
+            if known.era != era {
+                return;
             }
-            known.insert(key(candidate), Refusal { reason, until, worst: candidate.worst });
+            if known.refusals.len() >= REMEMBERED {
+                known.refusals.clear();
+            }
+            known.refusals.insert(key(candidate), Refusal { reason, until, worst: candidate.worst });
         }
+    }
+
+    /// Whether anything is remembered, and so worth to be confirmed.
+    pub fn is_empty(&self) -> bool {
+        self.known().refusals.is_empty()
+    }
+
+    /// Takes note of how many units have ever been released, as the database answered to a question asked at
+    /// `asked_at`. Forgets everything if that is news.
+    pub fn confirm(&self, releases: i64, asked_at: Timestamp) {
+        let mut known = self.known();
+        if known.releases.replace(releases) != Some(releases) {
+            known.forget();
+        }
+        known.confirmed_until = asked_at.checked_add(SECOND - MARGIN).ok();
     }
 
     /// Forgets everything: a unit was released here.
     pub fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known().forget();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn forget(&mut self) {
+        self.refusals.clear();
+        self.era.0 += 1;
     }
 }
 

@@ -5,14 +5,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{Pipeline, Rules, writer::Pending};
+use super::{
+    Pipeline, Rules,
+    pending::{AcceptError, Accepted, Pair, Pending},
+};
 use crate::{
     budget::{self, Candidate, Facts, SAMPLE_SCALE, Worst},
     checks::{self, Screened},
-    domain::{Disposition, Event, EventId, SkipReason, StoredEvent, Trigger, TriggerMark},
+    domain::{Event, EventId, SkipReason, StoredEvent, Trigger, TriggerMark},
     ingest::Incoming,
     llm::Readiness,
     review,
@@ -40,55 +42,6 @@ pub struct OnDemand {
     pub shadow: String,
     /// As if by this trigger.
     pub trigger: Trigger,
-}
-
-/// An event that is stored for good.
-#[derive(Debug, Clone)]
-pub struct Accepted {
-    /// Its id.
-    pub id: EventId,
-    /// When it was received.
-    pub received_at: Timestamp,
-    /// The triggers that it carries.
-    pub triggers: Vec<TriggerMark>,
-    /// What became of it for each matched shadow.
-    pub dispositions: Vec<Disposition>,
-    /// It had been accepted before, under the same id and with the same content.
-    pub replayed: bool,
-}
-
-/// Why an event was not accepted. Nothing of it is stored, but for [`Self::Unavailable`], where that is unknown.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum AcceptError {
-    /// More came than can be stored.
-    #[error("more events arrive than can be stored; send this one again in {} s", retry_after.as_secs())]
-    Overloaded {
-        /// When to try again.
-        retry_after: Duration,
-    },
-    /// The id belongs to another event.
-    #[error("this id was used for another event ({0}): use a new id, or send the same content to have it replayed")]
-    Mismatch(EventId),
-    /// The database refuses the event's values.
-    #[error("the event cannot be stored ({0})")]
-    Unstorable(String),
-    /// The database does not answer.
-    #[error("the database does not answer; send the event again, with an id so that it cannot be stored twice")]
-    Unavailable,
-    /// Nothing is left of the agent's name once hidden characters are taken out.
-    #[error("the agent's name holds nothing but hidden characters")]
-    NamelessAgent,
-    /// Nobody to review it.
-    #[error("there is no such shadow; GET /v1/shadows lists them")]
-    UnknownShadow,
-}
-
-/// A matched pair, as far as it is decided before the transaction.
-#[derive(Debug)]
-pub(super) struct Pair {
-    pub shadow: usize,
-    pub trigger: Trigger,
-    pub fate: Result<Candidate, SkipReason>,
 }
 
 impl Pipeline {

@@ -8,6 +8,7 @@
 
 pub mod accept;
 mod call;
+mod pending;
 mod plan;
 pub mod rules;
 pub mod status;
@@ -22,7 +23,8 @@ use jiff::SignedDuration;
 use tokio::sync::{Semaphore, mpsc};
 
 pub use self::{
-    accept::{AcceptError, Accepted, Origin},
+    accept::Origin,
+    pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
     work::Worker,
     writer::{Writer, WriterSettings},
@@ -50,7 +52,7 @@ pub struct Pipeline {
     pub pulse: Pulse,
     /// How long a review is tried.
     pub patience: Patience,
-    writer: mpsc::Sender<writer::Pending>,
+    writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use jiff::{Timestamp, civil::Date};
 
-use super::{Pipeline, Rules, writer::Pending};
+use super::{Pipeline, Rules, pending::Pending};
 use crate::{
-    budget::{self, Candidate, DayMeter, Decision, Meters},
+    budget::{self, Candidate, DayMeter, Decision, Meters, memory::Era},
     domain::{Disposition, NanoUsd, Outcome, ReviewId, SkipReason, Trigger, disposition::QUEUED_CODE},
     queue::Handed,
     store::{
@@ -23,7 +23,42 @@ pub(super) struct Plan<'a> {
     /// The pairs that need a decision, in order of receipt.
     pub candidates: Vec<Candidate>,
     decisions: Vec<Decision>,
-    meters: Vec<MeterChange>,
+    /// The locked meters as this flush leaves them, and the database's time when it locked them.
+    decided: Option<(Meters, Timestamp)>,
+    changes: Vec<MeterChange>,
+    era: Era,
+}
+
+/// What a plan comes to.
+pub(super) struct Planned<'a> {
+    /// What is to be stored.
+    pub writing: Writing<'a>,
+    /// Of each event, in their order.
+    pub dispositions: Vec<Vec<Disposition>>,
+    /// The jobs that this process takes at once.
+    pub handed: Vec<Handed>,
+    /// What to remember once the flush is committed.
+    pub refusals: Refusals,
+}
+
+/// Refusals that may stand for a while.
+#[derive(Default)]
+pub(super) struct Refusals {
+    decided: Option<(Meters, Timestamp)>,
+    era: Era,
+    of: Vec<(Candidate, SkipReason)>,
+}
+
+impl Refusals {
+    /// Remembers them. Not before the commit: a flush that is rolled back has spent nothing.
+    pub fn remember(self, rules: &Rules) {
+        let Some((meters, now)) = self.decided else { return };
+        for (candidate, reason) in &self.of {
+            if let Some(armed) = rules.shadows.get(candidate.shadow) {
+                rules.memory.note(self.era, &armed.shadow.cost_control, candidate, &meters, *reason, now);
+            }
+        }
+    }
 }
 
 impl<'a> Plan<'a> {
@@ -31,7 +66,8 @@ impl<'a> Plan<'a> {
     pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
         let pairs = events.iter().flat_map(|pending| &pending.pairs);
         let candidates = pairs.filter_map(|pair| pair.fate.as_ref().ok().cloned()).collect();
-        Self { pipeline, events, candidates, decisions: Vec::new(), meters: Vec::new() }
+        let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
+        Self { pipeline, events, candidates, decisions: Vec::new(), decided: None, changes: Vec::new(), era }
     }
 
     fn rules(&self) -> Option<&'a Rules> {
@@ -56,20 +92,14 @@ impl<'a> Plan<'a> {
         keys.into_iter().collect()
     }
 
-    /// Decides under the locked meters, and notes what changes and which refusals will stand for a while.
+    /// Decides under the locked meters, and notes what changes.
     pub fn decide(&mut self, now: Timestamp, rows: HashMap<MeterKey, MeterRow>) {
         let Some(rules) = self.rules() else { return };
-        let before = meters_of(rules, &rows);
-        let mut after = before.clone();
+        let mut after = meters_of(rules, &rows);
         let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.patience.max_queued;
         let controls = rules.controls();
         self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
-        for (candidate, decision) in self.candidates.iter().zip(&self.decisions) {
-            if let (Decision::Skip(reason), Some(control)) = (decision, controls.get(candidate.shadow)) {
-                rules.memory.note(control, candidate, &before, *reason, now);
-            }
-        }
-        self.meters = rows
+        self.changes = rows
             .into_iter()
             .filter_map(|(key, row)| {
                 let shadow = rules.position(&key.shadow)?;
@@ -82,13 +112,19 @@ impl<'a> Plan<'a> {
                 (used != 0 || next_at != row.next_at).then_some(MeterChange { key, day: row.day, used, next_at })
             })
             .collect();
+        self.decided = Some((after, now));
     }
 
-    /// What is to be stored, each event's dispositions, and the jobs that this process takes at once.
-    pub fn finish(self) -> (Writing<'a>, Vec<Vec<Disposition>>, Vec<Handed>) {
-        let Self { pipeline, events, decisions, meters, .. } = self;
+    /// Puts together what is to be stored and what is to be answered.
+    pub fn finish(self) -> Planned<'a> {
+        let Self { pipeline, events, candidates, decisions, decided, changes, era } = self;
+        let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
+            Decision::Skip(reason) => Some((candidate, *reason)),
+            Decision::Reserve(_) => None,
+        });
+        let refusals = Refusals { decided, era, of: refused.collect() };
         let mut decisions = decisions.into_iter();
-        let mut writing = Writing { meters, ..Writing::default() };
+        let mut writing = Writing { meters: changes, ..Writing::default() };
         let mut skips: HashMap<(usize, SkipReason), i64> = HashMap::new();
         let mut all_dispositions = Vec::with_capacity(events.len());
         let mut payloads = HashMap::new();
@@ -136,7 +172,7 @@ impl<'a> Plan<'a> {
             writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
         }
         let handed = lease(pipeline, &mut writing.reviews, |review| payloads.get(&review.event).map(|p| (*p).clone()));
-        (writing, all_dispositions, handed)
+        Planned { writing, dispositions: all_dispositions, handed, refusals }
     }
 }
 

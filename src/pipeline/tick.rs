@@ -10,6 +10,8 @@ use crate::telemetry::metric;
 
 /// Between looks at partitions and old keys.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
+/// Between looks at released units: a few fit into the second within which one must be noticed.
+const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
 /// At most twenty wake-ups a second to other processes.
 const BETWEEN_RINGS: Duration = Duration::from_millis(50);
 /// Before listening anew after the database went away.
@@ -46,6 +48,26 @@ impl Pipeline {
             Ok(0) => {}
             Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
             Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+        }
+    }
+
+    /// Asks whether a unit was released anywhere, as long as spent caps are remembered, until `stop`.
+    pub async fn watch_releases_until(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_RELEASES) => {}
+            }
+            let rules = self.rules.load_full();
+            if rules.memory.is_empty() {
+                continue;
+            }
+            let asked_at = self.clock.now();
+            match self.store.releases().await {
+                Ok(releases) => rules.memory.confirm(releases, asked_at),
+                // Unconfirmed, what is remembered soon counts no more.
+                Err(error) => tracing::debug!(%error, "whether units were released is unknown"),
+            }
         }
     }
 

@@ -6,17 +6,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Pipeline, Rules,
-    accept::{AcceptError, Accepted, Pair},
-    plan::Plan,
+    Pipeline,
+    pending::{AcceptError, Accepted, Pending},
+    plan::{Plan, Planned},
 };
 use crate::{
-    domain::{Disposition, EventId, ReviewId, StoredEvent, TriggerMark},
+    domain::{Disposition, EventId, ReviewId, StoredEvent},
     queue::Handed,
     store::{
         StoreError,
@@ -39,20 +39,6 @@ pub struct WriterSettings {
 
 /// Tries at one flush while the database is away or busy.
 const TRIES: u32 = 4;
-
-/// An event that waits for its transaction.
-pub(super) struct Pending {
-    pub rules: Arc<Rules>,
-    pub id: EventId,
-    pub agent: String,
-    pub task_id: Option<String>,
-    pub triggers: Vec<TriggerMark>,
-    /// The [`StoredEvent`] as JSON, alone: the event itself was dropped by the task that read it.
-    pub payload: Vec<u8>,
-    pub key: Option<NewKey>,
-    pub pairs: Vec<Pair>,
-    pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,
-}
 
 /// Takes pending events and stores them.
 pub struct Writer {
@@ -241,13 +227,16 @@ impl Writer {
             let (now, rows) = flush.lock(&plan.meter_keys()).await?;
             plan.decide(now, rows);
         }
-        let (writing, dispositions, handed) = plan.finish();
+        let Planned { writing, dispositions, handed, refusals } = plan.finish();
         leased.extend(handed.iter().map(|handed| handed.job.review));
         let unleased = writing.reviews.len() > handed.len();
         match flush {
             Some(flush) if fresh.is_empty() => flush.abandon().await?,
             Some(flush) => flush.write(self.replica, &writing).await?,
             None => store.write(self.replica, &writing).await?,
+        }
+        if let Some(first) = batch.first() {
+            refusals.remember(&first.rules);
         }
         let mut dispositions = dispositions.into_iter();
         let fates = known

@@ -156,6 +156,8 @@ impl Store {
              ), m AS (
                  UPDATE meter m SET used = used - 1 FROM r WHERE r.state = 'released' AND m.shadow = r.shadow
                      AND m.trigger = '' AND m.day = r.day AND m.agent IN ('', r.agent)
+             ), f AS (
+                 UPDATE feed SET last = last + 1 FROM r WHERE r.state = 'released' AND feed.name = 'release'
              ), k AS (
                  INSERT INTO skip_count (shadow, reason, day, replica, n)
                  SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2, 1 FROM r
@@ -173,6 +175,15 @@ impl Store {
         .await?;
         tx.commit().await?;
         Ok(state.is_some())
+    }
+
+    /// How many units were ever released: while it stands still, a spent cap stays spent.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn releases(&self) -> Result<i64, StoreError> {
+        let releases = sqlx::query_scalar("/* jobs.releases */ SELECT last FROM feed WHERE name = 'release'");
+        Ok(releases.fetch_one(&self.control).await?)
     }
 
     /// When the next queued job is due, in seconds from now, and how many wait and run.

@@ -1,8 +1,10 @@
 //! Caps are exact: over four processes, one of them killed, and never a dollar too much.
 //!
-//! `UMBRA_SABOTAGE=1` makes the meters forget, and each story here must fail.
+//! `UMBRA_SABOTAGE=1` makes the meters forget, or the releases, and each story here must fail.
 
 #![expect(clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,17 +16,9 @@ use crate::support::{
 
 const EVENTS: usize = 1_000;
 
-/// Starts `n` servers on one schema.
+/// Starts `n` servers on one schema, whose meters forget under sabotage.
 async fn replicas(n: usize, shadows: &str, settings: Option<&str>) -> (Schema, Vec<Umbra>) {
-    let schema = Schema::fresh().await;
-    let mut servers = Vec::new();
-    for _ in 0..n {
-        let mut start = Umbra::with().shadows(shadows).on(&schema);
-        if let Some(settings) = settings {
-            start = start.settings(settings);
-        }
-        servers.push(start.go().await);
-    }
+    let (schema, servers) = sound_replicas(n, shadows, settings).await;
     if sabotage() {
         schema
             .run(
@@ -33,6 +27,20 @@ async fn replicas(n: usize, shadows: &str, settings: Option<&str>) -> (Schema, V
                  CREATE TRIGGER forget BEFORE UPDATE ON meter FOR EACH ROW EXECUTE FUNCTION forget()",
             )
             .await;
+    }
+    (schema, servers)
+}
+
+/// Starts `n` servers on one schema.
+async fn sound_replicas(n: usize, shadows: &str, settings: Option<&str>) -> (Schema, Vec<Umbra>) {
+    let schema = Schema::fresh().await;
+    let mut servers = Vec::new();
+    for _ in 0..n {
+        let mut start = Umbra::with().shadows(shadows).on(&schema);
+        if let Some(settings) = settings {
+            start = start.settings(settings);
+        }
+        servers.push(start.go().await);
     }
     (schema, servers)
 }
@@ -56,7 +64,7 @@ async fn post(servers: &[Umbra], n: usize, mut event: Value) {
         match server.try_post("/v1/events", &event).await {
             Some((status, _)) if status == 202 => return,
             Some((status, body)) if status != 503 => panic!("{status}: {body}"),
-            _ => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
     panic!("event {n} was never accepted");
@@ -114,7 +122,7 @@ shadow_agents:
 async fn held_and_spent_money_never_exceed_the_cap_and_leave_less_than_one_call() {
     let model = ModelServer::start(|seen| {
         let text = judge::verdict(seen, "APPROVE", 90, &json!([])).to_string();
-        Answer::Slow(std::time::Duration::from_millis(5), Box::new(Answer::Metered { text, input: 900, output: 300 }))
+        Answer::Slow(Duration::from_millis(5), Box::new(Answer::Metered { text, input: 900, output: 300 }))
     })
     .await;
     let settings = format!(
@@ -160,4 +168,38 @@ shadow_agents:
     let by_rows: i64 = schema.one("SELECT sum(actual_usd)::bigint FROM provider_call").await;
     assert_eq!(by_rows, spent);
     assert_eq!(schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'sent'").await, 0);
+}
+
+#[tokio::test]
+async fn a_unit_that_returns_on_one_process_is_noticed_by_another_that_remembers_the_cap_as_spent() {
+    let refusal = Answer::error(401, "authentication_error", "invalid x-api-key");
+    let model = ModelServer::start(move |_| Answer::Slow(Duration::from_secs(2), Box::new(refusal.clone()))).await;
+    let settings =
+        format!("models:\n  judge: {{provider: openai, name: judge-1, base_url: '{}'}}\n", model.openai_url());
+    let shadows = "
+shadow_agents:
+  - {name: single, model: judge, mode: review, watch: [{agent: '*', triggers: [error]}],
+     cost_control: {max_reviews_per_day: 1, cooldown: 0s}}
+";
+    let (schema, servers) = sound_replicas(2, shadows, Some(&settings)).await;
+    if sabotage() {
+        schema
+            .run(
+                "CREATE FUNCTION silence() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+                 CREATE TRIGGER silence BEFORE UPDATE ON feed FOR EACH ROW WHEN (OLD.name = 'release')
+                 EXECUTE FUNCTION silence()",
+            )
+            .await;
+    }
+    let event = json!({"agent": "a", "triggers": ["error"], "output": "the tests pass"});
+    let outcome = async |server: usize| servers[server].event(&event).await["dispositions"][0].clone();
+    assert_eq!(outcome(0).await["outcome"], "queued");
+    until("the unit to return", async || {
+        // It is refused all the while, and soon from memory.
+        outcome(1).await;
+        (schema.one::<i64>("SELECT count(*) FROM review WHERE state = 'released'").await == 1).then_some(())
+    })
+    .await;
+    until("the other process to notice", async || (outcome(1).await["outcome"] == "queued").then_some(())).await;
+    drained(&servers).await;
 }

@@ -224,15 +224,18 @@ proptest! {
     fn a_memory_answers_only_what_the_meters_would((controls, start, flushes) in any_history()) {
         let shared: Vec<&CostControl> = controls.iter().collect();
         let (memory, mut ledger) = (Memory::default(), Ledger::default());
-        let (mut now, mut rolled_back) = (start, Timestamp::MIN);
+        let mut now = start;
+        let mut releases = 0;
         for flush in flushes {
             now += flush.wait;
             if flush.released && let Some(released) = ledger.0.pop() {
                 // The unit returns, the cooldown does not: it stays with a review that counts for no day.
                 ledger.0.insert(0, Reserved { day: Date::MIN, ..released });
-                memory.forget();
+                releases += 1;
             }
-            let before = ledger.meters(&controls, now);
+            memory.confirm(releases, now);
+            let era = memory.era();
+            let mut meters = ledger.meters(&controls, now);
             let mut asking = Vec::new();
             for candidate in flush.candidates {
                 let Some(recalled) = memory.recall(&candidate, now) else {
@@ -242,24 +245,22 @@ proptest! {
                 prop_assert!(!candidate.on_demand);
                 let decided = ledger.refusal(&controls, &candidate, now, ledger.0.len());
                 match recalled {
-                    SkipReason::Cooldown => prop_assert_eq!(decided, Some(recalled)),
-                    // As with a release elsewhere: a second late at most.
-                    _ if now.duration_since(rolled_back) < SignedDuration::from_secs(1) => {}
-                    SkipReason::TargetCap | SkipReason::DailyCap => prop_assert_eq!(decided, Some(recalled)),
+                    SkipReason::Cooldown | SkipReason::TargetCap | SkipReason::DailyCap => {
+                        prop_assert_eq!(decided, Some(recalled));
+                    }
                     // Since then a cheaper one may have been let through.
                     _ => prop_assert!(decided.is_some_and(|decided| decided <= recalled), "{recalled:?} {decided:?}"),
                 }
             }
-            let decisions = decide(&shared, &asking, &mut before.clone(), now, flush.overloaded);
+            let decisions = decide(&shared, &asking, &mut meters, now, flush.overloaded);
             if flush.rolled_back {
-                rolled_back = now;
+                continue;
             }
             for (candidate, decision) in asking.into_iter().zip(decisions) {
                 match decision {
                     Decision::Skip(reason) => {
-                        memory.note(&controls[candidate.shadow], &candidate, &before, reason, now);
+                        memory.note(era, &controls[candidate.shadow], &candidate, &meters, reason, now);
                     }
-                    Decision::Reserve(_) if flush.rolled_back => {}
                     Decision::Reserve(day) => ledger.0.push(Reserved { by: candidate, at: now, day }),
                 }
             }

@@ -7,26 +7,67 @@ use jiff::{
 
 use super::{super::memory::Memory, *};
 
-/// Whether a refusal for this reason, noted at `noted`, is still known at `asked`.
+/// A memory that no release has escaped so far.
+fn confirmed(at: Timestamp) -> Memory {
+    let memory = Memory::default();
+    memory.confirm(7, at);
+    memory
+}
+
+/// Whether a refusal for this reason, noted at `noted`, is still known at `asked`, confirmed all the while.
 fn known(control: &CostControl, reason: SkipReason, meters: &Meters, noted: Timestamp, asked: Timestamp) -> bool {
-    let (memory, candidate) = (Memory::default(), candidate("a", &[Trigger::Error]));
-    memory.note(control, &candidate, meters, reason, noted);
+    let (memory, candidate) = (confirmed(noted), candidate("a", &[Trigger::Error]));
+    memory.note(memory.era(), control, &candidate, meters, reason, noted);
+    memory.confirm(7, asked);
     let recalled = memory.recall(&candidate, asked);
     assert!(recalled.is_none_or(|recalled| recalled == reason));
     recalled.is_some()
 }
 
 #[test]
-fn a_caps_refusal_is_remembered_for_less_than_a_second_and_some_never() {
+fn a_caps_refusal_is_remembered_for_the_day_one_for_money_less_than_a_second_and_some_never() {
     let meters = meters(1, 1, Worst::default());
-    for (reason, remembered) in SkipReason::ALL.iter().map(|reason| {
+    for reason in SkipReason::ALL.iter().copied() {
         use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
-        (*reason, matches!(reason, TargetCap | DailyCap | TokenCap | UsdCap))
-    }) {
-        for (after_ms, stands) in [(0, true), (500, true), (890, true), (1_000, false), (60_000, false)] {
+        for (after_ms, is_soon) in [(0, true), (500, true), (890, true), (1_000, false), (60_000, false)] {
+            let expected = match reason {
+                TargetCap | DailyCap => true,
+                TokenCap | UsdCap => is_soon,
+                _ => false,
+            };
             let found = known(&unlimited(), reason, &meters, noon(), noon() + millis(after_ms));
-            assert_eq!(found, remembered && stands, "{reason:?} after {after_ms} ms");
+            assert_eq!(found, expected, "{reason:?} after {after_ms} ms");
         }
+    }
+}
+
+#[test]
+fn a_caps_refusal_counts_while_releases_would_have_been_noticed() {
+    let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
+    let recalled = |memory: &Memory, after_ms| memory.recall(&pair, noon() + millis(after_ms)).is_some();
+    let noted = |memory: Memory| {
+        memory.note(memory.era(), &unlimited(), &pair, &meters, SkipReason::DailyCap, noon());
+        memory
+    };
+    let never_confirmed = noted(Memory::default());
+    assert!(!recalled(&never_confirmed, 0), "nobody asked for releases");
+    let memory = noted(confirmed(noon()));
+    assert!(recalled(&memory, 890) && !recalled(&memory, 900), "and then nobody asked any more");
+    memory.confirm(7, noon() + millis(5_000));
+    assert!(recalled(&memory, 5_890), "none was released meanwhile");
+    memory.confirm(8, noon() + millis(5_100));
+    assert!(!recalled(&memory, 5_100), "one was released elsewhere");
+}
+
+#[test]
+fn a_refusal_from_before_a_release_is_not_remembered_after_it() {
+    let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
+    for release in [|memory: &Memory| memory.forget(), |memory: &Memory| memory.confirm(8, noon())] {
+        let memory = confirmed(noon());
+        let locked = memory.era();
+        release(&memory);
+        memory.note(locked, &unlimited(), &pair, &meters, SkipReason::DailyCap, noon());
+        assert_eq!(memory.recall(&pair, noon()), None);
     }
 }
 
@@ -53,7 +94,7 @@ fn a_cooldown_of_several_triggers_stands_while_all_do() {
         (&[(Error, 9), (CodeWritten, 5)][..], true),
         (&[(Error, 9), (CodeWritten, 3)], false),
         (&[(Error, 3), (CodeWritten, 9)], false),
-        // The other one was begun by the same flush, which may be rolled back.
+        // The other one does not cool.
         (&[(Error, 9)], false),
         (&[(Error, 9), (CodeWritten, -9)], false),
         (&[], false),
@@ -63,7 +104,7 @@ fn a_cooldown_of_several_triggers_stands_while_all_do() {
             cool(&mut meters, *trigger, noon() + SignedDuration::from_secs(*seconds));
         }
         let memory = Memory::default();
-        memory.note(&control, &pair, &meters, SkipReason::Cooldown, noon());
+        memory.note(memory.era(), &control, &pair, &meters, SkipReason::Cooldown, noon());
         let recalled = memory.recall(&pair, noon() + SignedDuration::from_secs(4));
         assert_eq!(recalled, stands.then_some(SkipReason::Cooldown), "{ends:?}");
     }
@@ -80,8 +121,8 @@ fn a_refusal_for_money_or_tokens_holds_for_reviews_at_least_as_costly() {
                 worst: Worst { usd: NanoUsd(usd), tokens },
                 ..candidate("a", &[Trigger::Error])
             };
-            let memory = Memory::default();
-            memory.note(&unlimited(), &costing(50, 50), &meters(1, 1, Worst::default()), reason, noon());
+            let memory = confirmed(noon());
+            memory.note(memory.era(), &unlimited(), &costing(50, 50), &meters(1, 1, Worst::default()), reason, noon());
             memory.recall(&costing(usd, tokens), noon()).is_some()
         };
         assert!(ask(50, 50) && ask(51, 51), "{reason:?}");
@@ -92,11 +133,11 @@ fn a_refusal_for_money_or_tokens_holds_for_reviews_at_least_as_costly() {
 #[test]
 fn a_refusal_is_of_one_shadow_agent_and_set_of_triggers() {
     use Trigger::{CodeWritten, Error};
-    let (memory, meters) = (Memory::default(), meters(1, 1, Worst::default()));
+    let (memory, meters) = (confirmed(noon()), meters(1, 1, Worst::default()));
     let noted = candidate("a", &[Error, CodeWritten]);
     let asked_for = Candidate { on_demand: true, ..candidate("b", &[Error]) };
     for candidate in [&noted, &asked_for] {
-        memory.note(&unlimited(), candidate, &meters, SkipReason::DailyCap, noon());
+        memory.note(memory.era(), &unlimited(), candidate, &meters, SkipReason::DailyCap, noon());
     }
     for (asked, expected) in [
         (noted.clone(), true),
@@ -122,6 +163,7 @@ fn check_end_of_day(zone: &str, day: Date, end: Timestamp) {
     for (noted, asked, stands) in [
         (-5_000, -4_200, true),
         (-500, -101, true),
+        (-3_600_000, -101, true),
         (-500, -100, false),
         (-500, 0, false),
         (0, 0, false),
@@ -177,11 +219,11 @@ fn every_zones_days_end_when_its_date_changes() {
 
 #[test]
 fn memory_is_bounded() {
-    let (memory, meters) = (Memory::default(), meters(1, 1, Worst::default()));
+    let (memory, meters) = (confirmed(noon()), meters(1, 1, Worst::default()));
     let stranger = |i: usize| candidate(&format!("agent-{i}"), &[Trigger::Error]);
     let strangers = 60_000;
     for i in 0..strangers {
-        memory.note(&unlimited(), &stranger(i), &meters, SkipReason::DailyCap, noon());
+        memory.note(memory.era(), &unlimited(), &stranger(i), &meters, SkipReason::DailyCap, noon());
         assert!(memory.recall(&stranger(i), noon()).is_some(), "the newest is known");
     }
     let known = (0..strangers).filter(|i| memory.recall(&stranger(*i), noon()).is_some()).count();
