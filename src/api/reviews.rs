@@ -186,7 +186,7 @@ pub async fn list_reviews(
     caller.require(Scope::Read)?;
     let filter = review_filter(&mut params);
     let feed = if filter.only_done() { BY_FINISHING } else { BY_RESERVATION };
-    let seek = params.seek(feed)?;
+    let seek = params.seek(feed);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
     Ok(listing(feed, seek, page, |review| review).json())

@@ -142,3 +142,29 @@ async fn what_cannot_be_read_is_a_problem_and_never_a_fault_of_ours() {
     let long = json!({"target": "a", "trigger": "error", "output": "x".repeat(200_000), "task": "y".repeat(100_000)});
     assert_eq!(umbra.post("/v1/reviews", &long).await.status, 413);
 }
+
+#[tokio::test]
+async fn every_fault_of_a_query_is_told_at_once_and_a_bad_cursor_hides_none() {
+    let umbra = Umbra::with().go().await;
+    let refused = async |path: &str| {
+        let answered = umbra.send(Method::GET, path, &[], None).await;
+        assert_eq!(answered.status, 400, "{path}: {}", answered.text);
+        let faults = answered.body["errors"].as_array().cloned().unwrap_or_default();
+        let places = faults.iter().map(|fault| fault["pointer"].as_str().unwrap_or_default().to_owned());
+        let code = answered.body["code"].as_str().unwrap_or_default().to_owned();
+        (code, places.collect::<Vec<_>>().join(" "))
+    };
+    let told = |code: &str, places: &str| (code.to_owned(), places.to_owned());
+    for list in ["events", "reviews", "findings", "observations"] {
+        let path = |query: &str| format!("/v1/{list}?{query}");
+        assert_eq!(refused(&path("cursor=nonsense")).await, told("bad_cursor", "?cursor"));
+        let all = told("bad_query", "?since ?limit ?cursor ?nonsense");
+        assert_eq!(refused(&path("cursor=x&limit=0&since=x&nonsense=1")).await, all);
+    }
+    let page = umbra.get("/v1/events").await;
+    let cursor = page["resume_cursor"].as_str().unwrap_or_default();
+    let another = refused(&format!("/v1/findings?cursor={cursor}")).await;
+    assert_eq!(another, told("bad_cursor", "?cursor"), "it is of another list");
+    // Whether it is of this list cannot be said while the order is unknown.
+    assert_eq!(refused(&format!("/v1/events?order=up&cursor={cursor}")).await, told("bad_query", "?order"));
+}
