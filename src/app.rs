@@ -146,7 +146,7 @@ impl Setup {
 pub struct Database {
     /// The pools.
     pub store: Store,
-    private: Option<PrivatePostgres>,
+    private: Option<Arc<PrivatePostgres>>,
 }
 
 impl Database {
@@ -168,13 +168,18 @@ impl Database {
         }
         let server =
             PrivatePostgres::open(&setup.private_options(), say).await.context("opening the private Postgres")?;
-        if !server.is_owner() {
-            tracing::warn!(
-                "joined the Postgres that another process runs in this data directory: it ends with that process"
-            );
-        }
         let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
-        Ok(Self { store, private: Some(server) })
+        Ok(Self { store, private: Some(Arc::new(server)) })
+    }
+
+    /// Takes over the private Postgres that another process runs, once that process is gone.
+    pub fn succeed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let private = self.private.clone();
+        async move {
+            if let Some(server) = private {
+                server.succeed().await;
+            }
+        }
     }
 
     /// The process of the private Postgres, while one runs.

@@ -86,6 +86,10 @@ async fn run(
             done.cancel();
         }
     });
+    background.spawn("succession", {
+        let (succeed, leave) = (database.succeed(), leave.clone());
+        async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
+    });
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let hours = i64::from(settings.retention.idempotency_hours);

@@ -13,4 +13,5 @@ mod openapi;
 mod operate;
 mod postgres;
 mod real_model;
+mod succession;
 mod support;
