@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod bombs;
 mod budget;
 mod chaos;
 mod config;
