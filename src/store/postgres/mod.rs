@@ -139,6 +139,18 @@ pub struct PrivateStatus {
 }
 
 impl PrivatePostgres {
+    /// Whether a database was ever made in this directory; false where there is no such directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn exists_in(data_dir: &Path) -> Result<bool, PrivateError> {
+        match cluster::existing(data_dir) {
+            Ok(found) => Ok(found.is_some()),
+            Err(PrivateError::Io { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts the server in the data directory, or joins the one that another process of ours runs there.
     ///
     /// `say` gets lines for people where something takes long (a first start, a download).
@@ -274,8 +286,7 @@ async fn own(
     let owned = Owned { supervisor: Supervisor::start(command)?, socket, data_dir, lock };
     owned.wait_until_ready(&cluster, &startup_log).await?;
 
-    let address =
-        Address { socket_dir: owned.socket.client.clone(), cluster: cluster.dir, version: binaries.version };
+    let address = Address { socket_dir: owned.socket.client.clone(), cluster: cluster.dir, version: binaries.version };
     address.publish(&owned.data_dir)?;
     Ok((address, owned))
 }
