@@ -38,6 +38,7 @@ struct Inner {
     tracker: TaskTracker,
     soft: CancellationToken,
     hard: CancellationToken,
+    hurry: CancellationToken,
     reload: Notify,
     /// The first essential task that ended before it was asked to, and how.
     failed: OnceLock<Failure>,
@@ -80,6 +81,11 @@ impl Tasks {
     /// Cancelled when everything ends now; tasks need not watch it, they are dropped.
     pub fn hard(&self) -> &CancellationToken {
         &self.0.hard
+    }
+
+    /// Cancelled by a second signal alone: whoever sent it does not want to wait for what can be done later.
+    pub fn hurry(&self) -> &CancellationToken {
+        &self.0.hurry
     }
 
     /// Runs a task that the process outlives: when it panics, that is logged and nothing else happens.
@@ -167,6 +173,7 @@ impl Tasks {
     fn stop_by_signal(&self, name: &'static str) {
         if self.0.soft.is_cancelled() {
             tracing::warn!(signal = name, "stopping at once");
+            self.0.hurry.cancel();
             self.0.hard.cancel();
         } else {
             tracing::info!(signal = name, "draining; a second signal stops at once");

@@ -121,6 +121,24 @@ async fn another_process_takes_over_from_one_that_was_killed_and_nothing_is_revi
 }
 
 #[tokio::test]
+async fn a_second_signal_waits_for_no_review_and_is_no_failure() {
+    let model = ModelServer::start(|_| Answer::Hang).await;
+    let shadows = ONE.replace("model: checks", "model: judge");
+    let settings = format!(
+        "server: {{drain_timeout: 600s}}\nmodels:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n",
+        model.openai_url()
+    );
+    let mut umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
+    until("the model to be asked", async || (model.count() > 0).then_some(())).await;
+    umbra.terminate();
+    until("the drain to begin", async || umbra.log().contains("draining").then_some(())).await;
+    assert!(umbra.stop().success(), "{}", umbra.log());
+    assert!(!umbra.log().contains("ERROR"), "{}", umbra.log());
+    assert_eq!(umbra.schema.one::<String>("SELECT state::text FROM review").await, "queued", "it was handed back");
+}
+
+#[tokio::test]
 async fn a_day_is_a_local_date_even_where_midnight_does_not_exist() {
     // In Cairo the night to 24 April 2026 has no midnight: 00:00 becomes 01:00.
     let shadows = ONE.replace("cooldown: 0s", "max_reviews_per_day: 1, cooldown: 0s, time_zone: Africa/Cairo");
