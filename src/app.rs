@@ -172,6 +172,21 @@ impl Database {
         Ok(Self { store, private: Some(Arc::new(server)) })
     }
 
+    /// The same for who has nothing to store: a mistyped directory is no reason to make a database in it.
+    ///
+    /// # Errors
+    /// There is no database yet; otherwise as [`Database::open`].
+    pub async fn open_existing(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
+        let data_dir = &setup.settings.storage.data_dir;
+        if setup.settings.database.url.is_none() && !PrivatePostgres::exists_in(data_dir)? {
+            bail!(
+                "there is no installation in {}: `umbra serve` makes one, --data-dir names another",
+                std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone()).display()
+            );
+        }
+        Self::open(setup, say).await
+    }
+
     /// Takes over the private Postgres that another process runs, once that process is gone.
     pub fn succeed(&self) -> impl Future<Output = ()> + Send + 'static {
         let private = self.private.clone();

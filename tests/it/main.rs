@@ -5,6 +5,7 @@ mod access;
 mod bombs;
 mod budget;
 mod chaos;
+mod cli;
 mod config;
 mod front;
 mod house;
