@@ -442,7 +442,10 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         Problem::invalid_event("the Idempotency-Key header cannot be used").at("", code, detail)
     };
     if values.any(|other| other != value) {
-        return Err(unusable("conflict", "the header stands here more than once, with different values: keep one".into()));
+        return Err(unusable(
+            "conflict",
+            "the header stands here more than once, with different values: keep one".into(),
+        ));
     }
     let text = value.to_str().unwrap_or("\u{0}");
     ingest::key_from_header(text).map(Some).map_err(|fault| unusable(fault.code, fault.detail))

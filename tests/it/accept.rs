@@ -62,7 +62,8 @@ async fn the_same_event_again_is_replayed_and_another_under_its_id_is_refused() 
 async fn two_keys_on_one_request_are_refused() {
     let umbra = Umbra::with().shadows(WATCH_ALL).go().await;
     let post = async |keys: [&str; 2]| {
-        let headers = [("content-type", "application/json"), ("idempotency-key", keys[0]), ("idempotency-key", keys[1])];
+        let headers =
+            [("content-type", "application/json"), ("idempotency-key", keys[0]), ("idempotency-key", keys[1])];
         umbra.send(Method::POST, "/v1/events", &headers, Some(br#"{"agent":"a","output":"x"}"#.to_vec())).await
     };
     let refused = post(["one", "two"]).await;

@@ -66,7 +66,8 @@ async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
     };
     let (prefix, one_more) = (bound("writer-*"), bound("writer-1?"));
     let event = |agent: &str| json!({"agent": agent, "output": "x"});
-    let post = async |key: &str, agent: &str| status(&umbra, key, Method::POST, "/v1/events", Some(&event(agent))).await;
+    let post =
+        async |key: &str, agent: &str| status(&umbra, key, Method::POST, "/v1/events", Some(&event(agent))).await;
     assert_eq!(post(&prefix, "wri\u{200b}ter-1").await, 202, "it is stored as writer-1");
     assert_eq!(post(&one_more, "writer-1\u{200b}").await, 403, "it would be stored as writer-1");
     assert_eq!(umbra.schema.one::<String>("SELECT string_agg(agent, ',') FROM event").await, "writer-1");
