@@ -292,7 +292,9 @@ impl EventView {
 /// Posts one event. It is durable when this answers; nobody waits for a review.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
     params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`.")),
-    responses((status = 202, description = "Stored, with what became of it for each shadow", body = AcceptedEvent)))]
+    responses((status = 202, description = "Stored, with what became of it for each shadow", body = AcceptedEvent),
+        (status = 422, description = "The id was used for another event",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;
