@@ -174,6 +174,18 @@ async fn pages_and_documents_come_without_outside_assets() {
     for line in page.text.lines().filter(|line| line.contains("src=") || line.contains("<link")) {
         assert!(!line.contains("//"), "an asset from elsewhere: {line}");
     }
+    // The hash in the policy is that of this style: `printf %s STYLE | openssl dgst -sha256 -binary | base64`.
+    let policy = page.headers["content-security-policy"].to_str().unwrap_or_default();
+    assert!(policy.contains("style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';"), "{policy}");
+    let style =
+        "createElement(\"style\",null,\".logo_small_svg__cls-2{fill:#fff}.logo_small_svg__cls-3{fill:#85ea2d}\")";
+    let mut styles = 0;
+    for script in ["swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"] {
+        let text = umbra.send(Method::GET, &format!("/docs/{script}"), &[], None).await.text;
+        assert_eq!(text.matches("createElement(\"style\",null").count(), text.matches(style).count(), "{script}");
+        styles += text.matches(style).count();
+    }
+    assert_eq!(styles, 1, "the page has another style than the one that its policy permits");
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(umbra.send(Method::GET, path, &[], None).await.status, 200, "{path}");
     }
