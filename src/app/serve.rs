@@ -132,7 +132,8 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
     }
 }
 
-/// A server that others can reach needs keys; one on loopback without keys guards against web pages.
+/// A server that others can reach needs keys; one on loopback without keys guards against web pages. This is decided
+/// at the start: keys made later are asked for at once, but the guard stays until a restart.
 pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     let bind = setup.settings.server.bind;
     if keys.is_guarded() {
