@@ -130,11 +130,12 @@ impl Tasks {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         let tasks = self.clone();
-        // Not tracked: it must hear the second signal while shutdown waits for all the others.
+        // Not tracked: it must hear the second signal while shutdown waits for all the others, and after it, while
+        // others' tasks are waited for.
         spawn_untracked(async move {
-            while !tasks.0.hard.is_cancelled() {
+            loop {
                 tokio::select! {
-                    () = tasks.0.hard.cancelled() => return,
+                    () = tasks.0.hurry.cancelled() => return,
                     _ = hangup.recv() => tasks.0.reload.notify_one(),
                     _ = terminate.recv() => tasks.stop_by_signal("SIGTERM"),
                     _ = interrupt.recv() => tasks.stop_by_signal("SIGINT"),

@@ -120,22 +120,33 @@ async fn another_process_takes_over_from_one_that_was_killed_and_nothing_is_revi
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'unknown'").await, 1);
 }
 
-#[tokio::test]
-async fn a_second_signal_waits_for_no_review_and_is_no_failure() {
-    let model = ModelServer::start(|_| Answer::Hang).await;
+/// A server whose model never answers, and a review that waits for it.
+async fn hanging(model: &ModelServer, drain: &str) -> Umbra {
     let shadows = ONE.replace("model: checks", "model: judge");
     let settings = format!(
-        "server: {{drain_timeout: 600s}}\nmodels:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n",
+        "server: {{drain_timeout: {drain}}}\nmodels:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n",
         model.openai_url()
     );
-    let mut umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    let umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    let asked = model.count();
     umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
-    until("the model to be asked", async || (model.count() > 0).then_some(())).await;
-    umbra.terminate();
-    until("the drain to begin", async || umbra.log().contains("draining").then_some(())).await;
-    assert!(umbra.stop().success(), "{}", umbra.log());
-    assert!(!umbra.log().contains("ERROR"), "{}", umbra.log());
-    assert_eq!(umbra.schema.one::<String>("SELECT state::text FROM review").await, "queued", "it was handed back");
+    until("the model to be asked", async || (model.count() > asked).then_some(())).await;
+    umbra
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_reviews_until_the_drain_is_over_or_a_second_signal_and_is_no_failure() {
+    let model = ModelServer::start(|_| Answer::Hang).await;
+    let brief = hanging(&model, "1s").await;
+    let patient = hanging(&model, "600s").await;
+    patient.terminate();
+    until("the drain to begin", async || patient.log().contains("draining").then_some(())).await;
+    for mut umbra in [brief, patient] {
+        assert!(umbra.stop().success(), "{}", umbra.log());
+        assert!(!umbra.log().contains("ERROR"), "{}", umbra.log());
+        let state: String = umbra.schema.one("SELECT state::text FROM review").await;
+        assert_eq!(state, "queued", "it was handed back");
+    }
 }
 
 #[tokio::test]
