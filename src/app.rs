@@ -146,7 +146,7 @@ impl Setup {
 pub struct Database {
     /// The pools.
     pub store: Store,
-    private: Option<PrivatePostgres>,
+    private: Option<Arc<PrivatePostgres>>,
 }
 
 impl Database {
@@ -168,13 +168,33 @@ impl Database {
         }
         let server =
             PrivatePostgres::open(&setup.private_options(), say).await.context("opening the private Postgres")?;
-        if !server.is_owner() {
-            tracing::warn!(
-                "joined the Postgres that another process runs in this data directory: it ends with that process"
+        let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
+        Ok(Self { store, private: Some(Arc::new(server)) })
+    }
+
+    /// The same for who has nothing to store: a mistyped directory is no reason to make a database in it.
+    ///
+    /// # Errors
+    /// There is no database yet; otherwise as [`Database::open`].
+    pub async fn open_existing(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
+        let data_dir = &setup.settings.storage.data_dir;
+        if setup.settings.database.url.is_none() && !PrivatePostgres::exists_in(data_dir)? {
+            bail!(
+                "there is no installation in {}: `umbra serve` makes one, --data-dir names another",
+                std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone()).display()
             );
         }
-        let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
-        Ok(Self { store, private: Some(server) })
+        Self::open(setup, say).await
+    }
+
+    /// Takes over the private Postgres that another process runs, once that process is gone.
+    pub fn succeed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let private = self.private.clone();
+        async move {
+            if let Some(server) = private {
+                server.succeed().await;
+            }
+        }
     }
 
     /// The process of the private Postgres, while one runs.

@@ -38,6 +38,7 @@ struct Inner {
     tracker: TaskTracker,
     soft: CancellationToken,
     hard: CancellationToken,
+    hurry: CancellationToken,
     reload: Notify,
     /// The first essential task that ended before it was asked to, and how.
     failed: OnceLock<Failure>,
@@ -82,6 +83,11 @@ impl Tasks {
         &self.0.hard
     }
 
+    /// Cancelled by a second signal alone: whoever sent it does not want to wait for what can be done later.
+    pub fn hurry(&self) -> &CancellationToken {
+        &self.0.hurry
+    }
+
     /// Runs a task that the process outlives: when it panics, that is logged and nothing else happens.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let hard = self.0.hard.clone();
@@ -124,11 +130,12 @@ impl Tasks {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         let tasks = self.clone();
-        // Not tracked: it must hear the second signal while shutdown waits for all the others.
+        // Not tracked: it must hear the second signal while shutdown waits for all the others, and after it, while
+        // others' tasks are waited for.
         spawn_untracked(async move {
-            while !tasks.0.hard.is_cancelled() {
+            loop {
                 tokio::select! {
-                    () = tasks.0.hard.cancelled() => return,
+                    () = tasks.0.hurry.cancelled() => return,
                     _ = hangup.recv() => tasks.0.reload.notify_one(),
                     _ = terminate.recv() => tasks.stop_by_signal("SIGTERM"),
                     _ = interrupt.recv() => tasks.stop_by_signal("SIGINT"),
@@ -167,6 +174,7 @@ impl Tasks {
     fn stop_by_signal(&self, name: &'static str) {
         if self.0.soft.is_cancelled() {
             tracing::warn!(signal = name, "stopping at once");
+            self.0.hurry.cancel();
             self.0.hard.cancel();
         } else {
             tracing::info!(signal = name, "draining; a second signal stops at once");

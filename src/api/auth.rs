@@ -12,6 +12,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::problem::Problem;
 use crate::{
+    checks,
     domain::key::{AgentGlobs, PREFIX, Scope},
     store::{Store, StoreError, installation::Installation, keys::KeyRow},
 };
@@ -47,11 +48,13 @@ impl Caller {
         }
     }
 
+    /// The name counts as it is stored, since that is whom others take the event for.
+    ///
     /// # Errors
     /// `forbidden_agent`: the key is bound to other agents.
     pub fn speak_for(&self, agent: &str) -> Result<(), Problem> {
         match &self.0 {
-            Some(grant) if !grant.agents.contains(agent) => Err(Problem::forbidden_agent(
+            Some(grant) if !grant.agents.contains(checks::redact(agent).as_str()) => Err(Problem::forbidden_agent(
                 "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
             )),
             _ => Ok(()),

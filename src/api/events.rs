@@ -292,7 +292,9 @@ impl EventView {
 /// Posts one event. It is durable when this answers; nobody waits for a review.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
     params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`.")),
-    responses((status = 202, description = "Stored, with what became of it for each shadow", body = AcceptedEvent)))]
+    responses((status = 202, description = "Stored, with what became of it for each shadow", body = AcceptedEvent),
+        (status = 422, description = "The id was used for another event",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;
@@ -407,8 +409,8 @@ pub async fn list_events(
     mut params: Params,
 ) -> Result<Json<Listing<EventView>>, Problem> {
     caller.require(Scope::Read)?;
-    let seek = params.seek(FEED)?;
     let filter = EventFilter { agent: params.text("agent"), task_id: params.text("task_id"), span: params.span() };
+    let seek = params.seek(FEED);
     params.finish()?;
     let page = api.pipeline.store.events(&filter, seek).await?;
     let mut views = Vec::with_capacity(page.items.len());
@@ -436,11 +438,19 @@ pub async fn get_event(
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let unusable = |code: &'static str, detail: String| {
+        Problem::invalid_event("the Idempotency-Key header cannot be used").at("", code, detail)
+    };
+    if values.any(|other| other != value) {
+        return Err(unusable(
+            "conflict",
+            "the header stands here more than once, with different values: keep one".into(),
+        ));
+    }
     let text = value.to_str().unwrap_or("\u{0}");
-    ingest::key_from_header(text).map(Some).map_err(|fault| {
-        Problem::invalid_event("the Idempotency-Key header cannot be used").at("", fault.code, fault.detail)
-    })
+    ingest::key_from_header(text).map(Some).map_err(|fault| unusable(fault.code, fault.detail))
 }
 
 /// Our own calls carry a header that instrumented proxies and gateways pass on.

@@ -68,7 +68,7 @@ pub async fn list_findings(
         }),
         span: params.span(),
     };
-    let seek = params.seek(FEED)?;
+    let seek = params.seek(FEED);
     params.finish()?;
     let page = api.pipeline.store.findings(&filter, seek).await?;
     Ok(listing(FEED, seek, page, |finding| finding).json())
@@ -258,7 +258,7 @@ pub async fn list_observations(
     caller.require(Scope::Read)?;
     let mut filter = review_filter(&mut params);
     filter.state = Some("done".into());
-    let seek = params.seek(OBSERVATIONS)?;
+    let seek = params.seek(OBSERVATIONS);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();

@@ -60,50 +60,43 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Adds what holds for every operation: how a caller shows who it is, and the problems that any may answer.
+/// Adds what an operation does not say itself, since it follows from its form: how a caller shows who it is, and the
+/// problems that the layers around it answer.
 pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let key = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
     document.components.get_or_insert_default().add_security_scheme("key", key);
     for (path, item) in &mut document.paths.paths {
         let open = matches!(path.as_str(), "/livez" | "/readyz" | "/metrics");
         let named = path.contains('{');
-        let operations = [
-            (&mut item.get, false),
-            (&mut item.post, true),
-            (&mut item.put, true),
-            (&mut item.patch, true),
-            (&mut item.delete, false),
-        ];
-        for (operation, has_body) in operations {
-            if let Some(operation) = operation {
-                complete_operation(operation, open, named, has_body);
-            }
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            complete_operation(operation, open, named);
         }
     }
     document
 }
 
-fn complete_operation(operation: &mut Operation, open: bool, named: bool, has_body: bool) {
+fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
+    // hyper answers this one, without a body.
     let headers = ResponseBuilder::new().description("The request's headers are too large").build();
     operation.responses.responses.insert("431".into(), RefOr::T(headers));
+    let has_body = operation.request_body.is_some();
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
     };
     add("400", "Something in the request cannot be used; `errors` says what and where");
     add("403", "Not with this key, or not from this host or origin");
-    add("408", "The request took too long to arrive");
-    add("503", "Too much to do, or the database is away: come again after `Retry-After`");
     if !open {
         add("401", "A valid key is required");
+        add("503", "Too much to do, or the database is away: come again after `Retry-After`");
     }
     if named {
         add("404", "There is no such thing");
     }
     if has_body {
-        add("404", "What the request names does not exist");
+        add("408", "The request took too long to arrive");
         add("413", "The body is too large");
         add("415", "The body is of a type, or encoded in a way, that is not read here");
-        add("422", "The id was used for another event");
     }
     if !open {
         operation.security =

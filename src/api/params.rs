@@ -9,6 +9,9 @@ use jiff::Timestamp;
 use super::{Listing, problem::Problem};
 use crate::store::seek::{Page, Seek, Span};
 
+/// The code of a cursor's fault.
+const BAD_CURSOR: &str = "bad_cursor";
+
 /// The parameters of a request, taken one by one.
 #[derive(Debug)]
 pub struct Params {
@@ -88,8 +91,9 @@ impl Params {
         Span { since: time("since"), until: time("until") }
     }
 
-    /// `limit`, `order` and `cursor` of the list `feed`.
-    pub fn seek(&mut self, feed: char) -> Result<Seek, Problem> {
+    /// `limit`, `order` and `cursor` of the list `feed`. Take the filters first: they name the list, so beside a
+    /// fault of theirs a cursor of another list is none.
+    pub fn seek(&mut self, feed: char) -> Seek {
         let limit = self.parsed("limit", "a number from 1 to 500", |text| {
             text.parse().ok().filter(|limit| (1..=500).contains(limit))
         });
@@ -99,21 +103,18 @@ impl Params {
             _ => None,
         });
         let descending = descending.unwrap_or(false);
-        let from = match self.text("cursor") {
+        let cursor = self.text("cursor").map(|cursor| decode(&cursor));
+        let from = match cursor {
+            Some(Some((list, from))) if list == (feed, descending) => Some(from),
+            Some(known) => {
+                if known.is_none() || self.faults.is_empty() {
+                    self.fault("cursor", BAD_CURSOR, "use next_cursor or resume_cursor of an earlier answer unchanged");
+                }
+                None
+            }
             None => None,
-            Some(cursor) => Some(decode(&cursor, feed, descending).ok_or_else(|| {
-                Problem::bad_cursor(
-                    "this cursor is not one that this list gave for this order and these filters; \
-                     leave it out to begin at the start",
-                )
-                .at(
-                    "?cursor",
-                    "bad_cursor",
-                    "use next_cursor or resume_cursor of an earlier answer unchanged",
-                )
-            })?),
         };
-        Ok(Seek { from, descending, limit: limit.unwrap_or(50) })
+        Seek { from, descending, limit: limit.unwrap_or(50) }
     }
 
     /// Notes a fault.
@@ -124,7 +125,7 @@ impl Params {
     /// All faults at once; a parameter that nobody took is one.
     ///
     /// # Errors
-    /// `bad_query` with every fault.
+    /// `bad_query` with every fault; `bad_cursor` where the cursor alone is at fault.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.pairs) {
             let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
@@ -133,7 +134,14 @@ impl Params {
         if self.faults.is_empty() {
             return Ok(());
         }
-        let mut problem = Problem::bad_query("the query has parameters that cannot be used; errors says which");
+        let mut problem = if self.faults.iter().all(|(_, code, _)| *code == BAD_CURSOR) {
+            Problem::bad_cursor(
+                "this cursor is not one that this list gave for this order and these filters; \
+                 leave it out to begin at the start",
+            )
+        } else {
+            Problem::bad_query("the query has parameters that cannot be used; errors says which")
+        };
         for (pointer, code, detail) in self.faults {
             problem = problem.at(pointer, code, detail);
         }
@@ -160,8 +168,16 @@ fn encode(feed: char, descending: bool, seq: i64) -> String {
     URL_SAFE_NO_PAD.encode(format!("{feed}{}{seq}", if descending { 'd' } else { 'a' }))
 }
 
-fn decode(cursor: &str, feed: char, descending: bool) -> Option<i64> {
+/// The list and direction that a cursor is of, and where it stands.
+fn decode(cursor: &str) -> Option<((char, bool), i64)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    let rest = text.strip_prefix(feed)?.strip_prefix(if descending { 'd' } else { 'a' })?;
-    rest.parse().ok().filter(|seq| *seq >= 0)
+    let mut chars = text.chars();
+    let feed = chars.next()?;
+    let descending = match chars.next()? {
+        'a' => false,
+        'd' => true,
+        _ => return None,
+    };
+    let seq = chars.as_str().parse().ok().filter(|seq| *seq >= 0)?;
+    Some(((feed, descending), seq))
 }

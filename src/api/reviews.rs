@@ -56,6 +56,8 @@ pub struct ReviewRequest {
     params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
     responses((status = 200, description = "The review", body = Review),
         (status = 202, description = "Not finished within the wait: ask for it by its id", body = Review),
+        (status = 404, description = "There is no such shadow, or none that watches the target for the trigger",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "The shadow is switched off",
             body = super::problem::ProblemDocument, content_type = "application/problem+json"),
         (status = 429, description = "The shadow's cap of the day is reached; code and detail say which",
@@ -186,7 +188,7 @@ pub async fn list_reviews(
     caller.require(Scope::Read)?;
     let filter = review_filter(&mut params);
     let feed = if filter.only_done() { BY_FINISHING } else { BY_RESERVATION };
-    let seek = params.seek(feed)?;
+    let seek = params.seek(feed);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
     Ok(listing(feed, seek, page, |review| review).json())

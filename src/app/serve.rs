@@ -78,13 +78,18 @@ async fn run(
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     background.spawn("ring", pipeline.clone().ring_until(leave.clone(), writer.ring()));
     background.spawn_essential("writer", writer.run(requests_done.clone()));
+    let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
-        let (stop, hard, done) = (tasks.soft().clone(), background.hard().clone(), reviews_done.clone());
+        let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
         let worker = Worker::new(pipeline.clone());
         async move {
             dispatcher.run(stop, hard, move |job, payload| worker.clone().perform(job, payload)).await;
             done.cancel();
         }
+    });
+    background.spawn("succession", {
+        let (succeed, leave) = (database.succeed(), leave.clone());
+        async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
@@ -101,9 +106,13 @@ async fn run(
     tasks.soft().cancelled().await;
     let deadline = Instant::now() + settings.server.drain_timeout;
     let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(0.8)).await;
+    // The writer may end from now on, and all that is in the background after it.
+    background.soft().cancel();
     requests_done.cancel();
-    if timeout_at(deadline, reviews_done.cancelled()).await.is_err() {
+    let awaited = timeout_at(deadline, tasks.hurry().run_until_cancelled(reviews_done.cancelled())).await;
+    if !matches!(awaited, Ok(Some(()))) {
         tracing::warn!("reviews were still running; others will perform them");
+        abandon.cancel();
     }
     leave.cancel();
     let stopped = background.shutdown(Duration::from_secs(5)).await;
@@ -123,7 +132,8 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
     }
 }
 
-/// A server that others can reach needs keys; one on loopback without keys guards against web pages.
+/// A server that others can reach needs keys; one on loopback without keys guards against web pages. This is decided
+/// at the start: keys made later are asked for at once, but the guard stays until a restart.
 pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     let bind = setup.settings.server.bind;
     if keys.is_guarded() {

@@ -1,43 +1,21 @@
 //! Tables of every gate and cap. Beside them: decisions against a model that counts history anew each time, and what
 //! is remembered of refusals.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use jiff::civil::date;
 
 use super::*;
-use crate::domain::{Mode, Severity};
 
 mod history;
 mod memories;
 
 fn unlimited() -> CostControl {
-    CostControl {
-        max_reviews_per_day: None,
-        max_reviews_per_target_per_day: None,
-        max_usd_per_day: None,
-        max_tokens_per_day: None,
-        skip_if_task_cost_below: None,
-        cooldown: Duration::ZERO,
-        sample_ppm: SAMPLE_SCALE,
-        time_zone: "UTC".into(),
-        allow_costly_model: false,
-    }
+    CostControl::unlimited()
 }
 
 fn shadow(cost_control: CostControl) -> Shadow {
-    Shadow {
-        name: "spender".into(),
-        model: "haiku".into(),
-        mode: Mode::Review,
-        watch: Vec::new(),
-        cost_control,
-        criteria: Vec::new(),
-        checks: BTreeSet::new(),
-        flag_at: Severity::Critical,
-        max_input_chars: 1,
-        enabled: true,
-    }
+    Shadow { cost_control, ..Shadow::plain() }
 }
 
 fn candidate(agent: &str, matched: &[Trigger]) -> Candidate {

@@ -3,10 +3,12 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Failure, answer};
+use super::{Cli, Failure, Global, answer};
 
-#[expect(clippy::unnecessary_wraps, reason = "commands are alike")]
-pub(super) fn run(shell: Shell) -> Result<(), Failure> {
+pub(super) fn run(global: &Global, shell: Shell) -> Result<(), Failure> {
+    if global.json {
+        return Err(Failure::Usage("completions are a script for a shell: leave --json out".into()));
+    }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "umbra", &mut script);
     answer(String::from_utf8_lossy(&script).trim_end());

@@ -6,7 +6,7 @@ use super::{Failure, Global, answer, answer_json, table};
 use crate::domain::Shadow;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
-    let (setup, database) = global.open().await?;
+    let (setup, database) = global.open_existing().await?;
     let shadows = setup.shadows().map_err(|report| {
         super::complain(&report.to_string());
         Failure::Said

@@ -77,7 +77,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
 }
 
 async fn list(global: &Global) -> Result<(), Failure> {
-    let (_, database) = global.open().await?;
+    let (_, database) = global.open_existing().await?;
     let keys = database.store.keys().await?;
     database.close().await;
     if global.json {
@@ -104,7 +104,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
 
 async fn revoke(global: &Global, id: &str) -> Result<(), Failure> {
     let id: KeyId = id.parse().map_err(|error| Failure::Usage(format!("{id}: {error}")))?;
-    let (_, database) = global.open().await?;
+    let (_, database) = global.open_existing().await?;
     let known = database.store.revoke_key(id).await?;
     database.close().await;
     if !known {

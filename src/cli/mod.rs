@@ -71,7 +71,7 @@ enum Command {
     /// Serve the API and review events, until a signal.
     Serve {
         /// Address and port; port 0 picks a free one.
-        #[arg(long, value_name = "ADDRESS")]
+        #[arg(long, value_name = "ADDRESS", value_parser = crate::config::parse_bind)]
         bind: Option<SocketAddr>,
     },
     /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
@@ -170,7 +170,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Schema { file } => schema::run(file),
         Command::Doctor => doctor::run(&global).await,
         Command::Bench { what } => bench::run(&global, what).await,
-        Command::Completions { shell } => completions::run(shell),
+        Command::Completions { shell } => completions::run(&global, shell),
     }
 }
 
@@ -193,10 +193,22 @@ impl Global {
 
     /// Settings and an open database, for a command that is not the server: quiet but for warnings.
     async fn open(&self) -> Result<(Setup, Database), Failure> {
-        let setup = self.setup(None)?;
-        start_logs(&setup, "warn");
+        let setup = self.quiet_setup()?;
         let database = Database::open(&setup, &|line| complain(line)).await?;
         Ok((setup, database))
+    }
+
+    /// The same for a command that only looks: it makes no database.
+    async fn open_existing(&self) -> Result<(Setup, Database), Failure> {
+        let setup = self.quiet_setup()?;
+        let database = Database::open_existing(&setup, &|line| complain(line)).await?;
+        Ok((setup, database))
+    }
+
+    fn quiet_setup(&self) -> Result<Setup, Failure> {
+        let setup = self.setup(None)?;
+        start_logs(&setup, "warn");
+        Ok(setup)
     }
 }
 

@@ -189,7 +189,10 @@ fn show(global: &Global, review: &Review) -> Result<(), Failure> {
     if !findings.is_empty() {
         let mut rows = table::new(&["severity", "category", "finding", "where"]);
         for finding in findings {
-            let place = finding.evidence.as_ref().map_or("-".into(), |e| format!("{} {}..{}", e.field, e.start, e.end));
+            let place = finding
+                .evidence
+                .as_ref()
+                .map_or("-".into(), |e| format!("{} {}..{}", table::plain(&e.field), e.start, e.end));
             rows.add_row([finding.severity.as_str(), &finding.category, &table::plain(&finding.description), &place]);
         }
         answer(&rows.to_string());

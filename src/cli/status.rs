@@ -4,7 +4,7 @@ use super::{Failure, Global, answer, answer_json, table};
 use crate::{app::App, clock::Clock, domain::Mode};
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
-    let (setup, database) = global.open().await?;
+    let (setup, database) = global.open_existing().await?;
     let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
     let status = pipeline.status().await?;
     database.close().await;

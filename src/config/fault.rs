@@ -219,7 +219,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Whether a character shows as itself: no control, bidirectional or invisible character.
-pub(super) fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{e0000}'..='\u{e0fff}');
     !c.is_control() && !invisible

@@ -42,8 +42,18 @@ struct Refused {
     help: String,
 }
 
+/// False for a directory, a device, or a pipe, which would hang until somebody writes to it; but what the process
+/// was started with is open already. What is not there is told by opening it.
+fn is_readable_file(path: &Path) -> bool {
+    let inherited = path == Path::new("/dev/stdin") || path.starts_with("/dev/fd");
+    inherited || path.metadata().map_or(true, |meta| meta.is_file())
+}
+
 fn read_text(path: &Path) -> Result<String, Refused> {
     let refused = |message: String, help: &str| Refused { line: 0, column: 0, message, help: help.to_owned() };
+    if !is_readable_file(path) {
+        return Err(refused("this is no regular file".to_owned(), "name a file, or /dev/stdin to pipe one in"));
+    }
     let mut bytes = Vec::new();
     // One byte more than is accepted, so that a file that is too long is seen to be.
     let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);

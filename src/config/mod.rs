@@ -33,6 +33,7 @@ pub use environment::Environment;
 pub use fault::{Fault, Level, Report};
 pub use settings::{Settings, settings_schema};
 pub use shadows::{Models, shadows_schema};
+pub use text::parse_bind;
 
 /// The settings with every default written out and explained: the manual of `--config`.
 pub const DEFAULT_SETTINGS: &str = include_str!("../../config/umbra.default.yaml");

@@ -1,7 +1,7 @@
 //! What texts may look like: addresses, names, globs, paths, secrets. Nodes in, parsed values out. A secret is
 //! never repeated in a fault.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use globset::Glob;
 use secrecy::SecretString;
@@ -61,6 +61,19 @@ impl<T> Shape for Text<T> {
     fn schema(&mut self) -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": self.max_chars})
     }
+}
+
+/// An address to listen on, as `IP:PORT`; `localhost` is the loopback address of IPv4.
+///
+/// # Errors
+/// What would be right.
+pub fn parse_bind(text: &str) -> Result<SocketAddr, String> {
+    let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    numbers
+        .as_deref()
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "write an IP address and a port: 127.0.0.1:7817, localhost:7817, 0.0.0.0:7817, [::1]:0".to_owned())
 }
 
 /// Any text.

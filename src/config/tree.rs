@@ -7,7 +7,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
-use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned, budget::BudgetBreach};
 
 use super::fault::{Faults, Place, Show};
 
@@ -61,6 +61,14 @@ pub(super) struct Entry {
     pub at: Place,
     /// Its value.
     pub value: Node,
+}
+
+impl Node {
+    /// The value of a key, where this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        let Kind::Map(entries) = &self.kind else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
 }
 
 impl Kind {
@@ -132,6 +140,10 @@ fn explain(error: &Error) -> (String, String) {
     let bomb = "write it out, or use fewer aliases (`*name`)";
     match error {
         Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => explain(error),
+        // What the scanner says of brackets within each other.
+        Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } if msg.contains("recursion limit") => {
+            (exceeded(&BudgetBreach::Depth { depth: MAX_DEPTH }), "write it flatter".to_owned())
+        }
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
             (format!("this is not valid YAML here: {msg}"), "check indentation, colons and quotes".to_owned())
         }
@@ -140,7 +152,8 @@ fn explain(error: &Error) -> (String, String) {
             (format!("{key} stands here twice"), "keep one of them".to_owned())
         }
         Error::Budget { breach, .. } => {
-            (format!("the file is larger than configuration can be ({breach:?})"), bomb.to_owned())
+            let deep = matches!(breach, BudgetBreach::Depth { .. });
+            (exceeded(breach), if deep { "write it flatter" } else { bomb }.to_owned())
         }
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -157,6 +170,27 @@ fn explain(error: &Error) -> (String, String) {
             let text = other.to_string();
             (text.lines().next().unwrap_or_default().to_owned(), "check indentation, colons and quotes".to_owned())
         }
+    }
+}
+
+/// Which bound a file breaks.
+fn exceeded(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Aliases { .. } => format!("more than {MAX_ALIASES} aliases (`*name`) stand in the file"),
+        BudgetBreach::Anchors { .. } => format!("more than {MAX_ALIASES} anchors (`&name`) stand in the file"),
+        BudgetBreach::MergeKeys { .. } => format!("more than {MAX_ALIASES} merge keys (`<<`) stand in the file"),
+        BudgetBreach::Depth { .. } => format!("lists and mappings stand more than {MAX_DEPTH} deep in each other"),
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
+            format!("the file holds more than {MAX_NODES} values")
+        }
+        BudgetBreach::ScalarBytes { .. } | BudgetBreach::InputBytes { .. } => {
+            format!("the texts of the file, with what its aliases stand for, hold more than {MAX_FILE_BYTES} bytes")
+        }
+        BudgetBreach::RecordedAnchorEvents { .. } | BudgetBreach::RecordedAnchorBytes { .. } => {
+            "what anchors (`&name`) hold is more than configuration can be".to_owned()
+        }
+        BudgetBreach::SequenceUnbalanced => "a bracket or brace has no partner".to_owned(),
+        _ => "the file is larger than configuration can be".to_owned(),
     }
 }
 

@@ -82,3 +82,41 @@ impl Shadow {
         blake3::hash(&canonical).to_hex().chars().take(16).collect()
     }
 }
+
+/// What tests of other rooms begin with and change.
+#[cfg(test)]
+impl CostControl {
+    /// No cap, no floor, no cooldown, every event.
+    pub(crate) fn unlimited() -> Self {
+        Self {
+            max_reviews_per_day: None,
+            max_reviews_per_target_per_day: None,
+            max_usd_per_day: None,
+            max_tokens_per_day: None,
+            skip_if_task_cost_below: None,
+            cooldown: Duration::ZERO,
+            sample_ppm: 1_000_000,
+            time_zone: "UTC".to_owned(),
+            allow_costly_model: false,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Shadow {
+    /// One that reviews with every check, may spend anything, and watches nothing yet.
+    pub(crate) fn plain() -> Self {
+        Self {
+            name: "plain".to_owned(),
+            model: "haiku".to_owned(),
+            mode: Mode::Review,
+            watch: Vec::new(),
+            cost_control: CostControl::unlimited(),
+            criteria: Vec::new(),
+            checks: CheckName::ALL.into(),
+            flag_at: Severity::Critical,
+            max_input_chars: 10_000,
+            enabled: true,
+        }
+    }
+}

@@ -28,11 +28,14 @@ pub mod workers;
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    PgPool,
+    ConnectOptions, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 pub use self::{error::StoreError, migrate::migrations};
+
+/// How long the attempt takes that only finds out why others failed.
+const LAST_TRY: Duration = Duration::from_secs(2);
 
 /// Where the database is.
 pub enum Target<'a> {
@@ -88,9 +91,7 @@ impl Store {
     /// The URL is malformed, or the server does not answer.
     pub async fn connect(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = match target {
-            Target::Url(url) => PgConnectOptions::from_str(url).map_err(|_| {
-                StoreError::Refused("the database URL is malformed: postgres://user@host/name is the form".into())
-            })?,
+            Target::Url(url) => parse_url(url)?,
             Target::Private(server) => server.connect_options(),
         };
         let connect = connect.application_name("umbra").options([("search_path", options.schema.as_str())]);
@@ -120,8 +121,10 @@ impl Store {
             schema: options.schema.clone(),
             degraded: false,
         };
-        sqlx::query("SELECT 1").execute(&store.control).await?;
-        Ok(store)
+        match sqlx::query("SELECT 1").execute(&store.control).await {
+            Ok(_) => Ok(store),
+            Err(error) => Err(unreached(&connect, error).await),
+        }
     }
 
     /// Whether the database may lose acknowledged events in a crash, by the operator's leave.
@@ -143,5 +146,41 @@ impl Store {
     pub async fn now(&self) -> Result<jiff::Timestamp, StoreError> {
         let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&self.control).await?;
         Ok(now.to_jiff())
+    }
+}
+
+fn parse_url(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let form = "postgres://user:password@host:5432/name is the form";
+    // The library takes any scheme for its own.
+    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(StoreError::Refused(format!("the database URL is not that of a Postgres: {form}")));
+    }
+    PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::Refused(format!("the database URL is malformed: {form}, with signs percent-encoded")))
+}
+
+/// Says which server could not be used, and why.
+async fn unreached(connect: &PgConnectOptions, error: sqlx::Error) -> StoreError {
+    let error = match error {
+        // The pool tries for a while and forgets what was in the way: one more try tells.
+        sqlx::Error::PoolTimedOut => match tokio::time::timeout(LAST_TRY, connect.connect()).await {
+            Ok(Ok(_)) => error,
+            Ok(Err(error)) => error,
+            Err(_) => sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        },
+        other => other,
+    };
+    let place = connect
+        .get_socket()
+        .map_or_else(|| format!("{}:{}", connect.get_host(), connect.get_port()), |dir| dir.display().to_string());
+    match error {
+        sqlx::Error::Io(cause) => StoreError::Refused(format!(
+            "no Postgres can be reached at {place} ({cause}): start it, or correct the host and port of the URL"
+        )),
+        sqlx::Error::Database(refusal) => StoreError::Refused(format!(
+            "the Postgres at {place} does not let us in ({}): check user, password and database name of the URL",
+            refusal.message()
+        )),
+        other => other.into(),
     }
 }

@@ -1,13 +1,11 @@
 //! Tables of what a rule matches and of which triggers. Beside them: random rules against a loop that is too simple
 //! to be wrong.
 
-use std::{collections::BTreeSet, time::Duration};
-
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::domain::{
-    CostControl, Mode, NanoUsd, Severity,
+    NanoUsd,
     Trigger::{All, CodeWritten, Error, SecurityRisk, TaskComplete},
     TriggerSource::{Declared, Derived},
 };
@@ -15,28 +13,7 @@ use crate::domain::{
 mod naive;
 
 fn shadow(watch: Vec<WatchRule>) -> Shadow {
-    Shadow {
-        name: "watcher".into(),
-        model: "haiku".into(),
-        mode: Mode::Review,
-        watch,
-        cost_control: CostControl {
-            max_reviews_per_day: None,
-            max_reviews_per_target_per_day: None,
-            max_usd_per_day: None,
-            max_tokens_per_day: None,
-            skip_if_task_cost_below: None,
-            cooldown: Duration::ZERO,
-            sample_ppm: 1_000_000,
-            time_zone: "UTC".into(),
-            allow_costly_model: false,
-        },
-        criteria: Vec::new(),
-        checks: BTreeSet::new(),
-        flag_at: Severity::Critical,
-        max_input_chars: 1,
-        enabled: true,
-    }
+    Shadow { watch, ..Shadow::plain() }
 }
 
 fn rule(agent: &str, triggers: &[Trigger]) -> WatchRule {

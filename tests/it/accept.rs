@@ -59,6 +59,21 @@ async fn the_same_event_again_is_replayed_and_another_under_its_id_is_refused() 
 }
 
 #[tokio::test]
+async fn two_keys_on_one_request_are_refused() {
+    let umbra = Umbra::with().shadows(WATCH_ALL).go().await;
+    let post = async |keys: [&str; 2]| {
+        let headers =
+            [("content-type", "application/json"), ("idempotency-key", keys[0]), ("idempotency-key", keys[1])];
+        umbra.send(Method::POST, "/v1/events", &headers, Some(br#"{"agent":"a","output":"x"}"#.to_vec())).await
+    };
+    let refused = post(["one", "two"]).await;
+    assert_eq!((refused.status.as_u16(), refused.body["code"].as_str()), (400, Some("invalid_event")));
+    assert!(refused.text.contains("more than once"), "{}", refused.text);
+    assert_eq!(post(["one", "one"]).await.status, 202, "one key, said twice");
+    assert_eq!(umbra.items("/v1/events").await.len(), 1);
+}
+
+#[tokio::test]
 async fn sixty_four_copies_at_once_are_one_event() {
     let umbra = Umbra::with().shadows(WATCH_ALL).go().await;
     let event = json!({"id": "once", "agent": "a", "output": "x", "triggers": ["error"]});

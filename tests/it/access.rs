@@ -58,6 +58,30 @@ async fn a_key_does_what_its_scopes_say_for_its_agents_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
+    let umbra = Umbra::with().go().await;
+    let bound = |glob: &str| {
+        let args = ["keys", "create", "--name", "k", "--scope", "ingest", "--agent", glob, "--json"];
+        made(&umbra.cli(&args, None))["key"].as_str().unwrap_or_default().to_owned()
+    };
+    let (prefix, one_more) = (bound("writer-*"), bound("writer-1?"));
+    let event = |agent: &str| json!({"agent": agent, "output": "x"});
+    let post =
+        async |key: &str, agent: &str| status(&umbra, key, Method::POST, "/v1/events", Some(&event(agent))).await;
+    assert_eq!(post(&prefix, "wri\u{200b}ter-1").await, 202, "it is stored as writer-1");
+    assert_eq!(post(&one_more, "writer-1\u{200b}").await, 403, "it would be stored as writer-1");
+    assert_eq!(umbra.schema.one::<String>("SELECT string_agg(agent, ',') FROM event").await, "writer-1");
+    // In a batch each event is judged for itself.
+    let events = json!({"events": [event("writer-1\u{200b}"), event("writer-12")]});
+    let authorization = format!("Bearer {one_more}");
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    let body = Some(events.to_string().into_bytes());
+    let answered = umbra.send(Method::POST, "/v1/events/batch", &headers, body).await;
+    assert_eq!(answered.body["results"][0]["error"]["code"], "forbidden_agent", "{}", answered.text);
+    assert_eq!(answered.body["accepted"], 1, "{}", answered.text);
+}
+
+#[tokio::test]
 async fn an_open_bind_without_keys_is_refused() {
     let umbra = Umbra::with().go().await;
     let refused = umbra.cli(&["serve", "--bind", "0.0.0.0:0"], None);
@@ -118,4 +142,30 @@ async fn what_cannot_be_read_is_a_problem_and_never_a_fault_of_ours() {
     }
     let long = json!({"target": "a", "trigger": "error", "output": "x".repeat(200_000), "task": "y".repeat(100_000)});
     assert_eq!(umbra.post("/v1/reviews", &long).await.status, 413);
+}
+
+#[tokio::test]
+async fn every_fault_of_a_query_is_told_at_once_and_a_bad_cursor_hides_none() {
+    let umbra = Umbra::with().go().await;
+    let refused = async |path: &str| {
+        let answered = umbra.send(Method::GET, path, &[], None).await;
+        assert_eq!(answered.status, 400, "{path}: {}", answered.text);
+        let faults = answered.body["errors"].as_array().cloned().unwrap_or_default();
+        let places = faults.iter().map(|fault| fault["pointer"].as_str().unwrap_or_default().to_owned());
+        let code = answered.body["code"].as_str().unwrap_or_default().to_owned();
+        (code, places.collect::<Vec<_>>().join(" "))
+    };
+    let told = |code: &str, places: &str| (code.to_owned(), places.to_owned());
+    for list in ["events", "reviews", "findings", "observations"] {
+        let path = |query: &str| format!("/v1/{list}?{query}");
+        assert_eq!(refused(&path("cursor=nonsense")).await, told("bad_cursor", "?cursor"));
+        let all = told("bad_query", "?since ?limit ?cursor ?nonsense");
+        assert_eq!(refused(&path("cursor=x&limit=0&since=x&nonsense=1")).await, all);
+    }
+    let page = umbra.get("/v1/events").await;
+    let cursor = page["resume_cursor"].as_str().unwrap_or_default();
+    let another = refused(&format!("/v1/findings?cursor={cursor}")).await;
+    assert_eq!(another, told("bad_cursor", "?cursor"), "it is of another list");
+    // Whether it is of this list cannot be said while the order is unknown.
+    assert_eq!(refused(&format!("/v1/events?order=up&cursor={cursor}")).await, told("bad_query", "?order"));
 }

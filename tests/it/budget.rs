@@ -136,6 +136,16 @@ shadow_agents:
      cost_control: {max_usd_per_day: 0.2, cooldown: 0s}}
 ";
     let (schema, servers) = replicas(2, shadows, Some(&settings)).await;
+    // After each hold, what all calls hold or have cost, by their rows: the meters are what is on trial.
+    schema
+        .run(
+            "CREATE TABLE committed (usd bigint NOT NULL);
+             CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN INSERT INTO committed SELECT sum(coalesce(actual_usd, hold_usd)) FROM provider_call;
+                  RETURN NULL; END';
+             CREATE TRIGGER note AFTER INSERT ON provider_call FOR EACH STATEMENT EXECUTE FUNCTION note()",
+        )
+        .await;
     let cap = 200_000_000_i64;
     let worst_seen = async {
         let mut worst = 0;
@@ -161,6 +171,8 @@ shadow_agents:
         }
     };
     let (worst, ()) = tokio::join!(worst_seen, load);
+    let committed: i64 = schema.one("SELECT max(usd) FROM committed").await;
+    assert!(committed <= cap, "{committed} of {cap} nano-dollars were held or spent by the calls' rows");
     assert!(worst <= cap, "{worst} of {cap} nano-dollars were held or spent");
     let spent: i64 = schema.one("SELECT sum(spent_usd)::bigint FROM meter WHERE agent = ''").await;
     let call: i64 = schema.one("SELECT max(hold_usd) FROM provider_call").await;

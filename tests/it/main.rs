@@ -2,8 +2,10 @@
 
 mod accept;
 mod access;
+mod bombs;
 mod budget;
 mod chaos;
+mod cli;
 mod config;
 mod front;
 mod house;
@@ -13,4 +15,5 @@ mod openapi;
 mod operate;
 mod postgres;
 mod real_model;
+mod succession;
 mod support;

@@ -16,3 +16,26 @@ fn the_committed_document_is_the_codes_own() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == made, "openapi/umbra.json is stale: run UMBRA_UPDATE=1 cargo test openapi and commit it");
 }
+
+#[test]
+fn an_operation_lists_the_statuses_that_it_can_give() {
+    let document = serde_json::to_value(umbra::api::openapi_document()).unwrap_or_default();
+    let mut operations = 0;
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        let methods = item.as_object().into_iter().flatten();
+        for (method, operation) in methods.filter(|(_, operation)| operation["responses"].is_object()) {
+            operations += 1;
+            let has = |status: &str| operation["responses"][status].is_object();
+            let reads_body = operation["requestBody"].is_object();
+            for status in ["408", "413", "415"] {
+                assert_eq!(has(status), reads_body, "{method} {path}: {status}");
+            }
+            let one = format!("{method} {path}");
+            assert_eq!(has("404"), path.contains('{') || one == "post /v1/reviews", "{one}: 404");
+            assert_eq!(has("422"), one == "post /v1/events", "{one}: 422");
+            assert_eq!(has("429"), one == "post /v1/reviews", "{one}: 429");
+            assert_eq!(has("401"), path.starts_with("/v1/"), "{one}: 401");
+        }
+    }
+    assert!(operations > 15, "{operations} operations");
+}

@@ -120,6 +120,35 @@ async fn another_process_takes_over_from_one_that_was_killed_and_nothing_is_revi
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'unknown'").await, 1);
 }
 
+/// A server whose model never answers, and a review that waits for it.
+async fn hanging(model: &ModelServer, drain: &str) -> Umbra {
+    let shadows = ONE.replace("model: checks", "model: judge");
+    let settings = format!(
+        "server: {{drain_timeout: {drain}}}\nmodels:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n",
+        model.openai_url()
+    );
+    let umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    let asked = model.count();
+    umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
+    until("the model to be asked", async || (model.count() > asked).then_some(())).await;
+    umbra
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_reviews_until_the_drain_is_over_or_a_second_signal_and_is_no_failure() {
+    let model = ModelServer::start(|_| Answer::Hang).await;
+    let brief = hanging(&model, "1s").await;
+    let patient = hanging(&model, "600s").await;
+    patient.terminate();
+    until("the drain to begin", async || patient.log().contains("draining").then_some(())).await;
+    for mut umbra in [brief, patient] {
+        assert!(umbra.stop().success(), "{}", umbra.log());
+        assert!(!umbra.log().contains("ERROR"), "{}", umbra.log());
+        let state: String = umbra.schema.one("SELECT state::text FROM review").await;
+        assert_eq!(state, "queued", "it was handed back");
+    }
+}
+
 #[tokio::test]
 async fn a_day_is_a_local_date_even_where_midnight_does_not_exist() {
     // In Cairo the night to 24 April 2026 has no midnight: 00:00 becomes 01:00.
@@ -156,6 +185,18 @@ async fn pages_and_documents_come_without_outside_assets() {
     for line in page.text.lines().filter(|line| line.contains("src=") || line.contains("<link")) {
         assert!(!line.contains("//"), "an asset from elsewhere: {line}");
     }
+    // The hash in the policy is that of this style: `printf %s STYLE | openssl dgst -sha256 -binary | base64`.
+    let policy = page.headers["content-security-policy"].to_str().unwrap_or_default();
+    assert!(policy.contains("style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';"), "{policy}");
+    let style =
+        "createElement(\"style\",null,\".logo_small_svg__cls-2{fill:#fff}.logo_small_svg__cls-3{fill:#85ea2d}\")";
+    let mut styles = 0;
+    for script in ["swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"] {
+        let text = umbra.send(Method::GET, &format!("/docs/{script}"), &[], None).await.text;
+        assert_eq!(text.matches("createElement(\"style\",null").count(), text.matches(style).count(), "{script}");
+        styles += text.matches(style).count();
+    }
+    assert_eq!(styles, 1, "the page has another style than the one that its policy permits");
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(umbra.send(Method::GET, path, &[], None).await.status, 200, "{path}");
     }

@@ -151,6 +151,28 @@ async fn a_guest_sees_the_owners_rows_and_leaves_the_server_running() {
 }
 
 #[tokio::test]
+async fn a_guest_that_stays_takes_the_owners_place_at_the_same_address() {
+    let data = TempDir::new().unwrap();
+    // The second is too long for a socket, which then lies elsewhere and goes with its owner.
+    let deep = data.path().join("d".repeat(100)).join("e".repeat(100));
+    for dir in [data.path(), &deep] {
+        let owner = open(dir).await;
+        add_row(&owner).await;
+        let guest = open(dir).await;
+        let first = owner.status().pid;
+        let (stopped, ()) = tokio::join!(owner.stop(), guest.succeed());
+        stopped.unwrap();
+        assert!(guest.is_owner() && !owner.is_owner());
+        assert_ne!(guest.status().pid, first);
+        assert_eq!(rows(&guest).await, 1);
+        let third = open(dir).await;
+        assert_eq!((third.is_owner(), rows(&third).await), (false, 1));
+        guest.stop().await.unwrap();
+        assert_eq!(processes_in(dir), Vec::<PathBuf>::new());
+    }
+}
+
+#[tokio::test]
 async fn two_opens_at_once_make_one_owner() {
     let data = TempDir::new().unwrap();
     let (one, other) = tokio::join!(open(data.path()), open(data.path()));

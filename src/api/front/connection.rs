@@ -2,6 +2,9 @@
 //!
 //! In: a socket, the site, the soft stop. Out: answered requests, each of which carries the client's address as
 //! `ConnectInfo`. Never: an error to the rest of the server; what a client does wrong ends its own connection.
+//!
+//! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself, without a
+//! body, and offers no hook to make it a problem (`Http1Transaction::on_error` in hyper 1).
 
 use std::{
     convert::Infallible,

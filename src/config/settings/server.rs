@@ -9,7 +9,7 @@ use super::{
     super::{
         number::{Bytes, Time, whole},
         shape::List,
-        text::text,
+        text::{parse_bind, text},
     },
     KIB, MIB, ms, secs,
     section::section,
@@ -21,9 +21,7 @@ section! {
         /// Address and port to listen on. Port 0 picks a free one, which is printed at start.
         /// Without keys only loopback addresses are served.
         bind: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7817),
-            text("an address with a port", 64, |text| {
-                text.parse().map_err(|_| "write an IP address and a port: 127.0.0.1:7817, 0.0.0.0:7817, [::1]:0".to_owned())
-            });
+            text("an address with a port", 64, parse_bind);
         /// Host names, besides loopback ones, by which browsers may reach the service.
         allowed_hosts: Vec<String> = Vec::new(),
             List { len: 0..=64, single: true, item: text("a host name", 253, super::outbound::host_name) };

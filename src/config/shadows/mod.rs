@@ -15,10 +15,13 @@ use super::{
     file::read_tree,
     keys::{Keys, Record, Shape, document},
     shape::List,
-    tree::{Node, parse},
+    tree::{Kind, Node, parse},
 };
 use crate::domain::{ModelSpec, PricePerMtok, Provider, Shadow};
 
+/// The file's one key, and the key of a shadow's name.
+const AGENTS: &str = "shadow_agents";
+const NAME: &str = "name";
 /// Most shadows in a file.
 const MAX_SHADOWS: usize = 1_000;
 
@@ -64,29 +67,32 @@ pub fn shadows_schema() -> serde_json::Value {
 }
 
 fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<Loaded<Vec<Shadow>>, Report> {
-    let found = root.and_then(|root| Record(|keys: &mut Keys<'_>| file(keys, models)).read(&root, &mut faults));
-    let shadows = found.map(|placed| {
-        refuse_twins(&placed, &mut faults);
-        placed.into_iter().map(|(shadow, _)| shadow).collect()
+    let found = root.and_then(|root| {
+        refuse_twins(&root, &mut faults);
+        Record(|keys: &mut Keys<'_>| file(keys, models)).read(&root, &mut faults)
     });
-    faults.finish(shadows)
+    faults.finish(found)
 }
 
 /// The file's one key.
-fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<(Shadow, Place)>> {
+fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
     let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
-    keys.required("shadow_agents", "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
+    keys.required(AGENTS, "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
 }
 
-/// Names are unique: budgets, findings and versions are kept by them.
-fn refuse_twins(placed: &[(Shadow, Place)], faults: &mut Faults) {
+/// Names are unique: budgets, findings and versions are kept by them. Looks at the nodes, so that a twin is told of
+/// among the other faults of its shadow.
+fn refuse_twins(root: &Node, faults: &mut Faults) {
+    let Some(Kind::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
-    for (shadow, at) in placed {
-        if let Some(earlier) = first.get(shadow.name.as_str()) {
-            let message = format!("the name {} is taken", super::fault::quoted(&shadow.name));
-            faults.fault(*at, message, format!("the shadow at line {} has it; choose another", earlier.line));
+    for (index, shadow) in shadows.iter().enumerate() {
+        let Some(Node { kind: Kind::Text(name), at }) = shadow.get(NAME) else { continue };
+        if let Some(earlier) = first.get(name.as_str()) {
+            let message = format!("the name {} is taken", super::fault::quoted(name));
+            let help = format!("the shadow at line {} has it; choose another", earlier.line);
+            faults.within(format!(".{AGENTS}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
         } else {
-            first.insert(&shadow.name, *at);
+            first.insert(name, *at);
         }
     }
 }

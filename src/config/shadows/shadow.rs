@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        fault::{Place, listed, quoted},
+        fault::{listed, quoted},
         keys::{Keys, Record, Shape},
         nearest::nearest,
         number::whole,
         shape::{Flag, List, word},
         text::{free_text, printable},
     },
-    Models, cost, watch,
+    Models, NAME, cost, watch,
 };
 use crate::domain::{CheckName, Mode, Provider, Severity, Shadow};
 
@@ -22,9 +22,9 @@ const MAX_WATCH_RULES: usize = 100;
 /// Characters of an event that a model is shown, unless the shadow says otherwise.
 const DEFAULT_INPUT_CHARS: u32 = 24_000;
 
-/// Declares a shadow's keys. Gives the shadow with the place of its name.
-pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shadow, Place)> {
-    let name = keys.required("name", "Its unique name.", printable("a shadow's name", 100));
+/// Declares a shadow's keys.
+pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow> {
+    let name = keys.required(NAME, "Its unique name.", printable("a shadow's name", 100));
     let model = keys.required(
         "model",
         "The model that reviews: an alias from the settings' `models`, or a built-in one.",
@@ -83,8 +83,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shado
     if spec.is_some_and(|spec| spec.provider == Provider::Checks) && checks.is_empty() {
         keys.fault("checks", "neither a model nor a check would look at anything", "name some checks, or a model");
     }
-    let at = keys.place("name");
-    let shadow = Shadow {
+    Some(Shadow {
         name: name?,
         model: model?,
         mode: mode?,
@@ -95,8 +94,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<(Shado
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
         enabled: enabled.unwrap_or(true),
-    };
-    Some((shadow, at))
+    })
 }
 
 /// Keys that take only one value so far: others are refused, not ignored.

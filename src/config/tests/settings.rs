@@ -53,6 +53,17 @@ fn the_manual_names_every_key_there_is() {
 }
 
 #[test]
+fn an_address_may_be_localhost_and_no_other_name() {
+    let bind =
+        |text: &str| read(&format!("server: {{bind: '{text}'}}")).map(|settings| settings.server.bind.to_string());
+    assert_eq!(bind("localhost:8080").unwrap(), "127.0.0.1:8080");
+    assert_eq!(bind("[::1]:0").unwrap(), "[::1]:0");
+    for text in ["example.com:80", "localhost", "localhost:", ":8080", "localhost:99999"] {
+        one_fault(text, &faults(bind(text)), 1, &["not an address", "localhost:7817"]);
+    }
+}
+
+#[test]
 fn every_bound_holds() {
     let cases: [(&str, usize, &[&str]); 36] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),

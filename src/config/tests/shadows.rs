@@ -167,6 +167,7 @@ fn five_faults_are_told_at_once() {
         (6, "shadow_agents[0].watch[0]"),
         (7, "shadow_agents[0].watch[0]"),
         (9, "shadow_agents[0].cost_control.max_reviews_per_day"),
+        (10, "shadow_agents[1].name"),
         (11, "shadow_agents[1].model"),
         (13, "shadow_agents[1].watch[0].agent"),
     ];
@@ -177,6 +178,10 @@ fn five_faults_are_told_at_once() {
 fn names_are_unique_and_printable() {
     let twins = SEED.to_owned() + &SEED.replace("shadow_agents:\n", "");
     one_fault("twins", &faults(read(&twins)), 11, &["\"security-shadow\" is taken", "line 2"]);
+    // Whatever else is wrong with the second.
+    let lines: Vec<_> =
+        faults(read(&twins.replacen("mode: review", "mode: reviw", 2))).iter().map(|f| f.line).collect();
+    assert!(lines.contains(&11) && lines.len() > 1, "{lines:?}");
     for name in ["\"\"", "\"a\\nb\"", "\"a\\u202eb\"", "\" a\"", &"x".repeat(101), "42", "[a]"] {
         let text = shadow("").replace("name: s", &format!("name: {name}"));
         one_fault(name, &faults(read(&text)), 2, &["shadow_agents[0].name"]);

@@ -7,41 +7,16 @@ mod prompts;
 mod quotes;
 mod replies;
 
-use std::{collections::BTreeSet, time::Duration};
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Judgement, ModelReply, Prompt, Subject, of_reply, prompt};
-use crate::domain::{
-    CheckName, CostControl, Event, EventId, FieldName, Hit, Mode, Severity, Shadow, ToolCall, Trigger,
-};
+use crate::domain::{CheckName, Event, EventId, FieldName, Hit, Severity, Shadow, ToolCall, Trigger};
 
 pub(super) const NONCE: &str = "00112233445566778899aabbccddeeff";
 
 pub(super) fn shadow() -> Shadow {
-    Shadow {
-        name: "security-shadow".to_owned(),
-        model: "haiku".to_owned(),
-        mode: Mode::Review,
-        watch: Vec::new(),
-        cost_control: CostControl {
-            max_reviews_per_day: None,
-            max_reviews_per_target_per_day: None,
-            max_usd_per_day: None,
-            max_tokens_per_day: None,
-            skip_if_task_cost_below: None,
-            cooldown: Duration::ZERO,
-            sample_ppm: 1_000_000,
-            time_zone: "UTC".to_owned(),
-            allow_costly_model: false,
-        },
-        criteria: Vec::new(),
-        checks: BTreeSet::from(CheckName::ALL),
-        flag_at: Severity::Critical,
-        max_input_chars: 10_000,
-        enabled: true,
-    }
+    Shadow::plain()
 }
 
 pub(super) fn event() -> Event {

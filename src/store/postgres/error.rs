@@ -16,14 +16,14 @@ use nix::unistd::{Uid, User};
 #[non_exhaustive]
 pub enum PrivateError {
     /// A file operation of ours failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}", path.display())]
     Io {
         /// The verb of the message: `create`, `read`, ...
         action: &'static str,
         /// What was to be created, read, ...
         path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
+        /// The system's answer; a part of the message, and so no source of its own.
+        cause: io::Error,
     },
     /// Postgres refuses to run as root, and there is nobody else to run it.
     #[error(
@@ -144,7 +144,7 @@ pub enum PrivateError {
     },
     /// Role or database could not be made.
     #[error("cannot make the role and the database `umbra`: {0}")]
-    Bootstrap(#[source] sqlx::Error),
+    Bootstrap(sqlx::Error),
     /// The thread that watches the server is gone.
     #[error("the thread that supervises PostgreSQL ended too early; this is a defect of umbra")]
     Supervisor,
@@ -154,7 +154,7 @@ impl PrivateError {
     /// Wraps an error of a file operation: `.map_err(PrivateError::io("create", &path))`.
     pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |cause| Self::Io { action, path, cause }
     }
 
     /// Says whose a directory is that we may not use.

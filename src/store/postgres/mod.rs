@@ -7,7 +7,8 @@
 //! # One owner, many guests
 //! Whoever takes the lock of the data directory owns the server: starts it, restarts it when it dies, stops it.
 //! Everybody else (`umbra doctor` beside `umbra serve`) is a guest: reads `postgres.json`, connects, and later lets
-//! go. A guest that finds the lock free becomes the owner. The kernel frees the lock when its holder ends, and on
+//! go. A guest that stays ([`PrivatePostgres::succeed`], as every `umbra serve` does) becomes the owner when the
+//! lock is free, and starts the server again at the same place; meanwhile its connections fail. The kernel frees the lock when its holder ends, and on
 //! Linux tells the server to shut down (a parent-death signal), so `kill -9` of umbra leaves nothing for long; the
 //! next owner waits for that server and lets Postgres recover. Elsewhere the next owner stops the server itself.
 //!
@@ -37,6 +38,7 @@ use std::{
     fs,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -79,6 +81,10 @@ const START_LIMIT: Duration = Duration::from_mins(5);
 /// its shared memory) are gone within the pauses between, 3 s in all.
 const START_TRIES: u64 = 5;
 const ASK_EVERY: Duration = Duration::from_millis(10);
+/// How often a guest that stays looks whether the owner is gone.
+const SUCCEED_EVERY: Duration = Duration::from_millis(100);
+/// How long it waits after it could not take the owner's place.
+const SUCCEED_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the private Postgres needs to know; the caller reads settings and environment.
 #[derive(Debug, Clone, Default)]
@@ -105,7 +111,9 @@ pub struct PrivateOptions {
 #[derive(Debug)]
 pub struct PrivatePostgres {
     address: Address,
-    owned: Option<Owned>,
+    options: PrivateOptions,
+    /// The server, while it is ours.
+    owned: Mutex<Option<Owned>>,
 }
 
 /// What goes with a server of ours, in the order in which dropping ends it.
@@ -131,6 +139,18 @@ pub struct PrivateStatus {
 }
 
 impl PrivatePostgres {
+    /// Whether a database was ever made in this directory; false where there is no such directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn exists_in(data_dir: &Path) -> Result<bool, PrivateError> {
+        match cluster::existing(data_dir) {
+            Ok(found) => Ok(found.is_some()),
+            Err(PrivateError::Io { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts the server in the data directory, or joins the one that another process of ours runs there.
     ///
     /// `say` gets lines for people where something takes long (a first start, a download).
@@ -147,11 +167,12 @@ impl PrivatePostgres {
         let mut why = String::from("it has not published where its server is");
         while started.elapsed() < GUEST_LIMIT {
             if let Some(lock) = DataLock::try_take(&data_dir)? {
-                return Self::own(&options, lock, say).await;
+                let (address, owned) = own(&options, lock, None, say).await?;
+                return Ok(Self { address, options, owned: Mutex::new(Some(owned)) });
             }
             if let Some(address) = Address::read(&data_dir) {
                 match ready::ask(&connect_to(&address.socket_dir, SERVICE, SERVICE)).await {
-                    Answer::Ready => return Ok(Self { address, owned: None }),
+                    Answer::Ready => return Ok(Self { address, options, owned: Mutex::new(None) }),
                     Answer::Forbidden => return Err(PrivateError::foreign(&address.cluster)),
                     Answer::Empty => why = "its database is not made yet".into(),
                     Answer::NotYet(reason) => why = reason,
@@ -162,36 +183,32 @@ impl PrivatePostgres {
         Err(PrivateError::Busy { data_dir, seconds: GUEST_LIMIT.as_secs(), why })
     }
 
-    async fn own(
-        options: &PrivateOptions,
-        lock: DataLock,
-        say: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<Self, PrivateError> {
-        let data_dir = options.data_dir.clone();
-        Address::withdraw(&data_dir);
-        let existing = cluster::existing(&data_dir)?;
-        let account = Account::choose(existing.as_ref().map(|cluster| cluster.dir.as_path()))?;
-        let binaries = binaries::find(options, &account, existing.as_ref(), say).await?;
-        let cluster = if let Some(cluster) = existing {
-            cluster
-        } else {
-            say(&format!("making a database of PostgreSQL {} in {}", binaries.version, data_dir.display()));
-            cluster::create(&data_dir, &binaries, &account).await?
-        };
-        cluster::await_predecessor(&cluster).await?;
+    /// Makes a guest the owner once the present one is gone, however it ended; at once for the owner itself. What
+    /// stands in the way is logged and tried again. Who drops this future gives up, and what it began is undone.
+    pub async fn succeed(&self) {
+        while !self.is_owner() {
+            let pause = match self.try_to_succeed().await {
+                Ok(None) => SUCCEED_EVERY,
+                Ok(Some(owned)) => {
+                    *self.owned() = Some(owned);
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the owner of the private Postgres is gone and its place cannot be taken");
+                    SUCCEED_AGAIN
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
 
-        let reached = account.reach(&cluster.dir)?;
-        let socket = socket::place(&cluster.dir, &reached, &account, options.runtime_dir.as_deref())?;
-        let startup_log = data_dir.join("postgres.startup.log");
-        let command = settings::postmaster(&binaries, &account, reached, &socket, &startup_log)?;
-        // From here on an early return drops the supervisor, which stops the server, before the lock goes.
-        let owned = Owned { supervisor: Supervisor::start(command)?, socket, data_dir, lock };
-        owned.wait_until_ready(&cluster, &startup_log).await?;
-
-        let address =
-            Address { socket_dir: owned.socket.client.clone(), cluster: cluster.dir, version: binaries.version };
-        address.publish(&owned.data_dir)?;
-        Ok(Self { address, owned: Some(owned) })
+    /// `None` while another process owns the server.
+    async fn try_to_succeed(&self) -> Result<Option<Owned>, PrivateError> {
+        let Some(lock) = DataLock::try_take(&self.options.data_dir)? else { return Ok(None) };
+        tracing::info!("the owner of the private Postgres is gone: taking its place");
+        // Connections are made to where the server was: it is to be found there again.
+        let (_, owned) = own(&self.options, lock, Some(&self.address.socket_dir), &|_| ()).await?;
+        Ok(Some(owned))
     }
 
     /// How the service connects: over the Unix socket, as the role `umbra`, to the database `umbra`.
@@ -207,13 +224,17 @@ impl PrivatePostgres {
 
     /// True when this process started the server and will stop it.
     pub fn is_owner(&self) -> bool {
-        self.owned.is_some()
+        self.owned().is_some()
+    }
+
+    fn owned(&self) -> MutexGuard<'_, Option<Owned>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server's version, pid and restarts.
     pub fn status(&self) -> PrivateStatus {
         let version = self.address.version.clone();
-        if let Some(owned) = &self.owned {
+        if let Some(owned) = &*self.owned() {
             let condition = owned.supervisor.condition();
             return PrivateStatus { version, pid: condition.pid, restarts: condition.restarts, owner: true };
         }
@@ -226,8 +247,8 @@ impl PrivatePostgres {
     ///
     /// # Errors
     /// [`PrivateError::Supervisor`] if its thread broke down.
-    pub async fn stop(self) -> Result<(), PrivateError> {
-        let Some(owned) = self.owned else { return Ok(()) };
+    pub async fn stop(&self) -> Result<(), PrivateError> {
+        let Some(owned) = self.owned().take() else { return Ok(()) };
         let Owned { supervisor, socket, data_dir, lock } = owned;
         Address::withdraw(&data_dir);
         let stopped = supervisor.stop().await;
@@ -235,6 +256,39 @@ impl PrivatePostgres {
         drop(lock);
         stopped
     }
+}
+
+/// Starts the server as its owner.
+async fn own(
+    options: &PrivateOptions,
+    lock: DataLock,
+    socket_dir: Option<&Path>,
+    say: &(dyn Fn(&str) + Send + Sync),
+) -> Result<(Address, Owned), PrivateError> {
+    let data_dir = options.data_dir.clone();
+    Address::withdraw(&data_dir);
+    let existing = cluster::existing(&data_dir)?;
+    let account = Account::choose(existing.as_ref().map(|cluster| cluster.dir.as_path()))?;
+    let binaries = binaries::find(options, &account, existing.as_ref(), say).await?;
+    let cluster = if let Some(cluster) = existing {
+        cluster
+    } else {
+        say(&format!("making a database of PostgreSQL {} in {}", binaries.version, data_dir.display()));
+        cluster::create(&data_dir, &binaries, &account).await?
+    };
+    cluster::await_predecessor(&cluster).await?;
+
+    let reached = account.reach(&cluster.dir)?;
+    let socket = socket::place(&cluster.dir, &reached, &account, options.runtime_dir.as_deref(), socket_dir)?;
+    let startup_log = data_dir.join("postgres.startup.log");
+    let command = settings::postmaster(&binaries, &account, reached, &socket, &startup_log)?;
+    // From here on an early return drops the supervisor, which stops the server, before the lock goes.
+    let owned = Owned { supervisor: Supervisor::start(command)?, socket, data_dir, lock };
+    owned.wait_until_ready(&cluster, &startup_log).await?;
+
+    let address = Address { socket_dir: owned.socket.client.clone(), cluster: cluster.dir, version: binaries.version };
+    address.publish(&owned.data_dir)?;
+    Ok((address, owned))
 }
 
 impl Owned {

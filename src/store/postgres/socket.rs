@@ -40,12 +40,14 @@ impl Drop for SocketPlace {
     }
 }
 
-/// The cluster's own directory (it is 0700 and the server's), or a short one when that path is too long.
+/// The cluster's own directory (it is 0700 and the server's), or a short one when that path is too long. After an
+/// earlier server it is the `earlier` one's, where clients look for the next.
 pub(super) fn place(
     cluster: &Path,
     reached: &Reached,
     account: &Account,
     runtime_dir: Option<&Path>,
+    earlier: Option<&Path>,
 ) -> Result<SocketPlace, PrivateError> {
     if fits(cluster) {
         return Ok(SocketPlace { client: cluster.into(), server: reached.name.clone(), temporary: false });
@@ -54,8 +56,9 @@ pub(super) fn place(
     let runtime_dir =
         runtime_dir.filter(|dir| !account.is_dropped() && dir.is_dir() && fits(&dir.join(name(cluster, 0))));
     let parent = runtime_dir.unwrap_or(Path::new("/tmp"));
-    for number in 0..TRIES {
-        let dir = parent.join(name(cluster, number));
+    let named = (0..TRIES).map(|number| parent.join(name(cluster, number)));
+    let choice: Vec<PathBuf> = earlier.map_or_else(|| named.collect(), |dir| vec![dir.into()]);
+    for dir in choice {
         if claim(&dir, account)? {
             return Ok(SocketPlace { client: dir.clone(), server: dir, temporary: true });
         }

@@ -253,13 +253,18 @@ impl Umbra {
         self.get(path).await["items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// Asks it to stop.
+    pub fn terminate(&self) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+    }
+
     /// Asks it to stop and waits for its end.
     pub fn stop(&mut self) -> std::process::ExitStatus {
         if let Ok(Some(status)) = self.child.try_wait() {
             return status;
         }
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"));
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+        self.terminate();
         let started = std::time::Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {

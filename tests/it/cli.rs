@@ -1,0 +1,123 @@
+//! The command line, used wrongly: it says what is wrong and what to do, and leaves nothing behind.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that meets an error fails; `PATH` is its own"
+)]
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Schema, database};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_umbra"));
+    command.args(args).env_clear().envs(
+        ["PATH", "UMBRA_PG_BIN"]
+            .map(|name| (name, std::env::var_os(name)))
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+}
+
+/// Its exit code and what it says to people.
+fn said(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn a_command_that_only_looks_makes_no_database() {
+    let parent = TempDir::new().unwrap();
+    let missing = parent.path().join("missing");
+    let empty = parent.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let id = "key_0197a3c1d2e47f00a1b2c3d4e5f60718";
+    let commands: [&[&str]; 4] = [&["status"], &["doctor"], &["keys", "list"], &["keys", "revoke", id]];
+    let refused = |dir: &Path| {
+        for args in commands {
+            let (code, text) = said(command(args).arg("--data-dir").arg(dir));
+            assert_eq!(code, Some(1), "{args:?}: {text}");
+            assert!(text.contains(&format!("no installation in {}: `umbra serve` makes one", dir.display())), "{text}");
+        }
+    };
+    refused(&missing);
+    refused(&empty);
+    assert!(!missing.exists());
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+    let (code, text) = said(command(&["keys", "create", "--name", "k", "--scope", "read", "--data-dir"]).arg(&missing));
+    assert_eq!(code, Some(0), "a key has to be stored: {text}");
+    let (code, text) = said(command(&["keys", "list", "--data-dir"]).arg(&missing));
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_used_is_named_with_the_reason() {
+    let refused = |url: &str| {
+        let (code, text) = said(&mut command(&["status", "--database-url", url]));
+        assert_eq!(code, Some(1), "{text}");
+        text
+    };
+    let text = refused("mysql://umbra:secret-word@127.0.0.1/umbra");
+    assert!(text.contains("not that of a Postgres") && !text.contains("secret-word"), "{text}");
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = refused(&format!("postgres://umbra@127.0.0.1:{port}/umbra"));
+    assert!(text.contains(&format!("reached at 127.0.0.1:{port}")) && text.contains("refused"), "{text}");
+    drop(Schema::fresh().await);
+    let address: Value =
+        serde_json::from_slice(&fs::read(database::data_dir().join("postgres.json")).unwrap()).unwrap();
+    let socket = address["socket_dir"].as_str().unwrap().replace('/', "%2F");
+    for (role, name, words) in
+        [("nobody_here", "umbra", "role \"nobody_here\" does not exist"), ("umbra", "none", "database \"none\"")]
+    {
+        let text = refused(&format!("postgres://{role}@localhost/{name}?host={socket}"));
+        assert!(text.contains(words) && text.contains("check user, password and database name"), "{text}");
+    }
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_told_once() {
+    let parent = TempDir::new().unwrap();
+    let file = parent.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (code, text) = said(command(&["serve", "--bind", "localhost:0", "--data-dir"]).arg(&file));
+    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(text.matches("File exists").count(), 1, "{text}");
+}
+
+#[test]
+fn what_has_no_meaning_is_refused() {
+    for (args, words) in [
+        (&["serve", "--bind", "example.com:80"] as &[&str], "localhost:7817"),
+        (&["completions", "bash", "--json"], "leave --json out"),
+    ] {
+        let (code, text) = said(&mut command(args));
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn shadows_come_from_a_file_or_from_standard_input() {
+    let folder = TempDir::new().unwrap();
+    let (code, text) = said(command(&["check", "--shadows"]).arg(folder.path()));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("no regular file"), "{text}");
+    let file = folder.path().join("f.yaml");
+    fs::write(&file, umbra::config::EXAMPLE_SHADOWS).unwrap();
+    let (piped, mut pipe) = std::io::pipe().unwrap();
+    let writer = std::thread::spawn(move || std::io::copy(&mut File::open(file).unwrap(), &mut pipe));
+    let (code, text) = said(command(&["check", "--shadows", "/dev/stdin"]).stdin(piped));
+    writer.join().unwrap().unwrap();
+    assert_eq!(code, Some(0), "{text}");
+}

@@ -1,0 +1,61 @@
+//! Two servers on one data directory share its private Postgres, and the second goes on when the first ends.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error fails")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Schema, Umbra, until};
+
+/// The processes that work in the directory or below it, and so its Postgres.
+fn processes_in(dir: &Path) -> Vec<PathBuf> {
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cwd"));
+    processes.filter_map(|cwd| fs::read_link(cwd).ok()).filter(|cwd| cwd.starts_with(dir)).collect()
+}
+
+/// The postmaster, as it has written itself down.
+fn postmaster(data: &Path) -> Option<String> {
+    let clusters = fs::read_dir(data).ok()?.flatten();
+    let mut noted = clusters.filter_map(|cluster| fs::read_to_string(cluster.path().join("postmaster.pid")).ok());
+    noted.next()?.lines().next().map(ToOwned::to_owned)
+}
+
+async fn the_second_goes_on(end: impl FnOnce(&mut Umbra)) {
+    let data = TempDir::new().unwrap();
+    let dir = fs::canonicalize(data.path()).unwrap();
+    let schema = Schema { name: "umbra".into() };
+    let start = || Umbra::with().on(&schema).env("UMBRA__STORAGE__DATA_DIR", dir.display().to_string());
+    let (mut first, mut second) = (start().go().await, start().go().await);
+    first.unchecked();
+    first.event(&json!({"agent": "a", "output": "to the first"})).await;
+    second.event(&json!({"agent": "a", "output": "to the second"})).await;
+    let before = postmaster(&dir).unwrap();
+    end(&mut first);
+    until("another postmaster", async || postmaster(&dir).filter(|now| *now != before)).await;
+    // Under its id: what an answer 503 leaves open is settled by sending it again.
+    let event = json!({"id": "mine", "agent": "a", "output": "after the first"});
+    until("the second to accept events", async || {
+        second.try_post("/v1/events", &event).await.filter(|(status, _)| *status == 202)
+    })
+    .await;
+    assert_eq!(second.items("/v1/events").await.len(), 3);
+    second.doctor();
+    second.unchecked();
+    assert!(second.stop().success(), "{}", second.log());
+    assert_eq!(processes_in(&dir), Vec::<PathBuf>::new(), "the last one stops the Postgres");
+}
+
+#[tokio::test]
+async fn a_second_server_goes_on_when_the_first_is_stopped() {
+    the_second_goes_on(|first| assert!(first.stop().success(), "{}", first.log())).await;
+}
+
+#[tokio::test]
+async fn a_second_server_goes_on_when_the_first_is_killed() {
+    the_second_goes_on(Umbra::kill).await;
+}
