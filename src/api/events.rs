@@ -301,7 +301,8 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let origin = origin(request.headers());
     let header_key = idempotency_key(request.headers())?;
     let body = api.bodies.read(request).await?;
-    let mut incoming = ingest::event(&body, &api.limits).map_err(invalid)?;
+    let read = if header_key.is_some() { ingest::event } else { ingest::event_alone };
+    let mut incoming = read(&body, &api.limits).map_err(invalid)?;
     if let Some(key) = header_key {
         if incoming.key.as_ref().is_some_and(|own| *own != key) {
             return Err(Problem::invalid_event("the event's id and the Idempotency-Key header differ").at(

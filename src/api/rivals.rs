@@ -82,7 +82,7 @@ async fn read(api: &Api, caller: &Caller, request: Request) -> Result<(Incoming,
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;
     let body = api.bodies.read(request).await?;
-    let incoming = ingest::event(&body, &api.limits).map_err(invalid)?;
+    let incoming = ingest::event_alone(&body, &api.limits).map_err(invalid)?;
     caller.speak_for(&incoming.event.agent)?;
     Ok((incoming, body))
 }

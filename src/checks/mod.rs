@@ -60,7 +60,7 @@ pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec
     for check in which {
         match check {
             CheckName::Secrets | CheckName::Hidden => {}
-            CheckName::Commands => hits.extend(commands::hits(event)),
+            CheckName::Commands => hits.extend(commands::hits(&commands::of_event(event))),
             CheckName::Injection => hits.extend(injection::hits(event)),
             CheckName::Truncation => hits.extend(truncation::hit(event)),
             CheckName::Emptiness => hits.extend(emptiness::hit(event)),

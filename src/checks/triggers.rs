@@ -2,12 +2,12 @@
 //! named, then those that the event itself gives away, each with a reason. It looks for forms, not for intent, and
 //! names no trigger twice.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, cell::LazyCell, sync::LazyLock};
 
 use serde_json::Value;
 
 use super::{commands, needles::Needles};
-use crate::domain::{CheckName, Event, Mark, Severity, Trigger, TriggerMark, TriggerSource};
+use crate::domain::{CheckName, Event, FieldName, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
 /// The event's triggers: declared ones in the sender's order, then derived ones.
 pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
@@ -15,10 +15,11 @@ pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
     for name in &event.triggers {
         add(&mut triggers, *name, TriggerSource::Declared, || Some("named by the sender".to_owned()));
     }
+    let arguments = LazyCell::new(|| arguments(event));
     let derived: [(Trigger, &dyn Fn() -> Option<String>); 3] = [
         (Trigger::Error, &|| failure(event)),
-        (Trigger::CodeWritten, &|| code(event)),
-        (Trigger::SecurityRisk, &|| risk(event, marks)),
+        (Trigger::CodeWritten, &|| code(event, &arguments)),
+        (Trigger::SecurityRisk, &|| risk(event, marks, &arguments)),
     ];
     for (name, why) in derived {
         add(&mut triggers, name, TriggerSource::Derived, why);
@@ -41,19 +42,28 @@ fn failure(event: &Event) -> Option<String> {
     event.is_failed().then(|| why.to_owned())
 }
 
-fn code(event: &Event) -> Option<String> {
+/// The texts that the agent gave to a tool, with their fields.
+type Arguments<'e> = [(FieldName, &'e str)];
+
+fn arguments(event: &Event) -> Vec<(FieldName, &str)> {
+    let mut arguments = Vec::new();
+    if event.tool.is_some() {
+        event.for_each_text(|field, text| {
+            if field.is_tool_argument() {
+                arguments.push((field, text));
+            }
+        });
+    }
+    arguments
+}
+
+fn code(event: &Event, arguments: &Arguments<'_>) -> Option<String> {
     if let Some(tool) = &event.tool {
         if writes_files(&tool.name, &tool.args) {
             return Some("The tool writes or edits files.".to_owned());
         }
-        let mut diff = None;
-        event.for_each_text(|field, text| {
-            if diff.is_none() && field.is_tool_argument() && forms(text).diff {
-                diff = Some(format!("{field} holds a diff."));
-            }
-        });
-        if diff.is_some() {
-            return diff;
+        if let Some((field, _)) = arguments.iter().find(|(_, text)| forms(text).diff) {
+            return Some(format!("{field} holds a diff."));
         }
     }
     let seen = forms(event.output.as_deref()?);
@@ -74,6 +84,10 @@ struct Forms {
 
 fn forms(text: &str) -> Forms {
     static MARKS: LazyLock<Needles> = LazyLock::new(|| Needles::new(["```", "diff --git ", "*** Begin Patch", "@@ -"]));
+    // Each mark holds one of these; whether a text does is told several times faster than where a mark stands.
+    if !["```", " --", "*** ", "@@ -"].iter().any(|part| text.contains(part)) {
+        return Forms::default();
+    }
     let mut seen = Forms::default();
     MARKS.find(text, |mark, at| {
         let before = text.get(..at.start).unwrap_or_default();
@@ -115,38 +129,29 @@ fn writes_files(name: &str, args: &Value) -> bool {
     }
     // `mcp__server__write_file`: the server's name says nothing.
     let own = name.rsplit("__").next().unwrap_or(name);
-    let words: Vec<String> = commands::words(own).collect();
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let words: Vec<Cow<'_, str>> = commands::words(own).collect();
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&&**word));
     NAMES.contains(&words.concat().as_str()) || has(&VERBS) && has(&OBJECTS)
 }
 
-fn risk(event: &Event, marks: &[Mark]) -> Option<String> {
+fn risk(event: &Event, marks: &[Mark], arguments: &Arguments<'_>) -> Option<String> {
     if let Some(mark) = marks.iter().find(|mark| mark.check == CheckName::Secrets && mark.severity >= Severity::Warning)
     {
         return Some(format!("A credential stood in {} ({}).", mark.field, mark.rule));
     }
-    if let Some(hit) = commands::hits(event).into_iter().find(|hit| hit.severity >= Severity::Warning) {
+    let scripts = commands::of_event(event);
+    if let Some(hit) = commands::hits(&scripts).find(|hit| hit.severity >= Severity::Warning) {
         return Some(format!(
             "A command in {} is destructive, privileged or otherwise risky ({}).",
             hit.field, hit.rule
         ));
     }
-    outside_host(event).map(|host| format!("The tool call reaches the outside host {host}."))
-}
-
-/// An outside host that a tool's argument names as a URL, or that a command connects to.
-fn outside_host(event: &Event) -> Option<String> {
-    let mut host = None;
-    event.for_each_text(|field, text| {
-        if host.is_none() && field.is_tool_argument() && is_url(text) {
-            host = hosts(text).next();
-        }
-    });
-    host.or_else(|| {
-        commands::of_event(event)
-            .iter()
-            .find_map(|script| hosts(&script.text).next().or_else(|| remote_login(&script.text)))
-    })
+    let host =
+        arguments.iter().filter(|(_, text)| is_url(text)).find_map(|(_, text)| hosts(text).next()).or_else(|| {
+            // A command that connects to a host, or names it as a URL.
+            scripts.iter().find_map(|script| hosts(&script.text).next().or_else(|| remote_login(&script.text)))
+        })?;
+    Some(format!("The tool call reaches the outside host {host}."))
 }
 
 fn is_url(text: &str) -> bool {

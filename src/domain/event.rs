@@ -162,7 +162,7 @@ impl Event {
             visit(fixed("input"), text);
         }
         if let Some(tool) = &self.tool {
-            walk(&tool.args, "tool.args", &mut visit);
+            walk(&tool.args, &mut "tool.args".to_owned(), &mut visit);
             if let Some(text) = &tool.result {
                 visit(fixed("tool.result"), text);
             }
@@ -209,17 +209,25 @@ impl Event {
     }
 }
 
-fn walk<'a>(value: &'a Value, path: &str, visit: &mut impl FnMut(FieldName, &'a str)) {
+/// Visits the texts in JSON; `path` names where it stands, and is as it was afterwards.
+fn walk<'a>(value: &'a Value, path: &mut String, visit: &mut impl FnMut(FieldName, &'a str)) {
+    let mut below = |part: &str, item: &'a Value, visit: &mut _| {
+        let length = path.len();
+        path.push('.');
+        path.push_str(part);
+        walk(item, path, visit);
+        path.truncate(length);
+    };
     match value {
-        Value::String(text) => visit(FieldName(Cow::Owned(path.to_owned())), text),
+        Value::String(text) => visit(FieldName(Cow::Owned(path.clone())), text),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                walk(item, &format!("{path}.{index}"), visit);
+                below(&index.to_string(), item, visit);
             }
         }
         Value::Object(map) => {
             for (key, item) in map {
-                walk(item, &format!("{path}.{key}"), visit);
+                below(key, item, visit);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

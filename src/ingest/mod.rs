@@ -20,6 +20,7 @@ mod spelling;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::fmt;
 
@@ -39,6 +40,7 @@ pub struct Incoming {
     pub key: Option<String>,
     /// The original as canonical JSON (no spaces, keys sorted), without `id`. Two requests with one key mean the
     /// same event exactly if these bytes are equal. It holds unscreened text: hash it with a key, never store it.
+    /// Empty where [`Digest::IfKeyed`] was asked for and the event has no key.
     pub digest_input: Vec<u8>,
 }
 
@@ -67,14 +69,27 @@ impl Default for Limits {
     }
 }
 
+/// When an event's `digest_input` is made. Only keyed events are compared, and to make it costs half as much as to
+/// read the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Digest {
+    /// In any case: a key may come beside the event.
+    Always,
+    /// Where the event names its key itself.
+    IfKeyed,
+}
+
 /// What became of each event of a batch, in the order of sending.
 pub type Results = Vec<Result<Incoming, Vec<Fault>>>;
 
 /// Reads one event. The faults' pointers start at the event.
 pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
-    let mut faults = Faults::default();
-    let incoming = strict::text(body, &mut faults).and_then(|text| one(text, limits, At::Root, &mut faults));
-    faults.unless_any(incoming)
+    whole(body, Digest::Always, limits)
+}
+
+/// Reads one event that can have no key but the `id` within it; without one its `digest_input` is empty.
+pub fn event_alone(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
+    whole(body, Digest::IfKeyed, limits)
 }
 
 /// Reads `{"events": [...]}`, each event for itself. Pointers start at the body: `/events/3/agent`.
@@ -85,7 +100,7 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     let events_at = At::Key(&At::Root, batch::EVENTS);
     let read_one = |(index, text)| {
         let mut faults = Faults::default();
-        let incoming = one(text, limits, At::Index(&events_at, index), &mut faults);
+        let incoming = one(text, Digest::IfKeyed, limits, At::Index(&events_at, index), &mut faults);
         faults.unless_any(incoming)
     };
     Ok(faults.unless_any(texts)?.into_iter().enumerate().map(read_one).collect())
@@ -96,7 +111,7 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
 pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     let mut faults = Faults::default();
     let lines = batch::lines(body, limits, &mut faults);
-    Ok(faults.unless_any(lines)?.into_iter().map(|line| event(line, limits)).collect())
+    Ok(faults.unless_any(lines)?.into_iter().map(|line| event_alone(line, limits)).collect())
 }
 
 /// Reads the value of an `Idempotency-Key` header: 1 to 255 printable ASCII characters.
@@ -109,11 +124,17 @@ pub fn key_from_header(value: &str) -> Result<String, Fault> {
     Err(Fault { pointer: String::new(), code: code::FORMAT, detail })
 }
 
-fn one(text: &str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+fn whole(body: &[u8], digest: Digest, limits: &Limits) -> Result<Incoming, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let incoming = strict::text(body, &mut faults).and_then(|text| one(text, digest, limits, At::Root, &mut faults));
+    faults.unless_any(incoming)
+}
+
+fn one(text: &str, digest: Digest, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
     if text.len() > limits.event_bytes {
         let detail = format!("an event may have {} bytes, this one has {}", limits.event_bytes, text.len());
         return faults.refuse(at, code::TOO_LARGE, detail);
     }
-    let value = strict::parse(text, limits, at, faults)?;
-    native::read(value, text.len(), at, faults)
+    let tree = strict::parse(text, limits, at, faults)?;
+    native::read(tree, text.len(), digest, at, faults)
 }

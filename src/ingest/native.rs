@@ -1,13 +1,16 @@
 //! The shape of our own: takes a JSON tree apart into an [`Event`]. In: a tree. Out: the event, and a fault for each
 //! field that is wrong. The calls in [`read`] are the only description of the wire shape.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    Incoming,
+    Digest, Incoming,
     fault::{At, Faults, code},
     spelling::nearest,
+    tree::{Members, Tree},
 };
 use crate::domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
 
@@ -27,16 +30,18 @@ const MOST_ATTEMPTS: u64 = 1_000;
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
 /// Reads an event. `size` is about how many bytes its text has.
-pub(super) fn read(value: Value, size: usize, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
-    let mut fields = Fields::open(value, at, faults)?;
+pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+    let mut fields = Fields::open(tree, at, faults)?;
     let key = fields.optional("id", key);
-    let digest_input = canonical(&fields.rest, size);
+    let digested = key.is_some() || digest == Digest::Always;
+    let digest_input = if digested { canonical(&fields.rest, size) } else { Vec::new() };
+    let is_empty = !["input", "output", "tool"].into_iter().any(|name| fields.rest.has(name));
     let event = Event {
         agent: fields.required("agent", "the watched agent's name", name).unwrap_or_default(),
         task_id: fields.optional("task_id", label),
         session_id: fields.optional("session_id", label),
         triggers: fields.optional("triggers", triggers).unwrap_or_default(),
-        task: fields.optional("task", text),
+        task: fields.optional("task", text).map(Cow::into_owned),
         task_type: fields.optional("task_type", label),
         input: fields.optional("input", text_or_json),
         output: fields.optional("output", text_or_json),
@@ -49,9 +54,9 @@ pub(super) fn read(value: Value, size: usize, at: At<'_>, faults: &mut Faults) -
         attempt: fields.optional("attempt", whole(1, MOST_ATTEMPTS)),
         supersedes: fields.optional("supersedes", event_id),
         occurred_at: fields.optional("occurred_at", time),
-        metadata: fields.optional("metadata", object).unwrap_or_default(),
+        metadata: fields.optional("metadata", object).map(Map::from).unwrap_or_default(),
     };
-    if !["input", "output", "tool"].into_iter().any(|name| fields.given.contains(&name)) {
+    if is_empty {
         let detail = r#"nothing to review: give at least one of "output", "tool" and "input""#;
         fields.faults.add(at, code::MISSING, detail);
     }
@@ -60,9 +65,9 @@ pub(super) fn read(value: Value, size: usize, at: At<'_>, faults: &mut Faults) -
 }
 
 /// The same JSON gives the same bytes, whatever the order of its keys and its spaces.
-fn canonical(object: &Map<String, Value>, size: usize) -> Vec<u8> {
+fn canonical(object: &Members<'_>, size: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size);
-    // Cannot fail: the keys are strings, and memory takes every byte. `Map` keeps its keys sorted (a test sees to it).
+    // Cannot fail: the keys are strings, and memory takes every byte.
     if serde_json::to_writer(&mut bytes, object).is_err() {
         bytes.clear();
     }
@@ -71,31 +76,28 @@ fn canonical(object: &Map<String, Value>, size: usize) -> Vec<u8> {
 
 /// An object whose fields are taken out one by one; what remains is unknown.
 struct Fields<'a> {
-    rest: Map<String, Value>,
+    rest: Members<'a>,
     at: At<'a>,
     /// Names that were asked for.
     known: Vec<&'static str>,
-    /// Names that were there, and not null.
-    given: Vec<&'static str>,
     faults: &'a mut Faults,
 }
 
 impl<'a> Fields<'a> {
-    fn open(value: Value, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
-        let rest = object(value, at, faults)?;
-        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::with_capacity(20), faults })
+    fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
+        let rest = object(tree, at, faults)?;
+        Some(Self { rest, at, known: Vec::with_capacity(20), faults })
     }
 
     /// Takes a field that may be absent or null.
     fn optional<T>(
         &mut self,
         name: &'static str,
-        rule: impl FnOnce(Value, At<'_>, &mut Faults) -> Option<T>,
+        rule: impl FnOnce(Tree<'a>, At<'_>, &mut Faults) -> Option<T>,
     ) -> Option<T> {
         self.known.push(name);
-        let value = self.rest.remove(name).filter(|value| !value.is_null())?;
-        self.given.push(name);
-        rule(value, At::Key(&self.at, name), self.faults)
+        let tree = self.rest.take(name)?;
+        rule(tree, At::Key(&self.at, name), self.faults)
     }
 
     /// Takes a field that must be given; `what` says what it is.
@@ -103,65 +105,64 @@ impl<'a> Fields<'a> {
         &mut self,
         name: &'static str,
         what: &str,
-        rule: impl FnOnce(Value, At<'_>, &mut Faults) -> Option<T>,
+        rule: impl FnOnce(Tree<'a>, At<'_>, &mut Faults) -> Option<T>,
     ) -> Option<T> {
-        let value = self.optional(name, rule);
-        if !self.given.contains(&name) {
+        if !self.rest.has(name) {
             self.faults.add(At::Key(&self.at, name), code::MISSING, format!("required: {what}"));
         }
-        value
+        self.optional(name, rule)
     }
 
     /// Refuses whatever was not asked for.
     fn refuse_rest(self) {
-        for key in self.rest.keys() {
-            self.faults.add_with(At::Key(&self.at, key), code::UNKNOWN_FIELD, || {
-                let meant = nearest(key, &self.known).map(|name| format!(r#"did you mean "{name}"? "#));
+        for key in self.rest.into_keys() {
+            self.faults.add_with(At::Key(&self.at, &key), code::UNKNOWN_FIELD, || {
+                let meant = nearest(&key, &self.known).map(|name| format!(r#"did you mean "{name}"? "#));
                 format!(r#"unknown field; {}Put data of your own into "metadata""#, meant.unwrap_or_default())
             });
         }
     }
 }
 
-fn wrong_type<T>(expected: &str, found: &Value, at: At<'_>, faults: &mut Faults) -> Option<T> {
+fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<T> {
     let found = match found {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+        Tree::Null => "null",
+        Tree::Bool(_) => "true or false",
+        Tree::Number(_) => "a number",
+        Tree::Text(_) => "a string",
+        Tree::Array(_) => "an array",
+        Tree::Object(_) => "an object",
     };
     faults.refuse(at, code::TYPE, format!("expected {expected}, found {found}"))
 }
 
-fn text(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
+fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Cow<'t, str>> {
+    match tree {
+        Tree::Text(text) => Some(text),
         other => wrong_type("a string", &other, at, faults),
     }
 }
 
 /// A text; any other JSON becomes its compact text.
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
-fn text_or_json(value: Value, _: At<'_>, _: &mut Faults) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
-        other => Some(other.to_string()),
+fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<String> {
+    match tree {
+        Tree::Text(text) => Some(text.into_owned()),
+        other => Some(Value::from(other).to_string()),
     }
 }
 
-fn bounded(value: Value, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
-    let text = text(value, at, faults)?;
+fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    let text = text(tree, at, faults)?;
     if text.len() > most {
         return faults.refuse(at, code::RANGE, format!("may have {most} bytes, has {}", text.len()));
     }
-    Some(text)
+    Some(text.into_owned())
 }
 
 /// A word for grouping. Blank is absent: a trajectory of everything without a task would be none.
-fn label(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
-    bounded(value, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
+fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(tree, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
 }
 
 fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
@@ -171,25 +172,25 @@ fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
     Some(text)
 }
 
-fn name(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
-    bounded(value, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
+fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(tree, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
 /// An id that is given but blank is refused: its sender counts on it.
-fn key(value: Value, at: At<'_>, faults: &mut Faults) -> Option<String> {
-    bounded(value, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
+fn key(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    bounded(tree, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
-fn object(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(map) => Some(map),
+fn object<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Members<'t>> {
+    match tree {
+        Tree::Object(members) => Some(members),
         other => wrong_type("an object", &other, at, faults),
     }
 }
 
-fn usd(value: Value, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
-    let number = match value {
-        Value::Number(number) => number,
+fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
+    let number = match tree {
+        Tree::Number(number) => number,
         other => return wrong_type("dollars as a number without quotes, such as 0.012", &other, at, faults),
     };
     let usd = number.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd)).and_then(NanoUsd::from_usd);
@@ -197,10 +198,10 @@ fn usd(value: Value, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
 }
 
 /// The rule for a whole number within bounds.
-fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Value, At<'_>, &mut Faults) -> Option<T> {
-    move |value, at, faults| {
-        let number = match value {
-            Value::Number(number) => number,
+fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
+    move |tree, at, faults| {
+        let number = match tree {
+            Tree::Number(number) => number,
             other => return wrong_type("a whole number without quotes", &other, at, faults),
         };
         let number = number.as_u64().filter(|number| (least..=most).contains(number)).and_then(|n| T::try_from(n).ok());
@@ -208,8 +209,8 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Value, At<'_>, &mut 
     }
 }
 
-fn tokens(value: Value, at: At<'_>, faults: &mut Faults) -> Option<TokenCount> {
-    let mut fields = Fields::open(value, at, faults)?;
+fn tokens(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<TokenCount> {
+    let mut fields = Fields::open(tree, at, faults)?;
     let tokens = TokenCount {
         input: fields.optional("input", whole(0, MOST_TOKENS)).unwrap_or_default(),
         output: fields.optional("output", whole(0, MOST_TOKENS)).unwrap_or_default(),
@@ -218,11 +219,11 @@ fn tokens(value: Value, at: At<'_>, faults: &mut Faults) -> Option<TokenCount> {
     Some(tokens)
 }
 
-fn tool(value: Value, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
-    let mut fields = Fields::open(value, at, faults)?;
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
+    let mut fields = Fields::open(tree, at, faults)?;
     let tool = ToolCall {
         name: fields.required("name", "the tool's name", name).unwrap_or_default(),
-        args: fields.optional("args", |value, _, _| Some(value)).unwrap_or_default(),
+        args: fields.optional("args", |tree, _, _| Some(tree.into())).unwrap_or_default(),
         result: fields.optional("result", text_or_json),
         error: fields.optional("error", text_or_json),
     };
@@ -230,9 +231,9 @@ fn tool(value: Value, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
     Some(tool)
 }
 
-fn triggers(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger>> {
-    let Value::Array(words) = value else {
-        return wrong_type(r#"a list such as ["task_complete"]"#, &value, at, faults);
+fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger>> {
+    let Tree::Array(words) = tree else {
+        return wrong_type(r#"a list such as ["task_complete"]"#, &tree, at, faults);
     };
     if words.len() > TRIGGERS {
         return faults.refuse(at, code::RANGE, format!("may have {TRIGGERS} entries, has {}", words.len()));
@@ -248,8 +249,8 @@ fn triggers(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger
     Some(triggers)
 }
 
-fn trigger(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
-    let word = text(value, at, faults)?;
+fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
+    let word = text(tree, at, faults)?;
     Trigger::parse(&word).or_else(|| {
         let known = Trigger::NAMED.map(Trigger::as_str).join(", ");
         let hint = if word == "all" { r#""all" is for watch lists, an event names what happened: "# } else { "" };
@@ -257,15 +258,15 @@ fn trigger(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
     })
 }
 
-fn event_id(value: Value, at: At<'_>, faults: &mut Faults) -> Option<EventId> {
-    let text = text(value, at, faults)?;
+fn event_id(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<EventId> {
+    let text = text(tree, at, faults)?;
     text.parse().ok().or_else(|| {
         faults.refuse(at, code::FORMAT, "must be the id that Umbra gave the earlier event: evt_ and 32 hex digits")
     })
 }
 
-fn time(value: Value, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
-    let text = text(value, at, faults)?;
+fn time(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
+    let text = text(tree, at, faults)?;
     let Some(time) = rfc3339(&text) else {
         let detail = "must be a time with its offset as RFC 3339 has it, such as 2026-02-28T14:30:00Z";
         return faults.refuse(at, code::FORMAT, detail);

@@ -1,14 +1,15 @@
 //! Reads JSON in one pass into a tree that is safe to keep. In: bytes and limits. Out: the tree, and a fault with its
 //! pointer for whatever a lenient reader would swallow. It never recurses deeper than the limit on depth.
 
-use std::fmt;
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value, map::Entry};
+use serde_json::Number;
 
 use super::{
     Limits,
     fault::{At, Faults, code},
+    tree::{Key, Members, Tree},
 };
 
 /// Keys beginning so steer `serde_json` itself when a stored tree is read back: an object under such a key is taken
@@ -36,7 +37,7 @@ pub(super) fn without_mark(body: &[u8]) -> &[u8] {
 }
 
 /// Reads one JSON value and nothing after it. `None` where reading had to stop; the tree may come with faults too.
-pub(super) fn parse(text: &str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Value> {
+pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
     let mut reading = Reading { limits, nodes: 0, faults, stopped_at: None, over_limit: false };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Node { at, depth: 0, reading: &mut reading }.deserialize(&mut deserializer);
@@ -72,14 +73,17 @@ struct Reading<'f> {
 }
 
 impl Reading<'_> {
-    fn check_text(&mut self, text: &str, at: At<'_>) {
+    /// Looks at a text that was written with escapes. The others hold no U+0000: JSON has it as an escape alone.
+    fn check_escaped(&mut self, text: &str, at: At<'_>) {
         if text.contains('\0') {
             self.faults.add(at, code::NUL, "holds U+0000, which cannot be stored; leave the character out");
         }
     }
 
-    fn check_key(&mut self, key: &str, at: At<'_>) {
-        self.check_text(key, at);
+    fn check_key(&mut self, Key(key): &Key<'_>, at: At<'_>) {
+        if let Cow::Owned(key) = key {
+            self.check_escaped(key, at);
+        }
         if key.starts_with(RESERVED_PREFIX) {
             self.faults.add(at, code::RESERVED_KEY, format!("no key may begin with {RESERVED_PREFIX}"));
         }
@@ -115,9 +119,9 @@ impl<'f> Node<'_, 'f> {
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
-    type Value = Value;
+    type Value = Tree<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Tree<'de>, D::Error> {
         self.reading.nodes += 1;
         if self.reading.nodes > self.reading.limits.nodes {
             let detail = format!("an event may have {} JSON values", self.reading.limits.nodes);
@@ -133,64 +137,63 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
 }
 
 impl<'de> Visitor<'de> for Node<'_, '_> {
-    type Value = Value;
+    type Value = Tree<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
+        Ok(Tree::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<Tree<'de>, E> {
+        Ok(Tree::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_i64<E>(self, value: i64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_u64<E>(self, value: u64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_f64<E>(self, value: f64) -> Result<Tree<'de>, E> {
+        Ok(Number::from_f64(value).map_or(Tree::Null, Tree::Number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        self.reading.check_text(text, self.at);
-        Ok(Value::String(text.to_owned()))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_str<E>(self, text: &str) -> Result<Tree<'de>, E> {
+        self.reading.check_escaped(text, self.at);
+        Ok(Tree::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Tree<'de>, A::Error> {
         self.enter()?;
         let at = self.at;
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(self.child(At::Index(&at, array.len())))? {
             array.push(item);
         }
-        Ok(Value::Array(array))
+        Ok(Tree::Array(array))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Tree<'de>, A::Error> {
         self.enter()?;
         let at = self.at;
-        let mut object = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
+        let (mut members, mut many) = (Members::default(), HashSet::new());
+        while let Some(key) = entries.next_key::<Key<'de>>()? {
             self.reading.check_key(&key, at);
-            let value = members.next_value_seed(self.child(At::Key(&at, &key)))?;
-            match object.entry(key) {
-                Entry::Vacant(entry) => {
-                    entry.insert(value);
-                }
-                Entry::Occupied(entry) => {
-                    let place = At::Key(&at, entry.key());
-                    self.reading.faults.add(place, code::DUPLICATE_KEY, "given twice in one object; give it once");
-                }
+            let value = entries.next_value_seed(self.child(At::Key(&at, &key.0)))?;
+            if let Err(key) = members.add(key.0, value, &mut many) {
+                let place = At::Key(&at, &key);
+                self.reading.faults.add(place, code::DUPLICATE_KEY, "given twice in one object; give it once");
             }
         }
-        Ok(Value::Object(object))
+        Ok(Tree::Object(members))
     }
 }

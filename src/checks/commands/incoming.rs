@@ -1,6 +1,10 @@
 //! Commands that bring code in and run it unseen, and those that hand a shell to another host. In: a pipeline's calls.
 //! Out: what they do. It follows data from one command to the next, and a downloaded file to where it is run.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 use super::{
     Sight,
     resolve::{Call, is_shell},
@@ -161,51 +165,57 @@ fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
     }
 }
 
+/// How code in one language or another opens a connection.
+const CONNECTS: [&str; 21] = [
+    "/dev/tcp/",
+    "/dev/udp/",
+    "/inet/tcp/",
+    "/inet/udp/",
+    "socket.socket",
+    "require(\"socket\")",
+    "require('socket')",
+    "TCPSocket",
+    "net.connect",
+    "require(\"net\")",
+    "require('net')",
+    "fsockopen",
+    "java.net.Socket",
+    "Socket(",
+    "net.Dial",
+    "syscall.Socket",
+    "[socket ",
+    "socket(PF_INET",
+    "IO::Socket",
+    "TcpStream::connect",
+    "TCPClient",
+];
+
 /// Whether text, in whatever language, connects a socket with a shell.
 pub(super) fn connects_shell(text: &str) -> bool {
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let net = has(&[
-        "/dev/tcp/",
-        "/dev/udp/",
-        "/inet/tcp/",
-        "/inet/udp/",
-        "socket.socket",
-        "require(\"socket\")",
-        "require('socket')",
-        "TCPSocket",
-        "net.connect",
-        "require(\"net\")",
-        "require('net')",
-        "fsockopen",
-        "java.net.Socket",
-        "Socket(",
-        "net.Dial",
-        "syscall.Socket",
-        "[socket ",
-        "socket(PF_INET",
-        "IO::Socket",
-        "TcpStream::connect",
-        "TCPClient",
-    ]);
-    let shell = has(&[
-        "/bin/sh",
-        "/bin/bash",
-        "/bin/zsh",
-        "bash -i",
-        "sh -i",
-        "cmd.exe",
-        "powershell",
-        "pty.spawn",
-        "ProcessBuilder",
-        "os.dup2",
-        "exec $",
-        "|& getline",
-        "io.popen",
-        "exec.Command",
-        "<&1",
-        "0>&1",
-        ">&3",
-        "<&3",
-    ]);
-    net && shell
+    static SOCKETS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(CONNECTS).ok());
+    let shell = || {
+        [
+            "/bin/sh",
+            "/bin/bash",
+            "/bin/zsh",
+            "bash -i",
+            "sh -i",
+            "cmd.exe",
+            "powershell",
+            "pty.spawn",
+            "ProcessBuilder",
+            "os.dup2",
+            "exec $",
+            "|& getline",
+            "io.popen",
+            "exec.Command",
+            "<&1",
+            "0>&1",
+            ">&3",
+            "<&3",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
+    };
+    SOCKETS.as_ref().is_some_and(|sockets| sockets.is_match(text)) && shell()
 }

@@ -25,13 +25,13 @@ mod shell;
 mod targets;
 mod windows;
 
-use std::{collections::VecDeque, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, collections::VecDeque, ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
-pub(super) use scripts::{of_event, words};
+pub(super) use scripts::{Script, of_event, words};
 
-use crate::domain::{CheckName, Event, Hit, Severity};
+use crate::domain::{CheckName, Hit, Severity};
 
 /// What a rule saw in a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +53,12 @@ const MOST_SCRIPTS: usize = 24;
 /// Hits that one script may have.
 const MOST_HITS: usize = 50;
 
-/// Every hit in the event's commands.
-pub(super) fn hits(event: &Event) -> Vec<Hit> {
-    let mut hits = Vec::new();
-    for script in of_event(event) {
-        for (sight, at) in look(&script.text) {
+/// Every hit in the scripts of an event, read one by one as hits are asked for.
+pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
+    scripts.iter().flat_map(|script| {
+        look(&script.text).into_iter().map(|(sight, at)| {
             let place = script.place(at);
-            hits.push(Hit {
+            Hit {
                 check: CheckName::Commands,
                 rule: sight.rule.to_owned(),
                 severity: sight.severity,
@@ -67,10 +66,9 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
                 start: place.start,
                 end: place.end,
                 description: sight.description,
-            });
-        }
-    }
-    hits
+            }
+        })
+    })
 }
 
 /// What a script would do, and where in it.
@@ -92,7 +90,7 @@ fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
         note(sight, &whole);
     }
     // Scripts still to be read; those within another stand where the call stands that holds them.
-    let mut waiting: VecDeque<(String, Option<Range<usize>>)> = VecDeque::from([(script.to_owned(), None)]);
+    let mut waiting: VecDeque<(Cow<'_, str>, Option<Range<usize>>)> = VecDeque::from([(script.into(), None)]);
     let mut downloaded = Vec::new();
     let mut read = 0;
     while let Some((text, within)) = waiting.pop_front() {
@@ -103,7 +101,7 @@ fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
         for pipeline in shell::parse(&text) {
             let start = pipeline.iter().map(|command| command.span.start).min().unwrap_or(0);
             let end = pipeline.iter().map(|command| command.span.end).max().unwrap_or(0);
-            let resolved = resolve::resolve(&pipeline);
+            let resolved = resolve::resolve(pipeline);
             let mut sights = Vec::new();
             incoming::look(&resolved.calls, &mut downloaded, &mut sights);
             outgoing::look(&resolved.calls, text.get(start..end).unwrap_or_default(), &mut sights);
@@ -117,8 +115,9 @@ fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
             }
             let more =
                 resolved.scripts.into_iter().chain(resolved.code.iter().flat_map(|code| code::commands_in(code)));
-            waiting
-                .extend(more.filter(|more| *more != text && may_matter(more)).map(|more| (more, Some(place.clone()))));
+            waiting.extend(
+                more.filter(|more| *more != text && may_matter(more)).map(|more| (more.into(), Some(place.clone()))),
+            );
         }
     }
     seen

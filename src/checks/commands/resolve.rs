@@ -103,11 +103,10 @@ fn code_option(program: &str) -> Option<&'static str> {
 }
 
 /// Resolves each command of a pipeline.
-pub(super) fn resolve(pipeline: &Pipeline) -> Resolved {
+pub(super) fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
-    for command in pipeline {
-        let mut command = command.clone();
+    for mut command in pipeline {
         if command.given.is_none() {
             command.given = printed.take();
         }
@@ -162,7 +161,8 @@ fn finish(
     resolved: &mut Resolved,
     depth: usize,
 ) {
-    let args: Vec<Word> = command.words.get(1..).unwrap_or_default().to_vec();
+    let mut args = command.words;
+    args.drain(..args.len().min(1));
     let call = Call {
         program: program.to_owned(),
         args,

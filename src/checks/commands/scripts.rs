@@ -35,28 +35,50 @@ const SHELL_TOOLS: [&str; 12] =
 const COMMAND_KEYS: [&str; 8] =
     ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
 
+/// Arguments that hold no command even where the tool runs them.
+const DESCRIBING_KEYS: [&str; 10] = [
+    "description",
+    "explanation",
+    "cwd",
+    "workdir",
+    "path",
+    "reason",
+    "justification",
+    "content",
+    "new_string",
+    "old_string",
+];
+
 /// Whether a tool's name says that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
 pub(in crate::checks) fn is_shell_tool(name: &str) -> bool {
     words(name).any(|word| SHELL_TOOLS.contains(&&*word)) || name.eq_ignore_ascii_case("runcommand")
 }
 
-/// The words of a name in any spelling.
-pub(in crate::checks) fn words(name: &str) -> impl Iterator<Item = String> {
-    let mut words = vec![String::new()];
-    let mut after_lower = false;
-    for c in name.chars() {
-        let cut = !c.is_alphanumeric() || c.is_uppercase() && after_lower;
-        if cut {
-            words.push(String::new());
+/// The words of a name in any spelling, in lower case.
+pub(in crate::checks) fn words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    name.split(|c: char| !c.is_alphanumeric()).flat_map(humps).map(|word| {
+        if word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.chars().flat_map(char::to_lowercase).collect())
         }
-        if c.is_alphanumeric()
-            && let Some(last) = words.last_mut()
-        {
-            last.extend(c.to_lowercase());
-        }
-        after_lower = c.is_lowercase() || c.is_ascii_digit();
-    }
-    words.into_iter().filter(|word| !word.is_empty())
+    })
+}
+
+/// `runCommand` as `run` and `Command`.
+fn humps(mut word: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let mut after_lower = false;
+        let begins = |(_, c): &(usize, char)| {
+            let begins = c.is_uppercase() && after_lower;
+            after_lower = c.is_lowercase() || c.is_ascii_digit();
+            begins
+        };
+        let end = word.char_indices().find(begins).map_or(word.len(), |(at, _)| at);
+        let (hump, rest) = word.split_at(end);
+        word = rest;
+        (!hump.is_empty()).then_some(hump)
+    })
 }
 
 /// Every script of the event.
@@ -65,26 +87,9 @@ pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
     let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
     event.for_each_text(|field, text| {
         if field.is_tool_argument() {
-            let key = field
-                .as_str()
-                .rsplit('.')
-                .find(|part| part.parse::<usize>().is_err())
-                .unwrap_or_default()
-                .to_ascii_lowercase();
-            let describes = matches!(
-                key.as_str(),
-                "description"
-                    | "explanation"
-                    | "cwd"
-                    | "workdir"
-                    | "path"
-                    | "reason"
-                    | "justification"
-                    | "content"
-                    | "new_string"
-                    | "old_string"
-            );
-            if COMMAND_KEYS.contains(&key.as_str()) || shell_tool && !describes {
+            let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+            let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+            if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
                 scripts.push(Script { field, at: 0..text.len(), text: Cow::Borrowed(text) });
                 return;
             }
@@ -127,7 +132,8 @@ fn lists(args: &Value, path: &str, scripts: &mut Vec<Script<'_>>) {
 
 /// The fenced blocks of a text that say they are shell.
 pub(in crate::checks) fn fenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
+    // Whether there is any is told much faster than where.
+    let mut at = if text.contains("```") { 0 } else { text.len() };
     std::iter::from_fn(move || {
         while let Some(fence) = text.get(at..)?.find("```") {
             let open = at + fence;

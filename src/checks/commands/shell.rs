@@ -2,11 +2,11 @@
 //! resolved and the places kept. It expands nothing and runs nothing; text that is no shell gives what can be made of it.
 
 use std::{
+    cell::{Cell, RefCell},
     ops::{ControlFlow, Range},
-    sync::LazyLock,
 };
 
-use tree_sitter::{Language, Node, ParseOptions, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 /// Longest script that is parsed, in bytes; what follows is left out.
 pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
@@ -16,6 +16,13 @@ const DEEPEST: usize = 60;
 
 /// Most steps of the parser, in its own units of a hundred operations: its error recovery must not cost a worker.
 const MOST_STEPS: usize = 40_000;
+
+/// Bytes that the parser is given at a time.
+const PORTION: usize = 256;
+
+/// Most bytes that the parser is given for one script. An ordinary one is read twice; the grammar's scanner reads one
+/// like `)))…` to its end again from every bracket.
+const MOST_READ: usize = 2 * 1024 * 1024;
 
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,21 +60,37 @@ pub(super) type Pipeline = Vec<Command>;
 
 /// The pipelines of a script, those within substitutions, subshells and functions included.
 pub(super) fn parse(script: &str) -> Vec<Pipeline> {
-    let script = script.get(..script.floor_char_boundary(LONGEST_SCRIPT)).unwrap_or_default();
-    let Some(tree) = tree(script) else { return Vec::new() };
+    let mut script = script.get(..script.floor_char_boundary(LONGEST_SCRIPT)).unwrap_or_default();
+    let tree = loop {
+        match tree(script) {
+            Some(tree) => break tree,
+            None if script.len() < PORTION => return Vec::new(),
+            // Of a script that takes too much, the beginning is read.
+            None => script = script.get(..script.floor_char_boundary(script.len() / 2)).unwrap_or_default(),
+        }
+    };
     let mut reader = Reader { script, pipelines: Vec::new() };
     reader.statements(tree.root_node(), 0);
     reader.pipelines
 }
 
-fn tree(script: &str) -> Option<Tree> {
-    static BASH: LazyLock<Language> = LazyLock::new(|| tree_sitter_bash::LANGUAGE.into());
+thread_local! {
+    /// A parser is dear to make, and costs little to keep.
+    static PARSER: RefCell<Option<Parser>> = RefCell::new(parser());
+}
+
+fn parser() -> Option<Parser> {
     let mut parser = Parser::new();
-    parser.set_language(&BASH).ok()?;
-    let mut steps = 0;
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    Some(parser)
+}
+
+/// The syntax tree; `None` where it takes too much.
+fn tree(script: &str) -> Option<Tree> {
+    let (mut steps, read) = (0, Cell::new(0));
     let mut watch = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > MOST_STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if steps > MOST_STEPS || read.get() > MOST_READ { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     // The grammar's scanner hands characters to C's `isalpha`, which reads outside of its table for those beyond Latin-1
     // and takes the process down (tree-sitter-bash 0.25). A letter for each byte keeps every place.
@@ -78,11 +101,20 @@ fn tree(script: &str) -> Option<Tree> {
             *prompt = b' ';
         }
     }
-    parser.parse_with_options(
-        &mut |at, _| bytes.get(at..).unwrap_or_default(),
-        None,
-        Some(ParseOptions::new().progress_callback(&mut watch)),
-    )
+    PARSER.with_borrow_mut(|parser| {
+        let parser = parser.as_mut()?;
+        // Else it would go on with the last script, where that one was given up.
+        parser.reset();
+        parser.parse_with_options(
+            &mut |at, _| {
+                read.set(read.get() + PORTION);
+                let rest = if read.get() > MOST_READ { None } else { bytes.get(at..) };
+                rest.map_or(&[][..], |rest| rest.get(..PORTION).unwrap_or(rest))
+            },
+            None,
+            Some(ParseOptions::new().progress_callback(&mut watch)),
+        )
+    })
 }
 
 struct Reader<'s> {
@@ -273,16 +305,20 @@ impl Reader<'_> {
 
     /// Appends source text with its backslashes resolved.
     fn literal(&self, range: Range<usize>, word: &mut Word, quoted: bool) {
-        let mut chars = self.script.get(range).unwrap_or_default().chars().peekable();
-        while let Some(c) = chars.next() {
-            let escapes =
-                c == '\\' && chars.peek().is_some_and(|next| !quoted || matches!(next, '"' | '\\' | '$' | '`' | '\n'));
-            match escapes.then(|| chars.next()).flatten() {
+        let mut rest = self.script.get(range).unwrap_or_default();
+        while let Some(at) = rest.find('\\') {
+            let (before, escape) = rest.split_at(at);
+            word.text.push_str(before);
+            let next = escape.chars().nth(1);
+            let escapes = next.filter(|next| !quoted || matches!(next, '"' | '\\' | '$' | '`' | '\n'));
+            match escapes {
                 Some('\n') => {}
                 Some(next) => word.text.push(next),
-                None => word.text.push(c),
+                None => word.text.push('\\'),
             }
+            rest = escape.get(1 + escapes.map_or(0, char::len_utf8)..).unwrap_or_default();
         }
+        word.text.push_str(rest);
     }
 }
 

@@ -1,6 +1,10 @@
 //! What a path means to whoever would lose it. In: a path as a command names it. Out: its kind. It reads no disk: the
 //! name alone decides, with `.` and `..` resolved.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
@@ -206,6 +210,12 @@ pub(super) fn is_credential_file(text: &str) -> bool {
         "/proc/self/environ",
         "credentials.json",
     ];
+    /// One of these is in every such name. Each argument of each command is asked about; hardly any gets further.
+    static SIGNS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::new(PLACES.iter().chain(&[".env", "/.ssh"])).ok());
+    if !SIGNS.as_ref().is_some_and(|signs| signs.is_match(text)) {
+        return false;
+    }
     let env_file = text
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '@' | '/' | '=' | '<' | '(' | ')'))
         .any(|part| {

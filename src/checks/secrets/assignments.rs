@@ -2,7 +2,7 @@
 //! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
 //! look-ups of the environment and the words that manuals write.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
 use super::{
     Found,
@@ -62,13 +62,20 @@ fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
 }
 
 /// Endings of names that hold something about a credential rather than the credential.
-const OTHER_ENDINGS: &str = "id ids name names type url uri path file field length len size count limit expires expiry expiration \
-    ttl hint label prompt policy reset confirm regex pattern format version method endpoint timestamp at \
-    in index store provider manager service usage header sha chars or";
+static OTHER_ENDINGS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    "id ids name names type url uri path file field length len size count limit expires expiry expiration ttl hint \
+     label prompt policy reset confirm regex pattern format version method endpoint timestamp at in index store \
+     provider manager service usage header sha chars or"
+        .split_whitespace()
+        .collect()
+});
 
 fn is_other(ending: &str) -> bool {
-    OTHER_ENDINGS.split(' ').any(|other| other.eq_ignore_ascii_case(ending))
+    OTHER_ENDINGS.iter().any(|other| other.eq_ignore_ascii_case(ending))
 }
+
+/// Words in names of what is no secret.
+const HARMLESS: [&str; 8] = ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"];
 
 fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let bytes = text.as_bytes();
@@ -83,47 +90,48 @@ fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     }
     let start = values::word_start(text, hit.start, 64);
     let name = text.get(start..end)?;
-    let lower = text.get(hit.start..end)?.to_ascii_lowercase();
-    let last = lower.rsplit(['_', '-', '.']).next().unwrap_or(&lower);
     let capitals = text.get(hit.clone())?.bytes().all(|b| b.is_ascii_uppercase());
     if let Some(value) = hyphenated(text, hit.end, right).filter(|_| strength == Name::Strong || capitals) {
         return Some(Found { span: value, rule: "generic_secret", title: "a secret", severity: Severity::Warning });
     }
-    let full_last = name.rsplit(['_', '-', '.']).next().unwrap_or(name);
+    if right > 30 {
+        return None;
+    }
+    // Most names in prose are given no value: this comes before all that asks what the name says.
+    let (value, mut written) = value_after(text, start, end)?;
+    let last = |name: &'_ str| name.rfind(['_', '-', '.']).map_or(0, |at| at + 1);
+    let from_hit = text.get(hit.start..end)?;
+    let full_last = name.get(last(name)..)?;
     let camel_tail =
         full_last.rfind(|c: char| c.is_ascii_uppercase()).and_then(|at| full_last.get(at..)).unwrap_or_default();
-    if right > 30 || is_other(last) || is_other(full_last) {
+    let camel = camel_tail.len() > 1 && camel_tail.len() < full_last.len();
+    if is_other(from_hit.get(last(from_hit)..)?) || is_other(full_last) || camel && is_other(camel_tail) {
         return None;
     }
-    if camel_tail.len() > 1 && camel_tail.len() < full_last.len() && is_other(camel_tail) {
-        return None;
-    }
+    let lower = from_hit.to_ascii_lowercase();
     if lower.starts_with("pass") && !is_password_name(text, hit.start, &lower) {
         return None;
     }
-    if ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"]
-        .iter()
-        .any(|word| name.to_ascii_lowercase().contains(word))
-    {
+    let lower_name = name.to_ascii_lowercase();
+    if HARMLESS.iter().any(|word| lower_name.contains(word)) {
         return None;
     }
-    let (value, mut written) = value_after(text, start, end)?;
     let literal = text.get(value.clone())?;
     if literal.starts_with('{') && strength == Name::Strong {
         return within_json(literal, value.start);
     }
     // SQL: WITH PASSWORD '…'.
     if written == Written::Loose
-        && name.eq_ignore_ascii_case("password")
+        && lower_name == "password"
         && text.get(..value.start).is_some_and(|t| t.ends_with('\''))
     {
         written = Written::Quoted;
     }
     let strength = if capitals && written == Written::Loose { Name::Strong } else { strength };
+    let severity = judge(name, literal, strength, written)?;
     if written != Written::Quoted && is_identifier(literal, text.get(value.end..)?) {
         return None;
     }
-    let severity = judge(name, literal, strength, written)?;
     let (rule, title) = if lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
         ("generic_password", "a password")
     } else if lower.contains("token") {
@@ -188,24 +196,30 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     {
         return judge(name, &format!("{head}{rest}"), strength, written);
     }
-    if value.len() < 5
-        || value.len() > 1000
-        || values::is_marker(value)
+    if !(5..=1000).contains(&value.len()) || !value.is_ascii() || value.contains(' ') {
+        return None;
+    }
+    // In this order a text of names alone stays cheap: each is its neighbour's value, and reads as a placeholder.
+    if values::is_placeholder(value) {
+        return None;
+    }
+    let severity = weigh(name, value, strength, written)?;
+    let ruled_out = values::is_marker(value)
         || is_expression(value, written)
-        || values::is_placeholder(value)
-    {
-        return None;
-    }
-    if name.to_ascii_lowercase().contains(&value.to_ascii_lowercase()) || looks_like_place(value) {
-        return None;
-    }
+        || name.to_ascii_lowercase().contains(&value.to_ascii_lowercase())
+        || looks_like_place(value);
+    (!ruled_out).then_some(severity)
+}
+
+/// How bad a value is by its characters alone; `None` when they are not those of a credential.
+fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let others = value.len() - digits - letters;
-    if !value.is_ascii() || letters == 0 || value.contains(' ') {
+    if letters == 0 {
         return None;
     }
-    let entropy = values::entropy(value);
+    let entropy = if digits < 2 { 0.0 } else { values::entropy(value) };
     let dense = digits >= 2 && value.len() >= 16 && entropy >= 3.0 && others * 4 <= value.len();
     let long_random = value.len() >= 20 && entropy >= 3.5 && digits >= 2 && others * 5 <= value.len();
     if written == Written::Loose {
@@ -248,7 +262,10 @@ fn is_identifier(value: &str, after: &str) -> bool {
 /// Whether a value is code that computes one.
 fn is_expression(value: &str, written: Written) -> bool {
     let opens = value.starts_with(['$', '<', '{', '%', '#', '[', '(', '*', '&', '!', '-', '=', '@']);
-    let template = ["${", "{{", "<%", "$(", "%(", "#{", "{}", "%s", "()", "::"].iter().any(|mark| value.contains(mark));
+    let template = value
+        .as_bytes()
+        .array_windows()
+        .any(|pair| matches!(pair, b"${" | b"{{" | b"<%" | b"$(" | b"%(" | b"#{" | b"{}" | b"%s" | b"()" | b"::"));
     let brackets = value.starts_with(['$', '<', '{', '%', '[', '(']);
     if template || brackets || opens && written != Written::Quoted {
         return true;

@@ -7,20 +7,18 @@ const GIBBERISH_BELOW: u32 = 58;
 
 /// Whether the letters of a value follow one another as they do in no English word. Needs five letters to say so.
 pub(super) fn is_gibberish(word: &str) -> bool {
-    let letters: Vec<usize> =
-        word.bytes().filter(u8::is_ascii_alphabetic).map(|b| usize::from(b.to_ascii_lowercase() - b'a')).collect();
-    let pairs = letters.len().saturating_sub(1);
+    let letters = word.bytes().filter(u8::is_ascii_alphabetic).map(|b| usize::from(b.to_ascii_lowercase() - b'a'));
+    let (mut sum, mut pairs) = (0, 0_u32);
+    for (a, b) in letters.clone().zip(letters.skip(1)) {
+        let score = BIGRAMS.get(a).and_then(|row| row.as_bytes().get(b)).copied().unwrap_or(b'0');
+        sum += u32::from(score - b'0');
+        pairs += 1;
+    }
     if pairs < 4 {
         return false;
     }
-    let sum: u32 = letters
-        .iter()
-        .zip(letters.iter().skip(1))
-        .filter_map(|(a, b)| BIGRAMS.get(*a)?.as_bytes().get(*b))
-        .map(|score| u32::from(score - b'0'))
-        .sum();
     // An English word, or an identifier made of some, averages above 6; letters at random about 4.
-    sum * 10 < u32::try_from(pairs).unwrap_or(u32::MAX).saturating_mul(GIBBERISH_BELOW)
+    sum * 10 < pairs.saturating_mul(GIBBERISH_BELOW)
 }
 
 /// Row: a letter; column: the one after it; 0 (hardly ever) to 9 on a logarithmic scale. Counted over the words of

@@ -129,9 +129,9 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     // A long random value holds short words by chance.
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let random = value.len() >= 20 && digits >= 3 && entropy(value) >= 3.0;
-    distinct(value) < 4
+    (if random { &PLACEHOLDERS_IN_FORMATS } else { &PLACEHOLDERS }).is_match(value)
+        || distinct(value) < 4
         || has_run(value, 6)
-        || (if random { &PLACEHOLDERS_IN_FORMATS } else { &PLACEHOLDERS }).is_match(value)
         || value.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("test"))
         || value.get(value.len().saturating_sub(4)..).is_some_and(|tail| tail.eq_ignore_ascii_case("test"))
 }
@@ -181,11 +181,14 @@ pub(super) fn is_mixed(value: &str) -> bool {
             0
         }
     };
-    let turns = value.bytes().zip(value.bytes().skip(1)).filter(|(a, b)| class(*a) + class(*b) == 3).count();
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return false;
+    }
+    let turns = value.bytes().zip(value.bytes().skip(1)).filter(|(a, b)| class(*a) + class(*b) == 3).count();
     turns >= 3
         || turns >= 2 && digits >= 2
-        || turns == 1 && digits >= 1 && digits < value.len() && super::gibberish::is_gibberish(value)
+        || turns == 1 && digits < value.len() && super::gibberish::is_gibberish(value)
 }
 
 /// Whether a value is a UUID.

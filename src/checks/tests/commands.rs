@@ -177,3 +177,36 @@ fn commands_as_lists_and_under_other_names_are_read() {
         "a file's text is not run"
     );
 }
+
+#[test]
+fn a_script_that_the_scanner_reads_over_and_over_is_read_as_far_as_it_goes() {
+    // Without a bound each of these takes minutes here.
+    for piece in [")", "a=(", "<<<"] {
+        let seen = hits(running(&format!("rm -rf /\n{}", piece.repeat(60_000 / piece.len()))), CheckName::Commands);
+        assert_eq!(worst(&seen), Some(("recursive_delete", Critical)), "{piece}");
+    }
+}
+
+#[test]
+fn a_script_reads_alike_whatever_was_read_before() {
+    let endless = ")".repeat(20_000);
+    let scripts = [
+        "rm -rf /",
+        "cat <<EOF | sh\nrm -rf ~\n",
+        "cat <<'A' <<B\n$(rm -rf /\n",
+        "echo \"open $(rm -rf / \"",
+        "case x in a) rm -rf /",
+        "[[ a == (b|(c",
+        &endless,
+        "$ sudo reboot",
+    ];
+    let seen = |script: &str| hits(running(script), CheckName::Commands);
+    for first in scripts {
+        for second in scripts {
+            // A thread has a parser of its own, so one that was just started has read nothing yet.
+            let alone = std::thread::scope(|scope| scope.spawn(|| seen(second)).join().unwrap());
+            let _ = seen(first);
+            assert_eq!(seen(second), alone, "{second:.40} after {first:.40}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::{
     checks::{needles::Needles, review, screen},
-    domain::{CheckName, Event, ToolCall},
+    domain::{CheckName, Event, ToolCall, Trigger},
 };
 
 /// Text made of what the rules look for, and of what could confuse them.
@@ -74,6 +74,32 @@ fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// Text with marks of code in it, whole, cut, and in other places than a line's beginning.
+fn code_like() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "```",
+        "``",
+        "diff --git ",
+        "DIFF --git ",
+        "diff -",
+        "*** Begin Patch",
+        "*** begin ",
+        "@@ -",
+        "@@ ",
+        "--",
+        " ",
+        "\t",
+        ">",
+        "-",
+        "*",
+        "\n",
+        "\n",
+        "word",
+        "é",
+    ];
+    proptest::collection::vec(proptest::sample::select(pieces), 0..10).prop_map(|pieces| pieces.concat())
+}
+
 fn event(text: &str) -> Event {
     let args = serde_json::json!({"command": text, text: [text]});
     let tool = ToolCall { name: "bash".to_owned(), args, result: Some(text.to_owned()), error: None };
@@ -114,6 +140,22 @@ proptest! {
             .map(|(at, number, _)| (at, number))
             .collect();
         expected.sort_unstable();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn code_is_seen_wherever_a_line_begins_with_its_mark(text in code_like()) {
+        let begins = |mark: &str| text.split('\n').any(|line| line.to_lowercase().starts_with(mark));
+        let diff = ["diff --git ", "*** begin patch", "@@ -"].into_iter().any(begins);
+        let lead = [' ', '\t', '>', '-', '*'];
+        let fence = text.split('\n').any(|line| line.trim_start_matches(lead).starts_with("```"));
+        let expected = match (diff, fence) {
+            (true, _) => Some("The output holds a diff."),
+            (false, true) => Some("The output holds a fenced block of code."),
+            (false, false) => None,
+        };
+        let triggers = screen(Event { output: Some(text), ..Event::default() }).triggers;
+        let found = triggers.iter().find(|mark| mark.name == Trigger::CodeWritten).map(|mark| mark.why.as_str());
         prop_assert_eq!(found, expected);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger},
-    ingest::{Limits, batch_json, batch_ndjson, event},
+    ingest::{Fault, Incoming, Limits, batch_json, batch_ndjson, event, event_alone},
 };
 
 /// Any JSON, of the depth and width that a stored event may have, with keys that mean something to a reader.
@@ -102,6 +102,19 @@ proptest! {
         let stored = serde_json::to_string(&incoming.event).unwrap();
         prop_assert!(incoming.event == expected, "{} became {}", wire, stored);
         prop_assert!(serde_json::from_str::<Event>(&stored).unwrap() == expected, "{} was stored", stored);
+    }
+
+    #[test]
+    fn the_digest_is_the_original_s_canonical_json((wire, _) in any_event(), key in prop::option::of("[a-z]{1,8}")) {
+        let mut original = wire.clone();
+        original["id"] = json!(key);
+        let body = serde_json::to_string_pretty(&original).unwrap();
+        let digest = |read: fn(&[u8], &Limits) -> Result<Incoming, Vec<Fault>>| {
+            read(body.as_bytes(), &Limits::default()).map(|incoming| incoming.digest_input).unwrap()
+        };
+        let canonical = wire.to_string().into_bytes();
+        prop_assert_eq!(&digest(event), &canonical);
+        prop_assert_eq!(digest(event_alone), if key.is_some() { canonical } else { Vec::new() });
     }
 
     #[test]

@@ -380,3 +380,16 @@ fn the_digest_sees_the_content_alone() {
     assert_ne!(digest(r#"{"agent": "a", "output": "x"}"#), digest(r#"{"agent": "a", "output": "y"}"#));
     assert_ne!(digest(r#"{"agent": "a", "output": "{}"}"#), digest(r#"{"agent": "a", "output": {}}"#));
 }
+
+#[test]
+fn a_key_is_told_twice_in_objects_of_any_width() {
+    for width in [2, 15, 16, 17, 500] {
+        let members: Vec<String> = (0..width).map(|n| format!(r#""k{n}": {n}"#)).collect();
+        read(&with(&format!(r#""metadata": {{{}}}"#, members.join(", "))));
+        let (last, escaped) = (width - 1, r"\u006b0");
+        refused(
+            with(&format!(r#""metadata": {{{}, "k{last}": 1, "{escaped}": 2}}"#, members.join(", "))),
+            &[&format!("/metadata/k{last} duplicate_key"), "/metadata/k0 duplicate_key"],
+        );
+    }
+}

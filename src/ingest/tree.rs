@@ -1,0 +1,137 @@
+//! JSON as it was read: texts and keys are slices of the request, copied only where an escape forces it. In: what
+//! `strict` reads. Out: members to take apart, a [`Value`] to keep, canonical JSON. No object has a key twice.
+
+use std::{borrow::Cow, collections::HashSet, fmt};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+};
+use serde_json::{Map, Number, Value};
+
+/// One JSON value.
+pub(super) enum Tree<'a> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    Array(Vec<Tree<'a>>),
+    Object(Members<'a>),
+}
+
+impl From<Tree<'_>> for Value {
+    fn from(tree: Tree<'_>) -> Self {
+        match tree {
+            Tree::Null => Self::Null,
+            Tree::Bool(value) => Self::Bool(value),
+            Tree::Number(number) => Self::Number(number),
+            Tree::Text(text) => Self::String(text.into_owned()),
+            Tree::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            Tree::Object(members) => Self::Object(members.into()),
+        }
+    }
+}
+
+/// Canonical: compact, every object's keys sorted.
+impl Serialize for Tree<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Object(members) => members.serialize(serializer),
+        }
+    }
+}
+
+/// Members up to which a repeated key is looked for among the others; beyond, by hash, so that no width costs a square.
+const FEW: usize = 16;
+
+/// An object's members.
+#[derive(Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Tree<'a>)>);
+
+impl<'a> Members<'a> {
+    /// Adds a member, unless its key is there already: then it gives the key back. `many` belongs to the object; it
+    /// holds the keys once they are more than a few.
+    pub fn add(
+        &mut self,
+        key: Cow<'a, str>,
+        value: Tree<'a>,
+        many: &mut HashSet<Cow<'a, str>>,
+    ) -> Result<(), Cow<'a, str>> {
+        if self.0.len() == FEW {
+            many.extend(self.0.iter().map(|(key, _)| key.clone()));
+        }
+        let known =
+            if self.0.len() < FEW { self.0.iter().any(|(known, _)| *known == key) } else { !many.insert(key.clone()) };
+        if known {
+            return Err(key);
+        }
+        self.0.push((key, value));
+        Ok(())
+    }
+
+    /// Takes the member of this name out, unless it is null.
+    pub fn take(&mut self, name: &str) -> Option<Tree<'a>> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.swap_remove(at).1).filter(|value| !matches!(value, Tree::Null))
+    }
+
+    /// Whether there is a member of this name that is not null.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, value)| key == name && !matches!(value, Tree::Null))
+    }
+
+    /// The keys, sorted.
+    pub fn into_keys(self) -> Vec<Cow<'a, str>> {
+        let mut keys: Vec<_> = self.0.into_iter().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+impl From<Members<'_>> for Map<String, Value> {
+    fn from(members: Members<'_>) -> Self {
+        let mut map = Self::new();
+        for (key, value) in members.0 {
+            map.insert(key.into_owned(), value.into());
+        }
+        map
+    }
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sorted: Vec<_> = self.0.iter().map(|(key, value)| (key, value)).collect();
+        sorted.sort_unstable_by_key(|(key, _)| *key);
+        serializer.collect_map(sorted)
+    }
+}
+
+/// An object's key, borrowed where it can be.
+pub(super) struct Key<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+
+            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Read)
+    }
+}
