@@ -24,6 +24,9 @@ const PORTION: usize = 256;
 /// like `)))…` to its end again from every bracket.
 const MOST_READ: usize = 2 * 1024 * 1024;
 
+/// Most bars of a script; the parser's recovery from an unfinished pipeline grows with the square of its stages.
+const MOST_BARS: usize = 1_000;
+
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
@@ -60,7 +63,8 @@ pub(super) type Pipeline = Vec<Command>;
 
 /// The pipelines of a script, those within substitutions, subshells and functions included.
 pub(super) fn parse(script: &str) -> Vec<Pipeline> {
-    let mut script = script.get(..script.floor_char_boundary(LONGEST_SCRIPT)).unwrap_or_default();
+    let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
+    let mut script = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
     let tree = loop {
         match tree(script) {
             Some(tree) => break tree,

@@ -179,9 +179,9 @@ fn commands_as_lists_and_under_other_names_are_read() {
 }
 
 #[test]
-fn a_script_that_the_scanner_reads_over_and_over_is_read_as_far_as_it_goes() {
-    // Without a bound each of these takes minutes here.
-    for piece in [")", "a=(", "<<<"] {
+fn a_script_that_the_parser_reads_over_and_over_is_read_as_far_as_it_goes() {
+    // Without a bound each of these takes minutes here; an unfinished pipeline by the square of its stages.
+    for piece in [")", "a=(", "<<<", "rm|", "a |"] {
         let seen = hits(running(&format!("rm -rf /\n{}", piece.repeat(60_000 / piece.len()))), CheckName::Commands);
         assert_eq!(worst(&seen), Some(("recursive_delete", Critical)), "{piece}");
     }
@@ -209,4 +209,10 @@ fn a_script_reads_alike_whatever_was_read_before() {
             assert_eq!(seen(second), alone, "{second:.40} after {first:.40}");
         }
     }
+}
+
+#[test]
+fn a_long_pipeline_is_read_to_its_thousandth_stage() {
+    let script = format!("{}sudo reboot", "sort | ".repeat(900));
+    assert!(!hits(running(&script), CheckName::Commands).is_empty());
 }
