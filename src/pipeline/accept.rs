@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use memchr::memmem;
 use tokio::sync::oneshot;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     budget::{self, Candidate, Facts, SAMPLE_SCALE, Worst},
     checks::{self, Screened},
-    domain::{Event, EventId, SkipReason, StoredEvent, Trigger, TriggerMark},
+    domain::{Event, EventId, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
     llm::Readiness,
     review,
@@ -106,10 +107,13 @@ impl Pipeline {
         if event.agent.trim().is_empty() {
             return Err(AcceptError::NamelessAgent);
         }
-        let pairs = self.pairs(&rules, id, &event, &triggers, origin)?;
         let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
         let stored = StoredEvent { event, triggers, marks };
-        let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        // Its texts, and about as much again for names and numbers as an ordinary event has.
+        let mut payload = Vec::with_capacity(stored.event.text_len() + 512);
+        serde_json::to_writer(&mut payload, &stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let own_traffic = origin.own_traffic || is_own_traffic(&stored.event, &payload);
+        let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
         place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, answer });
@@ -120,22 +124,18 @@ impl Pipeline {
         &self,
         rules: &Arc<Rules>,
         id: EventId,
-        event: &Event,
-        triggers: &[TriggerMark],
-        origin: &Origin,
+        StoredEvent { event, triggers, .. }: &StoredEvent,
+        own_traffic: bool,
+        on_demand: Option<&OnDemand>,
     ) -> Result<Vec<Pair>, AcceptError> {
-        if let Some(OnDemand { shadow, trigger }) = &origin.on_demand {
+        if let Some(OnDemand { shadow, trigger }) = on_demand {
             let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
             let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
             let candidate = self.candidate(rules, position, event, vec![*trigger], true);
             let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
             return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
         }
-        let facts = Facts {
-            own_traffic: origin.own_traffic || is_own_traffic(event),
-            sample: self.sample(id),
-            cost: event.floor_cost(),
-        };
+        let facts = Facts { own_traffic, sample: self.sample(id), cost: event.floor_cost() };
         let now = self.clock.now();
         let watching = rules.watcher.matches(event, triggers).into_iter();
         Ok(watching
@@ -193,11 +193,8 @@ pub(super) fn worst_case(rules: &Rules, shadow: &crate::domain::Shadow, event: &
 }
 
 /// The loop guard's eye for content: an origin mark that instrumented providers copy, or our own prompt in the text.
-fn is_own_traffic(event: &Event) -> bool {
-    if event.metadata.contains_key("umbra.origin") || event.metadata.contains_key("umbra-origin") {
-        return true;
-    }
-    let mut own = false;
-    event.for_each_text(|_, text| own = own || text.contains(review::FENCE_MARK));
-    own
+fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
+    event.metadata.contains_key("umbra.origin")
+        || event.metadata.contains_key("umbra-origin")
+        || memmem::find(payload, review::FENCE_MARK.as_bytes()).is_some()
 }

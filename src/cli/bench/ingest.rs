@@ -55,8 +55,8 @@ pub(in crate::cli) struct Options {
     /// Seconds that each variant is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Connections that post at once; batches come over 16 of them at most.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Connections that post at once, as a busy installation has; batches come over 16 of them at most.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
 }
 
