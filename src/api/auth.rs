@@ -48,6 +48,15 @@ impl Caller {
         }
     }
 
+    /// # Errors
+    /// `forbidden`: the key has none of the scopes.
+    pub fn require_any(&self, scopes: &[Scope]) -> Result<(), Problem> {
+        match scopes.iter().find_map(|scope| self.require(*scope).ok()) {
+            Some(()) => Ok(()),
+            None => scopes.first().map_or(Ok(()), |scope| self.require(*scope)),
+        }
+    }
+
     /// The name counts as it is stored, since that is whom others take the event for.
     ///
     /// # Errors

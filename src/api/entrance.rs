@@ -16,6 +16,7 @@ use super::{
     Api,
     admission::{Admission, Class, Place},
     auth::Caller,
+    params::preferred_wait,
     problem::Problem,
 };
 use crate::telemetry::metric;
@@ -38,12 +39,15 @@ impl Entrance {
 
     async fn admit(&self, request: &mut Request) -> Result<Place, Problem> {
         let Parts { api, admission, class } = &*self.0;
+        // Who waits is counted among those who wait: it must not keep others from posting.
+        let class =
+            if *class == Class::Ingest && preferred_wait(request.headers()).is_some() { Class::Wait } else { *class };
         let caller = match class {
             Class::Health => Caller::nobody(),
             _ => api.keys.identify(request.headers()).await?,
         };
         request.extensions_mut().insert(caller);
-        admission.enter(*class)
+        admission.enter(class)
     }
 }
 

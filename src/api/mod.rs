@@ -19,6 +19,7 @@ pub mod problem;
 pub mod reviews;
 pub mod rivals;
 pub mod status;
+pub mod verdicts;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -100,7 +101,7 @@ impl Api {
 /// Every route, by the class of its work.
 fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
-    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review));
+    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review)).routes(routes!(verdicts::get_verdict));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))

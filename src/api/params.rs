@@ -1,8 +1,8 @@
 //! Query parameters and cursors: every fault of a query at once, each with its name and what would be right.
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 
-use axum::extract::FromRequestParts;
+use axum::{extract::FromRequestParts, http::HeaderMap};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
@@ -180,4 +180,13 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
     };
     let seq = chars.as_str().parse().ok().filter(|seq| *seq >= 0)?;
     Some(((feed, descending), seq))
+}
+
+/// How long a request is willing to wait: `Prefer: wait=N`, in seconds (RFC 7240). A preference that cannot be read is
+/// none.
+pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
+    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let mut waits =
+        preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().strip_prefix("wait="));
+    waits.next().and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)
 }

@@ -16,7 +16,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media, from_json},
     events::refused,
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, listing, preferred_wait},
     problem::Problem,
 };
 use crate::{
@@ -29,8 +29,6 @@ use crate::{
 /// Names the list in order of reservation, and the one in order of finishing.
 const BY_RESERVATION: char = 'r';
 const BY_FINISHING: char = 'd';
-/// Between looks at a review that somebody waits for.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A text to be reviewed now.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -66,7 +64,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
     caller.require(Scope::Ingest)?;
     caller.require(Scope::Read)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let wait = wait_seconds(request.headers()).map_or(api.max_wait, |wait| wait.min(api.max_wait));
+    let wait = preferred_wait(request.headers()).map_or(api.max_wait, |wait| wait.min(api.max_wait));
     let body: ReviewRequest = from_json(&api.bodies.read(request).await?)?;
     caller.speak_for(&body.target)?;
     let (incoming, origin) = on_demand(&api, body)?;
@@ -131,13 +129,14 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
 }
 
 async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -> Result<Review, Problem> {
-    let deadline = tokio::time::Instant::now() + wait;
-    loop {
-        let Some(row) = api.pipeline.store.review(id).await? else { return Err(given_up(api, event).await?) };
-        if row.has_ended() || tokio::time::Instant::now() >= deadline || api.draining.is_cancelled() {
-            return Ok(row);
-        }
-        tokio::time::sleep(LOOK).await;
+    let store = &api.pipeline.store;
+    let review = match api.draining.run_until_cancelled(api.pipeline.await_review(event, id, wait)).await {
+        Some(review) => review?,
+        None => store.review(id).await?,
+    };
+    match review {
+        Some(review) => Ok(review),
+        None => Err(given_up(api, event).await?),
     }
 }
 
@@ -158,14 +157,6 @@ async fn given_up(api: &Api, event: EventId) -> Result<Problem, Problem> {
 async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem> {
     review.findings = Some(api.pipeline.store.findings_of(&[review.id]).await?);
     Ok(review)
-}
-
-/// `Prefer: wait=N` (RFC 7240).
-fn wait_seconds(headers: &HeaderMap) -> Option<Duration> {
-    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-    let mut waits =
-        preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().strip_prefix("wait="));
-    waits.next().and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)
 }
 
 /// Lists reviews in order of reservation; those asked for by `state=done` or an assessment in order of finishing, so

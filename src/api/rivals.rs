@@ -64,7 +64,8 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Ans
         })
         .collect();
     let id = EventId(api.pipeline.clock.new_id());
-    let answer = AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions };
+    let answer =
+        AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions, verdict: None };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
@@ -74,7 +75,14 @@ async fn insert(State(api): State<Api>, rows: OneByOne, caller: Caller, request:
     // The body as it came spares this variant a second serialisation.
     rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
     let (triggers, dispositions) = (Vec::new(), Vec::new());
-    let answer = AcceptedEvent { id, received_at: received_at(id), durability: "committed", triggers, dispositions };
+    let answer = AcceptedEvent {
+        id,
+        received_at: received_at(id),
+        durability: "committed",
+        triggers,
+        dispositions,
+        verdict: None,
+    };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 

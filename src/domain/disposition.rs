@@ -103,3 +103,10 @@ pub struct Disposition {
     #[schema(value_type = Option<String>, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub review_id: Option<ReviewId>,
 }
+
+impl Disposition {
+    /// Whether a review was reserved that may reject the event.
+    pub fn gives_verdict(&self) -> bool {
+        self.mode == Mode::Active && self.outcome != Outcome::Skipped
+    }
+}

@@ -14,6 +14,7 @@ pub mod redacted;
 pub mod review;
 pub mod shadow;
 pub mod trigger;
+pub mod verdict;
 
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CheckName, Mode, NanoUsd, Severity, Trigger};
+use super::{CheckName, Mode, NanoUsd, Severity, Trigger, verdict::VerdictRules};
 
 /// Which events a shadow watches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct Shadow {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// How it comes to a verdict, where it is active.
+    #[serde(default)]
+    pub verdict: VerdictRules,
     /// Whether it runs at all.
     pub enabled: bool,
 }
@@ -116,6 +119,7 @@ impl Shadow {
             checks: CheckName::ALL.into(),
             flag_at: Severity::Critical,
             max_input_chars: 10_000,
+            verdict: VerdictRules::default(),
             enabled: true,
         }
     }

@@ -13,6 +13,8 @@ mod plan;
 pub mod rules;
 pub mod status;
 pub mod tick;
+pub mod verdicts;
+pub mod wait;
 mod work;
 mod writer;
 
@@ -26,6 +28,7 @@ pub use self::{
     accept::Origin,
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
+    wait::Waiters,
     work::Worker,
     writer::{Writer, WriterSettings},
 };
@@ -52,6 +55,8 @@ pub struct Pipeline {
     pub pulse: Pulse,
     /// How long a review is tried.
     pub patience: Patience,
+    /// Requests that wait.
+    pub waiters: Waiters,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -65,7 +70,9 @@ impl Pipeline {
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let pipeline = Self { store, clock, rules, installation, intake, pulse, patience, writer: sender, screening };
+        let waiters = Waiters::default();
+        let pipeline =
+            Self { store, clock, rules, installation, intake, pulse, patience, waiters, writer: sender, screening };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }

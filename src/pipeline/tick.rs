@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::telemetry::metric;
+use crate::{store::wake::News, telemetry::metric};
 
 /// Between looks at partitions and old keys.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
@@ -88,15 +88,17 @@ impl Pipeline {
         }
     }
 
-    /// Wakes other processes when jobs wait here without a place, until `stop`.
+    /// Wakes other processes when jobs wait here without a place, or reviews ended, until `stop`.
     pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
+        let ended = self.waiters.ring();
         loop {
-            tokio::select! {
+            let news = tokio::select! {
                 () = stop.cancelled() => return,
-                () = unleased.notified() => {}
-            }
-            if let Err(error) = self.store.ring().await {
-                tracing::debug!(%error, "other processes were not woken; they poll");
+                () = unleased.notified() => News::Jobs,
+                () = ended.notified() => News::Reviews,
+            };
+            if let Err(error) = self.store.ring(news).await {
+                tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
             }
             tokio::time::sleep(BETWEEN_RINGS).await;
         }
@@ -108,8 +110,13 @@ impl Pipeline {
             let heard = async {
                 let mut listener = self.store.listen().await?;
                 loop {
-                    listener.heard().await?;
-                    self.intake.wake();
+                    let news = listener.heard().await?;
+                    if news != Some(News::Reviews) {
+                        self.intake.wake();
+                    }
+                    if news != Some(News::Jobs) {
+                        self.hear_of_reviews().await?;
+                    }
                 }
             };
             let ended: Result<std::convert::Infallible, crate::store::StoreError> = tokio::select! {

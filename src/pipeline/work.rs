@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     checks,
-    domain::{Assessment, EventId, FindingId, Redacted, ReviewId, Reviewer, Shadow, SkipReason, StoredEvent},
+    domain::{Assessment, EventId, FindingId, Mode, Redacted, ReviewId, Reviewer, Shadow, SkipReason, StoredEvent},
     llm::Readiness,
     review::{self, Judgement, Subject},
     store::{
@@ -202,6 +202,7 @@ impl Worker {
                 "source" => if finding.source == crate::domain::Source::Check { "check" } else { "model" })
             .increment(1);
         }
+        self.pipeline.ended(job.event, job.priority == Mode::Active.priority()).await;
         Ok("done")
     }
 
@@ -210,6 +211,7 @@ impl Worker {
         self.pipeline.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
         // The unit may have returned: a cap that was spent a moment ago may not be any more.
         self.pipeline.rules.load().memory.forget();
+        self.pipeline.ended(job.event, job.priority == Mode::Active.priority()).await;
         Ok("given_up")
     }
 

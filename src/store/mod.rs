@@ -21,6 +21,7 @@ pub mod reviews;
 pub mod rivals;
 pub mod seek;
 pub mod status;
+pub mod verdicts;
 pub mod versions;
 pub mod wake;
 pub mod workers;

@@ -4,16 +4,34 @@ use sqlx::postgres::PgListener;
 
 use super::{Store, StoreError};
 
+/// What other processes are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// Jobs wait.
+    Jobs,
+    /// Reviews ended.
+    Reviews,
+}
+
+impl News {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Reviews => "reviews",
+        }
+    }
+}
+
 /// Hears other processes' wake-ups.
 pub struct Listener(PgListener);
 
 impl Store {
-    /// Tells every process of this schema that jobs wait.
+    /// Tells every process of this schema.
     ///
     /// # Errors
-    /// The database does not answer; the others find the jobs at their next poll.
-    pub async fn ring(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT pg_notify($1, '')").bind(self.channel()).execute(&self.control).await?;
+    /// The database does not answer; the others find jobs at their next poll, and waiting requests look when their time is over.
+    pub async fn ring(&self, news: News) -> Result<(), StoreError> {
+        sqlx::query("SELECT pg_notify($1, $2)").bind(self.channel()).bind(news.word()).execute(&self.control).await?;
         Ok(())
     }
 
@@ -33,12 +51,13 @@ impl Store {
 }
 
 impl Listener {
-    /// Waits for the next wake-up. A lost connection is made anew, and counts as one.
+    /// Waits for the next wake-up. A lost connection is made anew, and may have missed anything: `None`.
     ///
     /// # Errors
     /// The database stays away: listen again later.
-    pub async fn heard(&mut self) -> Result<(), StoreError> {
-        self.0.try_recv().await?;
-        Ok(())
+    pub async fn heard(&mut self) -> Result<Option<News>, StoreError> {
+        let notification = self.0.try_recv().await?;
+        Ok(notification
+            .and_then(|heard| [News::Jobs, News::Reviews].into_iter().find(|news| news.word() == heard.payload())))
     }
 }

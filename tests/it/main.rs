@@ -17,3 +17,4 @@ mod postgres;
 mod real_model;
 mod succession;
 mod support;
+mod verdict;

@@ -1,19 +1,22 @@
 //! One shadow: its keys, and what must hold between them and its model.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     super::{
         fault::{listed, quoted},
         keys::{Keys, Record, Shape},
         nearest::nearest,
-        number::whole,
+        number::{Time, whole},
         shape::{Flag, List, word},
         text::{free_text, printable},
     },
     Models, NAME, cost, watch,
 };
-use crate::domain::{CheckName, Mode, Provider, Severity, Shadow};
+use crate::domain::{
+    CheckName, Mode, Provider, Severity, Shadow,
+    verdict::{Otherwise, VerdictRules},
+};
 
 /// Most characters of a shadow's criteria in all.
 const MAX_CRITERIA_CHARS: usize = 4_000;
@@ -32,17 +35,10 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     );
     let mode = keys.required(
         "mode",
-        "passive: kept out of the feed. review: comments that people and orchestrators see. active: reviewed first; \
-         rejecting an output comes in a later version.",
+        "passive: kept out of the feed. review: comments that people and orchestrators see. active: may also reject \
+         an output; senders can wait for its verdict.",
         word(&Mode::ALL, Mode::as_str),
     );
-    if mode == Some(Mode::Active) {
-        keys.warn(
-            "mode",
-            "an active shadow gives no verdict in this version: its reviews only run first",
-            "write mode: review where that is not wanted",
-        );
-    }
     let rule = Record(watch::declare);
     let watch = keys.required(
         "watch",
@@ -72,6 +68,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         whole(1_000..=200_000).to(),
     );
     let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
+    let verdict = verdict(keys, mode);
     fixed_keys(keys);
     let criteria = criteria.unwrap_or_default();
     let checks: BTreeSet<CheckName> =
@@ -93,8 +90,40 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         checks,
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
+        verdict,
         enabled: enabled.unwrap_or(true),
     })
+}
+
+/// How an active shadow comes to its verdict. Others give none, and must not seem to.
+fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
+    let default = VerdictRules::default();
+    let otherwise = || word(&Otherwise::ALL, Otherwise::as_str);
+    let rules = VerdictRules {
+        within: keys
+            .optional(
+                "verdict_within",
+                "Active: a result counts that comes this soon after the event (20s unless set).",
+                Time(Duration::from_millis(100)..=Duration::from_hours(1)),
+            )
+            .unwrap_or(default.within),
+        on_timeout: keys
+            .optional("on_timeout", "Active: what no result in time means (accept unless set).", otherwise())
+            .unwrap_or(default.on_timeout),
+        on_inconclusive: keys
+            .optional(
+                "on_inconclusive",
+                "Active: what a review means that could not tell (accept unless set).",
+                otherwise(),
+            )
+            .unwrap_or(default.on_inconclusive),
+    };
+    for key in ["verdict_within", "on_timeout", "on_inconclusive"] {
+        if mode.is_some_and(|mode| mode != Mode::Active) && keys.has(key) {
+            keys.fault(key, "only an active shadow gives verdicts", "write mode: active, or leave the key out");
+        }
+    }
+    rules
 }
 
 /// Keys that take only one value so far: others are refused, not ignored.
@@ -110,9 +139,6 @@ fn fixed_keys(keys: &mut Keys<'_>) {
     let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
     if redact == Some(false) {
         keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
-    }
-    for key in ["verdict_within", "on_timeout", "on_inconclusive"] {
-        keys.later(key, "leave it out: an active shadow's findings are made first, but no verdict is given yet");
     }
     keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
 }

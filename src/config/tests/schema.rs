@@ -55,8 +55,11 @@ fn the_shadows_schema_has_every_key_of_the_manual() {
             "mode",
             "model",
             "name",
+            "on_inconclusive",
+            "on_timeout",
             "redact",
             "scope",
+            "verdict_within",
             "watch",
         ]
     );

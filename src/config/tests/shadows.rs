@@ -6,7 +6,7 @@ use super::{
     super::{EXAMPLE_SHADOWS, Level, Loaded, Models, Report, shadows::load},
     faults, models, one_fault,
 };
-use crate::domain::{CheckName, Mode, NanoUsd, PricePerMtok, Severity, Shadow, Trigger};
+use crate::domain::{CheckName, Mode, NanoUsd, PricePerMtok, Severity, Shadow, Trigger, verdict::Otherwise};
 
 const SEED: &str = "shadow_agents:
   - name: security-shadow
@@ -89,6 +89,9 @@ fn every_key_is_kept() {
     checks: [secrets, hidden]
     flag_at: warning
     max_input_chars: 200000
+    verdict_within: 90s
+    on_timeout: reject
+    on_inconclusive: reject
     watch:
       - {agent: 'writer-{a,b}', triggers: [error, error], task_type: summary, min_cost: 0.5,
          metadata: {repo: x, n: 3, ok: true}, except: writer-b}
@@ -105,6 +108,8 @@ fn every_key_is_kept() {
     assert_eq!(shadow.criteria, ["No apologies.", "Cite sources."]);
     assert_eq!(shadow.checks.iter().copied().collect::<Vec<_>>(), [CheckName::Secrets, CheckName::Hidden]);
     assert_eq!(shadow.flag_at, Severity::Warning);
+    assert_eq!(shadow.verdict.within, Duration::from_secs(90));
+    assert_eq!((shadow.verdict.on_timeout, shadow.verdict.on_inconclusive), (Otherwise::Reject, Otherwise::Reject));
     let rule = &shadow.watch[0];
     assert_eq!(rule.triggers, [Trigger::Error]);
     assert_eq!((rule.task_type.as_deref(), rule.min_cost), (Some("summary"), NanoUsd::from_usd(0.5)));
@@ -191,7 +196,7 @@ fn names_are_unique_and_printable() {
 
 #[test]
 fn every_rule_has_its_fault() {
-    let cases: [(&str, usize, &[&str]); 34] = [
+    let cases: [(&str, usize, &[&str]); 37] = [
         ("mode: Active", 3, &["did you mean `active`"]),
         ("model: haiko", 3, &["did you mean `haiku`", "checks, frontier, haiku, local or mini"]),
         ("model: frontier", 3, &["25 USD", "at most 5", "`mini` at 2 USD", "allow_costly_model"]),
@@ -224,8 +229,11 @@ fn every_rule_has_its_fault() {
         ("checks: [secrets, grammar]", 3, &["checks[1]", "truncation"]),
         ("flag_at: info", 3, &["warning or critical"]),
         ("max_input_chars: 999", 3, &["1000 to 200000"]),
-        ("verdict_within: 5s", 3, &["not available"]),
-        ("on_timeout: reject", 3, &["not available"]),
+        ("verdict_within: 5s", 3, &["only an active shadow", "mode: active"]),
+        ("on_timeout: reject", 3, &["only an active shadow"]),
+        ("on_inconclusive: accept", 3, &["only an active shadow"]),
+        ("mode: active\nverdict_within: 0s", 4, &["out of bounds"]),
+        ("mode: active\non_timeout: rejects", 4, &["did you mean `reject`"]),
     ];
     for (lines, line, words) in cases {
         one_fault(lines, &faults(read(&shadow(lines))), line, words);

@@ -1,0 +1,48 @@
+//! `/v1/events/{id}/verdict`: whether active shadows let an output pass.
+
+use std::time::Duration;
+
+use axum::{Json, extract::State};
+
+use super::{
+    Api,
+    auth::Caller,
+    params::{Params, PathPart},
+    problem::Problem,
+};
+use crate::{
+    domain::{EventId, key::Scope},
+    store::verdicts::VerdictItem,
+};
+
+/// Where an event stands with its active shadows. `wait=N` waits for the verdict, N seconds at most.
+#[utoipa::path(get, path = "/v1/events/{id}/verdict", tag = "events",
+    params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
+        ("wait" = Option<u32>, Query, minimum = 0, maximum = 60, description = "Seconds to wait for the verdict")),
+    responses((status = 200, description = "Where it stands: accepted and rejected are final", body = VerdictItem)))]
+pub async fn get_verdict(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    mut params: Params,
+) -> Result<Json<VerdictItem>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Ingest])?;
+    let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
+    params.finish()?;
+    let missing = || Problem::not_found("there is no such event; ids look like evt_ and 32 hex digits");
+    let id: EventId = id.parse().map_err(|_| missing())?;
+    let agent = api.pipeline.store.agent_of(id).await?.ok_or_else(missing)?;
+    if caller.require(Scope::Read).is_err() {
+        caller.speak_for(&agent)?;
+    }
+    waited(&api, id, Duration::from_secs(wait.unwrap_or(0))).await.map(Json)
+}
+
+/// The verdict, or where the event stands when the time is over or the server drains.
+pub(super) async fn waited(api: &Api, event: EventId, wait: Duration) -> Result<VerdictItem, Problem> {
+    let waited = api.pipeline.await_verdict(event, wait.min(api.max_wait));
+    match api.draining.run_until_cancelled(waited).await {
+        Some(item) => Ok(item?),
+        None => Ok(api.pipeline.verdict(event).await?),
+    }
+}

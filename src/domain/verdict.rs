@@ -1,0 +1,253 @@
+//! What active shadows decide about an output: the opinions of their reviews in, one verdict out.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Assessment, ReviewId};
+
+/// What an active shadow's silence, or doubt, means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Otherwise {
+    /// The agent goes on.
+    Accept,
+    /// The agent does it again.
+    Reject,
+}
+
+impl Otherwise {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Accept, Self::Reject];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// How an active shadow comes to its verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictRules {
+    /// A result counts that comes this soon after the event.
+    pub within: Duration,
+    /// What no result in time means.
+    pub on_timeout: Otherwise,
+    /// What a review means that could not tell.
+    pub on_inconclusive: Otherwise,
+}
+
+impl Default for VerdictRules {
+    fn default() -> Self {
+        Self { within: Duration::from_secs(20), on_timeout: Otherwise::Accept, on_inconclusive: Otherwise::Accept }
+    }
+}
+
+/// Where an output stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Finally: the agent may go on.
+    Accepted,
+    /// Finally: it should be done again.
+    Rejected,
+    /// A review may still decide.
+    Pending,
+    /// No active shadow reviews it.
+    NotReviewed,
+}
+
+impl Standing {
+    /// Every standing.
+    pub const ALL: [Self; 4] = [Self::Accepted, Self::Rejected, Self::Pending, Self::NotReviewed];
+
+    /// The word in JSON and in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Pending => "pending",
+            Self::NotReviewed => "not_reviewed",
+        }
+    }
+
+    /// The standing that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|standing| standing.as_str() == word)
+    }
+
+    /// Whether it stands for good.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Accepted | Self::Rejected)
+    }
+}
+
+/// How far an active review has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// It waits or runs.
+    Open,
+    /// It has ended, at this moment, with this assessment.
+    Done(Timestamp, Assessment),
+    /// It was given up, for this reason.
+    GivenUp(String),
+}
+
+/// An active review of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opinion {
+    /// Whose.
+    pub shadow: String,
+    /// The review.
+    pub review: ReviewId,
+    /// When the shadow's time is over.
+    pub by: Timestamp,
+    /// The shadow's rules.
+    pub rules: VerdictRules,
+    /// How far it has come.
+    pub progress: Progress,
+    /// What it found against the output.
+    pub reasons: Vec<String>,
+    /// What it recommends.
+    pub recommendation: Option<String>,
+}
+
+/// What the opinions come to, for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// [`Standing::Accepted`] or [`Standing::Rejected`].
+    pub standing: Standing,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// What to do.
+    pub recommendation: Option<String>,
+    /// The shadow that rejected, or the last that accepted.
+    pub shadow: String,
+    /// Its review.
+    pub review: ReviewId,
+}
+
+/// What the opinions of active reviews come to at `now`: one rejection rejects at once; the output is accepted when
+/// none can reject any more. `None` while a review may still decide, and where there is none.
+pub fn rule(opinions: &[Opinion], now: Timestamp) -> Option<Ruling> {
+    let said: Vec<Option<Ruling>> = opinions.iter().map(|opinion| opinion.says(now)).collect();
+    let rejection = said.iter().flatten().find(|ruling| ruling.standing == Standing::Rejected);
+    if let Some(rejection) = rejection {
+        return Some(rejection.clone());
+    }
+    let mut accepted = said.into_iter().collect::<Option<Vec<Ruling>>>()?;
+    let mut ruling = accepted.pop()?;
+    for other in accepted.into_iter().rev() {
+        ruling.reasons.splice(0..0, other.reasons);
+    }
+    Some(ruling)
+}
+
+impl Opinion {
+    /// What this review alone says; `None` while it may still decide.
+    fn says(&self, now: Timestamp) -> Option<Ruling> {
+        let Self { shadow, by, rules, .. } = self;
+        let by_rule = |rule, otherwise: Otherwise, why: &str| {
+            self.ruling(otherwise, vec![format!("{shadow}: {why}, and {rule} says {}", otherwise.as_str())])
+        };
+        match &self.progress {
+            Progress::Done(at, assessment) if at <= by => Some(match assessment {
+                Assessment::Flag => {
+                    let mut ruling = self.ruling(Otherwise::Reject, self.reasons.clone());
+                    if ruling.reasons.is_empty() {
+                        ruling.reasons.push(format!("{shadow} flags this output"));
+                    }
+                    ruling
+                }
+                Assessment::Inconclusive => {
+                    by_rule("on_inconclusive", rules.on_inconclusive, "the review could not tell")
+                }
+                Assessment::Approve | Assessment::Suggest => self.ruling(Otherwise::Accept, self.reasons.clone()),
+            }),
+            Progress::GivenUp(why) => {
+                Some(by_rule("on_timeout", rules.on_timeout, &format!("the review was given up ({why})")))
+            }
+            _ if now > *by => Some(by_rule("on_timeout", rules.on_timeout, "no review came in time")),
+            _ => None,
+        }
+    }
+
+    fn ruling(&self, otherwise: Otherwise, reasons: Vec<String>) -> Ruling {
+        let standing = match otherwise {
+            Otherwise::Accept => Standing::Accepted,
+            Otherwise::Reject => Standing::Rejected,
+        };
+        Ruling {
+            standing,
+            reasons,
+            recommendation: self.recommendation.clone(),
+            shadow: self.shadow.clone(),
+            review: self.review,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap_or_default()
+    }
+
+    fn opinion(shadow: &str, progress: Progress) -> Opinion {
+        Opinion {
+            shadow: shadow.into(),
+            review: ReviewId(uuid::Uuid::nil()),
+            by: at(20),
+            rules: VerdictRules { on_timeout: Otherwise::Reject, ..VerdictRules::default() },
+            progress,
+            reasons: vec![format!("{shadow} says so")],
+            recommendation: None,
+        }
+    }
+
+    fn ruled(opinions: &[Opinion], now: i64) -> Option<Standing> {
+        rule(opinions, at(now)).map(|ruling| ruling.standing)
+    }
+
+    #[test]
+    fn one_review_alone() {
+        use Assessment::{Approve, Flag, Inconclusive, Suggest};
+        use Standing::{Accepted, Rejected};
+        for (progress, now, expected) in [
+            (Progress::Open, 0, None),
+            (Progress::Open, 20, None),
+            (Progress::Open, 21, Some(Rejected)),
+            (Progress::Done(at(5), Approve), 5, Some(Accepted)),
+            (Progress::Done(at(5), Suggest), 5, Some(Accepted)),
+            (Progress::Done(at(5), Inconclusive), 5, Some(Accepted)),
+            (Progress::Done(at(5), Flag), 5, Some(Rejected)),
+            (Progress::Done(at(20), Approve), 90, Some(Accepted)),
+            (Progress::Done(at(21), Approve), 90, Some(Rejected)),
+            (Progress::GivenUp("no provider".into()), 1, Some(Rejected)),
+        ] {
+            assert_eq!(ruled(&[opinion("a", progress.clone())], now), expected, "{progress:?} at {now}");
+        }
+        assert_eq!(ruled(&[], 90), None);
+    }
+
+    #[test]
+    fn one_rejection_rejects_and_all_must_accept() {
+        let yes = || opinion("yes", Progress::Done(at(1), Assessment::Approve));
+        let no = || opinion("no", Progress::Done(at(2), Assessment::Flag));
+        let open = || opinion("open", Progress::Open);
+        assert_eq!(ruled(&[yes(), open()], 3), None);
+        assert_eq!(ruled(&[open(), no()], 3), Some(Standing::Rejected));
+        assert_eq!(ruled(&[yes(), yes()], 3), Some(Standing::Accepted));
+        let ruling = rule(&[yes(), no(), yes()], at(3));
+        assert_eq!(
+            ruling.map(|ruling| (ruling.shadow, ruling.reasons)),
+            Some(("no".into(), vec!["no says so".into()]))
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Verdicts: decided as soon as the active reviews of an event allow it.
+//!
+//! A verdict is filed once and stands, so every waiter gets the same. Whoever sees that it is due files it: the worker
+//! that ended a review, or the first to ask after the time is over.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::{Accepted, Pipeline};
+use crate::{
+    domain::{
+        EventId, ReviewId,
+        verdict::{self, Opinion, VerdictRules},
+    },
+    store::{
+        StoreError,
+        reviews::Review,
+        verdicts::{ActiveReview, Case, VerdictItem},
+    },
+};
+
+impl Pipeline {
+    /// Where an event stands now. Files its verdict if it is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
+        self.look(event).await.map(|(item, _)| item)
+    }
+
+    /// The same, but waits for a verdict, for so long at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<VerdictItem, StoreError> {
+        let until = Instant::now() + wait;
+        let waiting = self.waiters.join(event);
+        loop {
+            let told = waiting.listen();
+            let (item, left) = self.look(event).await?;
+            match left {
+                Some(left) if Instant::now() < until => told.until(until.min(Instant::now() + left)).await,
+                _ => return Ok(item),
+            }
+        }
+    }
+
+    /// A review on demand once it has ended, or as it is when the time is over; `None` if it was given up.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn await_review(
+        &self,
+        event: EventId,
+        id: ReviewId,
+        wait: Duration,
+    ) -> Result<Option<Review>, StoreError> {
+        let until = Instant::now() + wait;
+        let waiting = self.waiters.join(event);
+        loop {
+            let told = waiting.listen();
+            let review = self.store.review(id).await?;
+            let open = review.as_ref().is_some_and(|review| !review.has_ended());
+            if !open || Instant::now() >= until {
+                return Ok(review);
+            }
+            told.until(until).await;
+        }
+    }
+
+    /// Where an event stands, and for how long it may stay undecided.
+    async fn look(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
+        let (reviews, now) = match self.store.verdict_case(event).await? {
+            Case::Filed(item) => return Ok((item, None)),
+            Case::Open(reviews, now) => (reviews, now),
+        };
+        let mut opinions = Vec::with_capacity(reviews.len());
+        for review in reviews {
+            let rules = self.verdict_rules(review.version).await?;
+            opinions.push(opinion(review, rules));
+        }
+        let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
+            return Ok((VerdictItem::undecided(event, None), None));
+        };
+        let Some(ruling) = verdict::rule(&opinions, now) else {
+            // A moment more than is left: what is due exactly at the end still counts.
+            let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
+            return Ok((VerdictItem::undecided(event, Some(by)), Some(left)));
+        };
+        let filed = self.store.file_verdict(event, by, &ruling).await?;
+        self.waiters.tell_all(event);
+        let missing = || StoreError::Inconsistent { table: "verdict", problem: format!("none is filed for {event}") };
+        Ok((filed.ok_or_else(missing)?, None))
+    }
+
+    /// The rules of a shadow's version, be it in force or not.
+    async fn verdict_rules(&self, version: i32) -> Result<VerdictRules, StoreError> {
+        if let Some(shadow) = self.rules.load().pinned(version) {
+            return Ok(shadow.verdict);
+        }
+        Ok(self.store.version(version).await?.map(|shadow| shadow.verdict).unwrap_or_default())
+    }
+
+    /// When the verdict on an event that was just accepted is decided at the latest, if any active shadow reviews it.
+    pub fn verdict_by(&self, accepted: &Accepted) -> Option<Timestamp> {
+        let rules = self.rules.load();
+        let active = accepted.dispositions.iter().filter(|disposition| disposition.gives_verdict());
+        let within = active.map(|disposition| {
+            let armed = rules.position(&disposition.shadow).and_then(|position| rules.shadows.get(position));
+            armed.map_or_else(VerdictRules::default, |armed| armed.shadow.verdict).within
+        });
+        accepted.received_at.checked_add(within.max()?).ok()
+    }
+
+    /// What follows at once from the end of a review: the verdict, if it was active, and news for those who wait.
+    pub(super) async fn ended(&self, event: EventId, is_active: bool) {
+        if is_active && let Err(error) = self.verdict(event).await {
+            // Whoever waits asks again when its time is over.
+            tracing::warn!(%event, %error, "a verdict could not be filed yet");
+        }
+        self.waiters.tell_all(event);
+    }
+}
+
+fn opinion(review: ActiveReview, rules: VerdictRules) -> Opinion {
+    let ActiveReview { review, shadow, version: _, created_at, progress, reasons, recommendation } = review;
+    let by = created_at.saturating_add(rules.within).unwrap_or(created_at);
+    Opinion { shadow, review, by, rules, progress, reasons, recommendation }
+}
