@@ -1,14 +1,16 @@
 //! `umbra review`: one review now, by the same walk as any other, with or without a server.
 
 use std::{
-    io::{IsTerminal, Read},
+    fs::File,
+    io::Read,
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     time::Duration,
 };
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, Global, answer, answer_json, table};
+use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::App,
     clock::Clock,
@@ -76,9 +78,10 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     if fails { Err(Failure::Said) } else { Ok(()) }
 }
 
-/// The text on standard input; `None` where a person sits at it.
+/// The text on standard input; `None` where there is none: a person sits at it, or it is `/dev/null`.
 fn standard_input() -> Result<Option<String>, Failure> {
-    if std::io::stdin().is_terminal() {
+    let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    if input.metadata()?.file_type().is_char_device() {
         return Ok(None);
     }
     let mut text = String::new();
@@ -96,7 +99,14 @@ fn standard_input() -> Result<Option<String>, Failure> {
     if text.contains('\0') {
         return Err(anyhow::anyhow!("standard input holds U+0000: it is no text").into());
     }
-    Ok((!text.is_empty()).then_some(text))
+    if text.trim().is_empty() {
+        return Err(anyhow::anyhow!(
+            "standard input is empty: there is nothing to review (with `< /dev/null` the newest stored event of the \
+             target is taken)"
+        )
+        .into());
+    }
+    Ok(Some(text))
 }
 
 async fn review(
@@ -166,6 +176,9 @@ async fn newest(pipeline: &Pipeline, target: &str, trigger: Trigger) -> Result<E
     let stored = page.items.into_iter().filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
     let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));
     let found = carrying.next().map(|stored| stored.event);
+    if found.is_some() {
+        complain(&format!("without a text, the newest stored event of {} is reviewed", table::plain(target)));
+    }
     found.ok_or_else(|| {
         anyhow::anyhow!(
             "there is no stored event of {target} with {}: pipe the text to review into standard input",

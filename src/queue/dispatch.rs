@@ -88,20 +88,26 @@ impl Dispatcher {
                 drop(permit);
             });
         };
+        // Whether jobs may wait for a place: then each place that becomes free is filled at once.
+        let mut backlog = false;
         loop {
-            let full = self.intake.slots.is_full();
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(handed) = self.handed.recv() => start(&mut running, handed),
                 Some(done) = running.join_next(), if !running.is_empty() => {
                     self.ended(done);
-                    if full {
-                        self.claim(&mut |handed| start(&mut running, handed)).await;
+                    while let Some(done) = running.try_join_next() {
+                        self.ended(done);
+                    }
+                    if backlog {
+                        backlog = self.claim(&mut |handed| start(&mut running, handed)).await;
                     }
                 }
-                () = self.intake.wake.notified() => self.claim(&mut |handed| start(&mut running, handed)).await,
+                () = self.intake.wake.notified() => {
+                    backlog = self.claim(&mut |handed| start(&mut running, handed)).await;
+                }
                 () = tokio::time::sleep(self.poll) => {
-                    self.claim(&mut |handed| start(&mut running, handed)).await;
+                    backlog = self.claim(&mut |handed| start(&mut running, handed)).await;
                 }
             }
         }
@@ -145,12 +151,12 @@ impl Dispatcher {
         }
     }
 
-    /// Claims as many due jobs as there are places.
-    async fn claim(&self, start: &mut impl FnMut(Handed)) {
-        let Some(worker) = self.intake.pulse.lease_name() else { return };
+    /// Claims as many due jobs as there are places. Answers whether more may wait, for want of places.
+    async fn claim(&self, start: &mut impl FnMut(Handed)) -> bool {
+        let Some(worker) = self.intake.pulse.lease_name() else { return false };
         let (mut active, mut any) = self.intake.slots.take_all();
         if active.is_empty() && any.is_empty() {
-            return;
+            return true;
         }
         let limits = (i64::try_from(active.len()).unwrap_or(0), i64::try_from(any.len()).unwrap_or(0));
         match self.store.claim(worker, limits.0, limits.1).await {
@@ -158,17 +164,17 @@ impl Dispatcher {
                 if !jobs.is_empty() || self.intake.pulse.reaches_database() {
                     self.intake.pulse.moved();
                 }
-                let more = jobs.len() == active.len() + any.len();
                 for job in jobs {
                     let permit = if job.priority == 0 { active.pop().or_else(|| any.pop()) } else { any.pop() };
                     let Some(permit) = permit else { continue };
                     start(Handed { job, payload: None, permit });
                 }
-                if more {
-                    self.intake.wake.notify_one();
-                }
+                any.is_empty()
             }
-            Err(error) => tracing::debug!(%error, "no jobs could be claimed; trying again at the next poll"),
+            Err(error) => {
+                tracing::debug!(%error, "no jobs could be claimed; trying again at the next poll");
+                false
+            }
         }
     }
 }

@@ -41,11 +41,6 @@ impl Slots {
     pub fn free(&self) -> (usize, usize) {
         (self.active.available_permits(), self.general.available_permits())
     }
-
-    /// No place is free for anything.
-    pub fn is_full(&self) -> bool {
-        self.free() == (0, 0)
-    }
 }
 
 fn take(of: &Arc<Semaphore>) -> Option<Permit> {

@@ -48,6 +48,9 @@ async fn the_command_line_reviews_checks_and_reports() {
     let review: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert_eq!((&review["state"], &review["assessment"]), (&json!("done"), &json!("FLAG")), "{review}");
     assert!(review["findings"].as_array().is_some_and(|findings| !findings.is_empty()));
+    let nothing = umbra.cli(&args, Some("\n"));
+    assert_eq!(nothing.status.code(), Some(1), "an empty text is no approval");
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("standard input is empty"));
     // Without standard input the newest stored event of that target and trigger is taken.
     let again = umbra.cli(&args, None);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
@@ -62,6 +65,19 @@ async fn the_command_line_reviews_checks_and_reports() {
     assert!(said.contains("shadows.yaml:1:"), "{said}");
     assert_eq!(umbra.cli(&["review", "--target", "a", "--trigger", "nonsense"], None).status.code(), Some(2));
     std::fs::write(umbra.file("shadows.yaml"), ONE).unwrap_or_default();
+}
+
+#[tokio::test]
+async fn a_backlog_is_worked_off_without_waiting_for_a_poll() {
+    let settings = "queue: {workers: 3, poll: 60s}\n";
+    let umbra = Umbra::with().shadows(ONE).settings(settings).go().await;
+    let events: Vec<Value> =
+        (0..200).map(|n| json!({"agent": "w", "triggers": ["error"], "output": format!("part {n} failed")})).collect();
+    let answered = umbra.post("/v1/events/batch", &json!({"events": events})).await;
+    assert_eq!(answered.body["accepted"], 200, "{}", answered.text);
+    // Polls alone would take three hours.
+    umbra.drain().await;
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM review WHERE state = 'done'").await, 200);
 }
 
 #[tokio::test]
