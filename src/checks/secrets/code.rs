@@ -5,6 +5,7 @@ use super::formats::{Format, Left};
 
 /// Rows in order of kind.
 pub(super) const FORMATS: &[Format] = &[
+    Format::live("umbra_key", "a key of Umbra", &["umbra_sk_"], "umbra_sk_[A-Za-z0-9_-]{43}"),
     Format::live("github_token", "a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], "gh[pousr]_[A-Za-z0-9]{36,251}"),
     Format::live("github_pat", "a GitHub fine-grained token", &["github_pat_"], "github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
     Format::live(

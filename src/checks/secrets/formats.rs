@@ -74,15 +74,27 @@ static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| all().map(|format| (
 /// Longest credential that a row may match, in bytes, with what leads to it.
 const REACH: usize = 2048;
 
+/// Places within a word from which a row is tried.
+const MOST_STARTS: usize = 8;
+
 /// The credential of row `at` whose literal stands at `hit`.
 pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found> {
     let (format, compiled) = COMPILED.get(at)?;
-    let start = match format.left {
-        Left::Nothing => values::starts_word(text, hit.start).then_some(hit.start)?,
-        Left::Anything => hit.start,
-        Left::Word => values::word_start(text, hit.start, 80),
-    };
     let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern)).ok()).as_ref()?;
+    match format.left {
+        Left::Nothing => values::starts_word(text, hit.start).then(|| find_from(hit.start, text, format, regex))?,
+        Left::Anything => find_from(hit.start, text, format, regex),
+        Left::Word => {
+            let first = values::word_start(text, hit.start, 80);
+            // A name may be glued to it, as in `prod-` or `my_`.
+            let word = text.get(first..hit.start)?;
+            let glued = word.match_indices(['-', '_']).map(|(at, _)| first + at + 1).take(MOST_STARTS);
+            std::iter::once(first).chain(glued).find_map(|start| find_from(start, text, format, regex))
+        }
+    }
+}
+
+fn find_from(start: usize, text: &str, format: &'static Format, regex: &Regex) -> Option<Found> {
     let window = text.get(start..text.floor_char_boundary(start.saturating_add(REACH)))?;
     let captures = regex.captures(window)?;
     let secret = captures.get(1).or_else(|| captures.get(0))?;

@@ -143,13 +143,14 @@ pub(super) fn is_marker(value: &str) -> bool {
     super::is_rule(rule) && head.len() + rest.len() <= 6
 }
 
-/// Whether a word may begin here: nothing of a word stands before, except an escape such as `\n` or `%3D`.
+/// Whether a word may begin here: no letter or digit stands before, except an escape such as `\n` or `%3D`. A hyphen or
+/// an underscore may: names are glued to credentials with them.
 pub(super) fn starts_word(text: &str, at: usize) -> bool {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     match before {
         [] | [.., b'\\', b'n' | b't' | b'r'] => true,
         [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
-        [.., last] => !(last.is_ascii_alphanumeric() || matches!(last, b'_' | b'-')),
+        [.., last] => !last.is_ascii_alphanumeric(),
     }
 }
 

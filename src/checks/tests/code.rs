@@ -3,6 +3,7 @@
 
 /// Rule, a text that it must find, a text that it must leave alone.
 pub(super) const ROWS: &[(&str, &str, &str)] = &[
+    ("umbra_key", concat!("umbra_sk_", "x7Qd0ZbV2mTfK9rLwYc1", "Hs8NpJg4uEoA6iB3XtCkRvM"), "umbra_sk_create"),
     ("github_token", concat!("ghu_", "EETHeLvdo974qdAZEl", "ChbMBh8oIMw2WaU9NW"), "ghu_xxxxxxxxxxxxxxxxxxxx"),
     (
         "github_pat",

@@ -23,7 +23,9 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
 fn every_format_finds_its_example_and_leaves_its_counter_example() {
     let rows = [super::cloud::ROWS, super::code::ROWS, super::services::ROWS].concat();
     for (rule, example, counter) in &rows {
-        for text in [format!("see {example} there"), format!("\"{example}\""), (*example).to_owned()] {
+        let glued = [format!("see-{example}"), format!("see_{example} there")];
+        let apart = [format!("see {example} there"), format!("\"{example}\""), (*example).to_owned()];
+        for text in apart.into_iter().chain(glued) {
             let found = secrets::find(&text);
             assert!(found.iter().any(|found| found.rule == *rule), "{rule} does not find its example: {found:?}");
         }
