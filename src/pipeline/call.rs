@@ -8,6 +8,7 @@ use rand::Rng;
 
 use super::{Pipeline, Rules, accept::worst_case};
 use crate::{
+    checks,
     domain::{NanoUsd, Shadow, SkipReason},
     llm::{self, Charge, Failure, FailureKind, Finish, Reply, Request, Rest},
     queue::backoff,
@@ -70,7 +71,7 @@ impl Conversation<'_> {
         let reply = match self.turn(subject, &prompt).await? {
             Turn::Reply(reply) => reply,
             Turn::NotHeld(held) => return Ok(not_held(held)),
-            Turn::Failed { failure, n } => return Ok(self.failed(failure, n)),
+            Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
         let mut tokens = reply.usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
         let mut judgement = self.judge(subject, &prompt, &reply);
@@ -152,8 +153,9 @@ impl Conversation<'_> {
         })
     }
 
-    fn failed(&self, failure: Failure, n: i16) -> Asked {
-        let why = failure.message;
+    fn failed(&self, failure: &Failure, n: i16) -> Asked {
+        // A provider may repeat what it was sent, or anything else.
+        let why = checks::redact(&failure.message).as_str().to_owned();
         if failure.kind == FailureKind::BreakerOpen {
             return Asked::Later { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
         }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Pipeline, Rules};
 use crate::{
+    checks,
     domain::{Mode, NanoUsd, Shadow},
     llm::{ProviderHealth, ProviderState, Readiness, Rest},
     store::StoreError,
@@ -114,7 +115,7 @@ impl From<ProviderHealth> for ProviderStatus {
             model: health.model,
             state: health.state,
             consecutive_failures: health.consecutive_failures,
-            last_error: health.last_error,
+            last_error: health.last_error.map(|error| checks::redact(&error).as_str().to_owned()),
             retry_in_ms: health.retry_in_ms,
         }
     }
