@@ -19,6 +19,7 @@ use crate::{
         shadows::{load, read},
     },
     domain::{ModelSpec, Shadow, key},
+    findings::Artifacts,
     llm::{Gateway, OutboundPolicy, builtin_models},
     pipeline::{Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
@@ -271,6 +272,17 @@ impl App {
         let (pipeline, writer) = Pipeline::new(parts, bounds);
         Ok(Self { pipeline, dispatcher, writer })
     }
+}
+
+/// Where reviews are written to.
+pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
+    let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
+    let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));
+    let pages = settings.enabled.then(|| {
+        let dir = settings.reviews_dir.clone();
+        Artifacts::writable(dir.clone(), data_dir.join(dir))
+    });
+    Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
 }
 
 /// Puts the admin key of `file` in force.

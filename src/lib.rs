@@ -27,6 +27,8 @@ pub mod queue;
 
 pub mod review;
 
+pub mod findings;
+
 pub mod pipeline;
 
 // Windows.

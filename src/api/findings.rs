@@ -4,8 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
@@ -18,9 +17,10 @@ use super::{
 };
 use crate::{
     checks,
-    domain::{Assessment, Category, EventId, FindingId, Mode, ReviewId, Reviewer, Severity, Trigger, key::Scope},
+    domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, key::Scope},
+    findings::Observation,
     store::{
-        findings::{FindingEvidence, FindingFilter, FindingItem},
+        findings::{FindingFilter, FindingItem},
         reviews::Review,
         seek::Page,
     },
@@ -162,84 +162,6 @@ pub async fn patch_finding(
     Ok(Json(find(&api, &id).await?))
 }
 
-/// A finding within an observation.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ObservedFinding {
-    /// How bad.
-    pub severity: Severity,
-    /// About what.
-    pub category: String,
-    /// One or two sentences.
-    pub description: String,
-    /// Where; null where no quote was found in the text.
-    pub evidence: Option<FindingEvidence>,
-    /// Whether the evidence stands in the text.
-    pub verified: bool,
-}
-
-/// A finished review in the shape of the observations log.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Observation {
-    /// The shadow.
-    pub shadow: String,
-    /// The watched agent.
-    pub watched_agent: String,
-    /// The trigger by which the event matched.
-    pub trigger: Option<Trigger>,
-    /// The shadow's mode.
-    pub mode: Option<Mode>,
-    /// What it found.
-    pub findings: Vec<ObservedFinding>,
-    /// What to do.
-    pub recommendation: String,
-    /// When it was concluded.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub timestamp: Option<Timestamp>,
-    /// The review.
-    #[schema(value_type = String)]
-    pub review_id: ReviewId,
-    /// The events under review.
-    #[schema(value_type = Vec<String>)]
-    pub event_ids: Vec<EventId>,
-    /// The event's task.
-    pub task_id: Option<String>,
-    /// What it concludes.
-    pub assessment: Option<Assessment>,
-    /// The model's score, 0-100.
-    pub score: Option<i16>,
-    /// Who reviewed.
-    pub reviewer: Option<Reviewer>,
-    /// The model's alias.
-    pub model: Option<String>,
-    /// What all its calls cost, in US dollars.
-    pub cost_usd: f64,
-    /// The hash of the shadow's configuration.
-    pub shadow_version: String,
-}
-
-impl Observation {
-    fn new(review: Review, findings: Vec<ObservedFinding>) -> Self {
-        Self {
-            shadow: review.shadow,
-            watched_agent: review.agent,
-            trigger: review.trigger,
-            mode: review.mode,
-            findings,
-            recommendation: review.recommendation.unwrap_or_default(),
-            timestamp: review.finished_at,
-            review_id: review.id,
-            event_ids: review.events,
-            task_id: review.task_id,
-            assessment: review.assessment,
-            score: review.score,
-            reviewer: review.reviewer,
-            model: review.model,
-            cost_usd: review.cost_usd,
-            shadow_version: review.shadow_version,
-        }
-    }
-}
-
 /// Lists finished reviews of every mode in the shape of the observations log, in order of finishing.
 #[utoipa::path(get, path = "/v1/observations", tag = "findings",
     params(("shadow" = Option<String>, Query, description = "By this shadow"),
@@ -262,22 +184,14 @@ pub async fn list_observations(
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
-    let mut found: std::collections::HashMap<ReviewId, Vec<ObservedFinding>> = std::collections::HashMap::new();
+    let mut found: std::collections::HashMap<ReviewId, Vec<FindingItem>> = std::collections::HashMap::new();
     for item in api.pipeline.store.findings_of(&ids).await? {
-        let FindingItem { severity, category, description, evidence, verified, review_id, .. } = item;
-        let finding = ObservedFinding { severity, category, description, evidence, verified };
-        found.entry(review_id).or_default().push(finding);
+        found.entry(item.review_id).or_default().push(item);
     }
-    let page = Page {
-        more: page.more,
-        items: page
-            .items
-            .into_iter()
-            .map(|(seq, review)| {
-                let findings = found.remove(&review.id).unwrap_or_default();
-                (seq, Observation::new(review, findings))
-            })
-            .collect(),
+    let observe = |(seq, mut review): (i64, Review)| {
+        review.findings = found.remove(&review.id);
+        (seq, Observation::from(review))
     };
+    let page = Page { more: page.more, items: page.items.into_iter().map(observe).collect() };
     Ok(listing(OBSERVATIONS, seek, page, |observation| observation).json())
 }

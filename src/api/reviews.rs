@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope},
+    findings,
     ingest::Incoming,
     pipeline::{Origin, accept::OnDemand},
     store::reviews::{Review, ReviewFilter},
@@ -233,7 +234,7 @@ pub async fn get_review(
     let view = with_findings(&api, row).await?;
     let markdown = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if markdown.is_some_and(|accept| accept.contains("text/markdown")) {
-        return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], view.markdown()).into_response());
+        return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], findings::page(&view)).into_response());
     }
     Ok(Json(view).into_response())
 }

@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
@@ -93,6 +93,7 @@ async fn run(
     });
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
+    background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let hours = i64::from(settings.retention.idempotency_hours);
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), hours));

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
-    app::App,
+    app::{App, artifacts},
     clock::Clock,
     domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
@@ -74,6 +74,9 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     database.close().await;
     let reviewed = reviewed?;
     show(global, &reviewed)?;
+    if let Some(path) = artifacts(&setup).write_page(&reviewed).await.map_err(anyhow::Error::from)? {
+        complain(&format!("written to {}", path.display()));
+    }
     let fails = fail_on.is_some_and(|strict| reviewed.assessment.is_some_and(|found| found >= strict));
     if fails { Err(Failure::Said) } else { Ok(()) }
 }

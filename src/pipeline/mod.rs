@@ -2,12 +2,14 @@
 //!
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
+//! - [`follow`]: what follows from a review that ended;
 //! - [`tick`]: what happens by time alone.
 //!
-//! [`rules`] is the configuration in force, as these three need it; [`status`] is how it all stands.
+//! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
 mod call;
+pub mod follow;
 mod pending;
 mod plan;
 pub mod rules;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, futures::Notified},
+    sync::{Notify, futures::Notified, watch},
     time::{Instant, timeout_at},
 };
 
@@ -21,6 +21,8 @@ pub struct Waiters {
     waiting: Arc<Mutex<HashMap<EventId, Arc<Notify>>>>,
     /// Rung when a review ended here: other processes may have waiters.
     ring: Arc<Notify>,
+    /// Changed when reviews ended, here or elsewhere.
+    news: watch::Sender<()>,
 }
 
 impl Waiters {
@@ -29,10 +31,16 @@ impl Waiters {
         Arc::clone(&self.ring)
     }
 
+    /// Changes whenever reviews ended or verdicts were filed, in this process or in another.
+    pub fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
     /// Says that something became of an event here.
     pub(super) fn tell_all(&self, event: EventId) {
         self.tell(event);
         self.ring.notify_one();
+        self.news.send_replace(());
     }
 
     /// Begins to wait for news of an event.
@@ -91,6 +99,7 @@ impl Drop for Waiting<'_> {
 impl Pipeline {
     /// Tells the waiters of this process about reviews that ended in others.
     pub(super) async fn hear_of_reviews(&self) -> Result<(), StoreError> {
+        self.waiters.news.send_replace(());
         let waiting: Vec<EventId> = self.waiters.all().keys().copied().collect();
         if !waiting.is_empty() {
             for event in self.store.ended_among(&waiting).await? {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{FromRow, PgExecutor, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -182,11 +182,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn findings_of(&self, reviews: &[ReviewId]) -> Result<Vec<FindingItem>, StoreError> {
-        let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
-        let mut query = QueryBuilder::new(COLUMNS);
-        query.push(" AND review_id = ANY(").push_bind(ids).push(") ORDER BY seq");
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        of_reviews(&self.read, reviews).await
     }
 
     /// A page of findings in the order in which they became visible.
@@ -229,4 +225,16 @@ impl Store {
                 .await?;
         Ok(done.rows_affected() > 0)
     }
+}
+
+/// Findings of some reviews, in order.
+pub(super) async fn of_reviews(
+    database: impl PgExecutor<'_>,
+    reviews: &[ReviewId],
+) -> Result<Vec<FindingItem>, StoreError> {
+    let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
+    let mut query = QueryBuilder::new(COLUMNS);
+    query.push(" AND review_id = ANY(").push_bind(ids).push(") ORDER BY seq");
+    let rows: Vec<FindingRow> = query.build_query_as().fetch_all(database).await?;
+    Ok(rows.into_iter().map(Into::into).collect())
 }

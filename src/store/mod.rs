@@ -9,6 +9,7 @@ pub mod doctor;
 mod error;
 pub mod events;
 pub mod findings;
+pub mod follow;
 pub mod installation;
 pub mod intake;
 pub mod jobs;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx::{FromRow, PgConnection, Postgres, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -112,50 +112,6 @@ impl Review {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, Some(ReviewState::Done | ReviewState::Failed))
     }
-
-    /// For people and files: what `Accept: text/markdown` answers.
-    pub fn markdown(&self) -> String {
-        let word = |text: Option<&str>| text.unwrap_or("-").to_owned();
-        let mut lines = vec![
-            format!("# {} on {}", plain(&self.shadow), plain(&self.agent)),
-            String::new(),
-            format!("- review: {}", self.id),
-            format!("- state: {}", word(self.state.map(ReviewState::as_str))),
-            format!("- assessment: {}", word(self.assessment.map(Assessment::as_str))),
-            format!("- trigger: {}", word(self.trigger.map(Trigger::as_str))),
-            format!("- reviewer: {}", word(self.reviewer.map(Reviewer::as_str))),
-        ];
-        for finding in self.findings.iter().flatten() {
-            lines.push(String::new());
-            lines.push(format!(
-                "**{} / {}** {}",
-                finding.severity.as_str(),
-                plain(&finding.category),
-                plain(&finding.description)
-            ));
-        }
-        if let Some(recommendation) = &self.recommendation {
-            lines.extend([String::new(), "## Recommendation".into(), String::new(), plain(recommendation)]);
-        }
-        lines.push(String::new());
-        lines.join("\n")
-    }
-}
-
-/// Text that agents or models wrote, on one line and without any markup that would act.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// A review's row, words and codes as stored.
@@ -277,4 +233,21 @@ impl Store {
         let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
+}
+
+/// Reviews whose results lie after a number of feed `result`, up to another, in its order.
+pub(super) async fn ended_between(
+    database: &mut PgConnection,
+    after: i64,
+    until: i64,
+    most: i64,
+) -> Result<Vec<(i64, Review)>, StoreError> {
+    let mut query: QueryBuilder<Postgres> = QueryBuilder::new("SELECT d.seq, ");
+    query.push(COLUMNS).push(
+        " FROM review_result d JOIN review r ON r.id = d.review_id JOIN shadow_version v ON v.id = r.version
+          WHERE d.seq > ",
+    );
+    query.push_bind(after).push(" AND d.seq <= ").push_bind(until).push(" ORDER BY d.seq LIMIT ").push_bind(most);
+    let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(database).await?;
+    Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
 }

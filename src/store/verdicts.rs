@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::Serialize;
-use sqlx::FromRow;
+use sqlx::{FromRow, PgConnection};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -192,6 +192,26 @@ impl Store {
         Ok(ended.into_iter().map(EventId).collect())
     }
 
+    /// Events whose verdict is not filed although an active review was reserved so long ago and has not ended.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn undecided(&self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
+        let events: Vec<Uuid> = sqlx::query_scalar(
+            "/* verdicts.undecided */
+             SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
+             WHERE r.mode = $1 AND r.state IN ('queued', 'running')
+               AND r.created_at <= clock() - make_interval(secs => $2)
+               AND NOT EXISTS (SELECT FROM verdict v WHERE v.event_id = e.event_id) LIMIT $3",
+        )
+        .bind(Mode::Active.priority())
+        .bind(since.as_secs_f64())
+        .bind(most)
+        .fetch_all(&self.work)
+        .await?;
+        Ok(events.into_iter().map(EventId).collect())
+    }
+
     /// The agent of an event, if there is such an event.
     ///
     /// # Errors
@@ -237,4 +257,16 @@ impl From<ActiveRow> for ActiveReview {
             recommendation: row.recommendation,
         }
     }
+}
+
+/// Verdicts filed after a number of feed `result`, up to another, in its order.
+pub(super) async fn filed_between(
+    database: &mut PgConnection,
+    after: i64,
+    until: i64,
+) -> Result<Vec<VerdictItem>, StoreError> {
+    let query =
+        sqlx::AssertSqlSafe(format!("/* verdicts.between */ {FILED} WHERE seq > $1 AND seq <= $2 ORDER BY seq"));
+    let rows: Vec<FiledRow> = sqlx::query_as(query).bind(after).bind(until).fetch_all(database).await?;
+    Ok(rows.into_iter().map(Into::into).collect())
 }

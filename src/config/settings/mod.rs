@@ -3,6 +3,7 @@
 //! Each section is a file that lists its keys once ([`section`]); `config/umbra.default.yaml` shows them all with
 //! their defaults, and a test keeps it so.
 
+mod artifacts;
 mod auth;
 mod cheap_model;
 mod database;
@@ -34,6 +35,7 @@ use super::{
 };
 use crate::domain::ModelSpec;
 
+pub use artifacts::Artifacts;
 pub use auth::Auth;
 pub use cheap_model::CheapModel;
 pub use database::Database;
@@ -81,6 +83,8 @@ pub struct Settings {
     pub ingest: Ingest,
     /// How long things are kept.
     pub retention: Retention,
+    /// What is written to files.
+    pub artifacts: Artifacts,
     /// The first key.
     pub auth: Auth,
     /// The service's own log.
@@ -147,6 +151,7 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
         retention: part(keys, "retention", "How long things are kept."),
+        artifacts: part(keys, "artifacts", "What is written to files for people and other programs."),
         auth: part(keys, "auth", "The first key."),
         logging: part(keys, "logging", "The service's own log, on standard error."),
     })

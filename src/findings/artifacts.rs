@@ -1,0 +1,79 @@
+//! Where reviews are written to: the observations log, and a page for each.
+
+use std::{
+    fs, io,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{Observation, journal::Journal, pages};
+use crate::store::reviews::Review;
+
+/// A file of ours cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be written: {cause}", path.display())]
+pub struct ArtifactError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+/// Writes reviews that ended. Writing one again changes nothing.
+#[derive(Debug)]
+pub struct Artifacts {
+    log: PathBuf,
+    journal: Mutex<Journal>,
+    /// `None` where pages are switched off.
+    pages: Option<PathBuf>,
+}
+
+impl Artifacts {
+    /// Into this log, rotated after so many bytes with so many full files kept, and this folder of pages, if any.
+    pub fn new(log: PathBuf, max_bytes: u64, keep: u32, pages: Option<PathBuf>) -> Self {
+        Self { journal: Mutex::new(Journal::new(log.clone(), max_bytes, keep)), log, pages }
+    }
+
+    /// The first of two folders that can be written to; the second, where neither can: writing tells why.
+    pub fn writable(first: PathBuf, second: PathBuf) -> PathBuf {
+        let probe = first.join(format!(".umbra-{}", std::process::id()));
+        let tried =
+            fs::create_dir_all(&first).and_then(|()| fs::write(&probe, [])).and_then(|()| fs::remove_file(&probe));
+        if tried.is_ok() { first } else { second }
+    }
+
+    /// Writes the page of one review, unless it is there; answers where it is, if pages are written.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn write_page(&self, review: &Review) -> Result<Option<PathBuf>, ArtifactError> {
+        let Some(dir) = self.pages.clone() else { return Ok(None) };
+        let (folder, review) = (dir.clone(), review.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            fs::create_dir_all(&folder)?;
+            pages::write(&folder, &review)
+        });
+        let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer has failed")));
+        written.map(Some).map_err(|cause| ArtifactError { path: dir, cause })
+    }
+
+    /// Writes finished reviews with their findings, off the threads that serve requests.
+    ///
+    /// # Errors
+    /// A file cannot be written: some may be. Write them all again.
+    pub async fn write(self: &Arc<Self>, reviews: &[Review]) -> Result<(), ArtifactError> {
+        let (artifacts, reviews) = (Arc::clone(self), reviews.to_vec());
+        let written = tokio::task::spawn_blocking(move || artifacts.write_blocking(reviews)).await;
+        let lost = |_| ArtifactError { path: self.log.clone(), cause: io::Error::other("the writer has failed") };
+        written.map_err(lost)?
+    }
+
+    fn write_blocking(&self, reviews: Vec<Review>) -> Result<(), ArtifactError> {
+        if let Some(dir) = &self.pages {
+            let fault = |cause| ArtifactError { path: dir.clone(), cause };
+            fs::create_dir_all(dir).map_err(fault)?;
+            reviews.iter().try_for_each(|review| pages::write(dir, review).map(drop)).map_err(fault)?;
+        }
+        let observations: Vec<Observation> = reviews.into_iter().map(Into::into).collect();
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(&observations).map_err(|cause| ArtifactError { path: self.log.clone(), cause })
+    }
+}

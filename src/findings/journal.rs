@@ -1,0 +1,152 @@
+//! The observations log: one JSON object a line, in files that are rotated by size.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::Observation;
+use crate::domain::ReviewId;
+
+/// Lines whose reviews are remembered, so that a page which is written again is known: more than a page has.
+const REMEMBERED: usize = 1_000;
+/// So much of the newest file is read at the start, for what was written last before.
+const TAIL: u64 = 1 << 20;
+
+/// The log's files: `observations.jsonl` is written, `observations.jsonl.1` is the one before it, and so on.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    max_bytes: u64,
+    keep: u32,
+    file: Option<File>,
+    recent: VecDeque<ReviewId>,
+}
+
+/// What is read of a line to know it again.
+#[derive(Deserialize)]
+struct Line {
+    review_id: ReviewId,
+}
+
+impl Journal {
+    /// A log of at most `keep` full files of so many bytes beside the one that is written.
+    pub(super) fn new(path: PathBuf, max_bytes: u64, keep: u32) -> Self {
+        Self { path, max_bytes, keep, file: None, recent: VecDeque::new() }
+    }
+
+    /// Appends what is not there yet, and makes it durable.
+    ///
+    /// # Errors
+    /// A file cannot be written: some lines may be there.
+    pub(super) fn append(&mut self, observations: &[Observation]) -> io::Result<()> {
+        let written = self.try_append(observations);
+        if written.is_err() {
+            // Whatever is wrong with the file, the next attempt opens it anew and sees what it holds.
+            self.file = None;
+            self.recent.clear();
+        }
+        written
+    }
+
+    fn try_append(&mut self, observations: &[Observation]) -> io::Result<()> {
+        if self.file.is_none() {
+            self.open()?;
+        }
+        let known: HashSet<ReviewId> = self.recent.iter().copied().collect();
+        for observation in observations.iter().filter(|observation| !known.contains(&observation.review_id)) {
+            let mut line = serde_json::to_vec(observation)?;
+            line.push(b'\n');
+            self.make_room(line.len() as u64)?;
+            self.opened()?.write_all(&line)?;
+            self.remember(observation.review_id);
+        }
+        self.opened()?.sync_data()
+    }
+
+    fn opened(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("the log is not open"))
+    }
+
+    /// Opens the file for appending, ends a line that a crash has torn, and reads what was written last.
+    fn open(&mut self) -> io::Result<()> {
+        if let Some(dir) = self.path.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        // A page may lie on both sides of a rotation.
+        for path in [rotated(&self.path, 1), self.path.clone()] {
+            for line in tail(&path)?.lines() {
+                if let Ok(line) = serde_json::from_str::<Line>(line) {
+                    self.remember(line.review_id);
+                }
+            }
+        }
+        let mut file = OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
+        let len = file.metadata()?.len();
+        if len > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::Start(len - 1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Begins a new file where the line does not fit any more.
+    fn make_room(&mut self, line: u64) -> io::Result<()> {
+        let len = self.opened()?.metadata()?.len();
+        if len == 0 || len + line <= self.max_bytes {
+            return Ok(());
+        }
+        self.opened()?.sync_data()?;
+        self.file = None;
+        // From the oldest on, so that none is overwritten before it has moved; the one beyond `keep` goes.
+        for n in (1..self.keep).rev() {
+            rename(&rotated(&self.path, n), &rotated(&self.path, n + 1))?;
+        }
+        rename(&self.path, &rotated(&self.path, 1))?;
+        self.file = Some(OpenOptions::new().create(true).append(true).open(&self.path)?);
+        Ok(())
+    }
+
+    fn remember(&mut self, review: ReviewId) {
+        self.recent.push_back(review);
+        if self.recent.len() > REMEMBERED {
+            self.recent.pop_front();
+        }
+    }
+}
+
+fn rotated(path: &Path, n: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{n}"));
+    name.into()
+}
+
+/// Renames a file that may be missing.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        renamed => renamed,
+    }
+}
+
+/// The end of a file; of one that is missing, nothing. The first line may be a part of one.
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        opened => opened?,
+    };
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

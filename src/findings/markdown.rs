@@ -1,0 +1,120 @@
+//! A review as a page of markdown, for people and for files.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use crate::{
+    domain::{Assessment, Mode, Reviewer, Trigger},
+    store::{findings::FindingItem, reviews::Review},
+};
+
+/// Most observations on a page; the review itself holds them all.
+const MAX_OBSERVATIONS: usize = 3;
+/// Begins the comment that holds the page's metadata, as base64url of JSON without padding.
+pub(super) const METADATA: &str = "<!-- umbra-review ";
+
+/// The page: metadata in a comment, then date, trigger, mode, assessment, the gravest one to three observations, and
+/// what to do. Nothing that agents or models wrote acts in it.
+pub fn page(review: &Review) -> String {
+    let date = review
+        .finished_at
+        .map_or_else(|| "-".into(), |at| at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let reviewer = match (review.reviewer, &review.model) {
+        (Some(Reviewer::Model), Some(model)) => format!("{} (${:.6})", plain(model), review.cost_usd),
+        (Some(_), _) => "built-in checks".into(),
+        (None, _) => "-".into(),
+    };
+    let mut lines = vec![
+        format!("{METADATA}{} -->", metadata(review)),
+        format!("# {} on {}", plain(&review.shadow), plain(&review.agent)),
+        String::new(),
+        format!("- Date: {date}"),
+        format!("- Trigger: {}", review.trigger.map_or("-", Trigger::as_str)),
+        format!("- Mode: {}", review.mode.map_or("-", Mode::as_str)),
+        format!("- Assessment: {}", assessment(review)),
+        format!("- Reviewer: {reviewer}"),
+        format!("- Review: {}", review.id),
+    ];
+    if let Some(task) = &review.task_id {
+        lines.push(format!("- Task: {}", plain(task)));
+    }
+    lines.extend([String::new(), "## Observations".into(), String::new()]);
+    lines.extend(observations(review));
+    let recommendation = review.recommendation.as_deref().filter(|text| !text.is_empty());
+    let recommendation = recommendation.map_or_else(|| "Nothing to do.".into(), plain);
+    lines.extend([String::new(), "## Recommendation".into(), String::new(), recommendation]);
+    if !review.notes.is_empty() {
+        lines.extend([String::new(), "## Notes".into(), String::new()]);
+        lines.extend(review.notes.iter().map(|note| format!("- {}", plain(note))));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn assessment(review: &Review) -> String {
+    let word = review.assessment.map_or("none", Assessment::as_str);
+    review.score.map_or_else(|| word.into(), |score| format!("{word} (score {score})"))
+}
+
+fn observations(review: &Review) -> Vec<String> {
+    let mut findings: Vec<&FindingItem> = review.findings.iter().flatten().collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut lines: Vec<String> = findings
+        .iter()
+        .take(MAX_OBSERVATIONS)
+        .enumerate()
+        .map(|(n, finding)| {
+            let place = finding.evidence.as_ref().map_or_else(String::new, |evidence| {
+                format!(" ({} {}..{})", plain(&evidence.field), evidence.start, evidence.end)
+            });
+            let doubt = if finding.verified { "" } else { " Not verified." };
+            let (severity, category) = (finding.severity.as_str(), plain(&finding.category));
+            format!("{}. **{severity}, {category}:** {}{place}{doubt}", n + 1, plain(&finding.description))
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push("1. Nothing was found.".into());
+    }
+    if let Some(left @ 1..) = findings.len().checked_sub(MAX_OBSERVATIONS) {
+        lines.extend([String::new(), format!("{left} more: GET /v1/reviews/{}", review.id)]);
+    }
+    lines
+}
+
+/// What a program needs to know of the page.
+fn metadata(review: &Review) -> String {
+    let fields = json!({
+        "review_id": review.id, "shadow": review.shadow, "shadow_version": review.shadow_version,
+        "watched_agent": review.agent, "task_id": review.task_id, "trigger": review.trigger, "mode": review.mode,
+        "assessment": review.assessment, "score": review.score, "reviewer": review.reviewer, "model": review.model,
+        "cost_usd": review.cost_usd, "event_ids": review.events, "created_at": review.created_at,
+        "finished_at": review.finished_at,
+    });
+    URL_SAFE_NO_PAD.encode(fields.to_string())
+}
+
+/// Text that agents or models wrote, on one line and without any markup that would act.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '!' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // Not by a backslash: not every reader of markdown knows that one.
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_control() || is_hidden(c) => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether a character shows nothing, or turns the order of others around.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
+}

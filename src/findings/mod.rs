@@ -1,0 +1,16 @@
+//! What became of a review, for people: an observation, a page of markdown, and the files that hold them.
+
+mod artifacts;
+mod journal;
+mod markdown;
+mod observation;
+mod pages;
+
+pub use self::{
+    artifacts::{ArtifactError, Artifacts},
+    markdown::page,
+    observation::{Observation, ObservedFinding},
+};
+
+#[cfg(test)]
+mod tests;

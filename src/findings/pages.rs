@@ -1,0 +1,78 @@
+//! Reviews as files: `YYYY-MM-DD-<target>-<trigger>-HHMMSS.md`, in UTC.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::tz::TimeZone;
+
+use super::markdown::{METADATA, page};
+use crate::{domain::Trigger, store::reviews::Review};
+
+/// Most characters of an agent's name in a file's.
+const MAX_SLUG: usize = 80;
+/// Most files that share a name but for the number at its end.
+const MAX_NAMESAKES: u32 = 10_000;
+/// Within so many bytes a page's metadata end.
+const MAX_METADATA: u64 = 16 * 1024;
+
+/// Writes a review into a folder, unless its page is there already; answers where it is.
+///
+/// # Errors
+/// The file cannot be written; what was begun is removed.
+pub(super) fn write(dir: &Path, review: &Review) -> io::Result<PathBuf> {
+    let stem = stem(review);
+    for n in 1..=MAX_NAMESAKES {
+        let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
+        let path = dir.join(name);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => {
+                file.write_all(page(review).as_bytes()).inspect_err(|_| drop(fs::remove_file(&path)))?;
+                return Ok(path);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if holds(&path, review) {
+                    return Ok(path);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{stem}.md has {MAX_NAMESAKES} namesakes")))
+}
+
+fn stem(review: &Review) -> String {
+    let at = review.finished_at.unwrap_or(review.created_at).to_zoned(TimeZone::UTC);
+    let trigger = review.trigger.map_or("none", Trigger::as_str);
+    format!("{}-{}-{trigger}-{}", at.strftime("%Y-%m-%d"), slug(&review.agent), at.strftime("%H%M%S"))
+}
+
+/// A name that is safe as a part of a file's name on every system.
+pub(super) fn slug(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if out.len() >= MAX_SLUG {
+            break;
+        }
+        if c.is_ascii_alphanumeric() || c == '_' || (c == '.' && !out.ends_with('.') && !out.is_empty()) {
+            out.push(c);
+        } else if !out.ends_with('-') && !out.is_empty() {
+            out.push('-');
+        }
+    }
+    let out = out.trim_end_matches(['-', '.']);
+    if out.is_empty() { "agent".into() } else { out.into() }
+}
+
+/// Whether a file is the page of this review.
+fn holds(path: &Path, review: &Review) -> bool {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_string(&mut text));
+    let encoded = text.strip_prefix(METADATA).and_then(|rest| rest.split_once(' ')).map(|(encoded, _)| encoded);
+    let fields = encoded.and_then(|encoded| URL_SAFE_NO_PAD.decode(encoded).ok());
+    let fields: Option<serde_json::Value> = fields.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.is_ok() && fields.is_some_and(|fields| fields["review_id"] == review.id.to_string())
+}
