@@ -11,6 +11,7 @@ mod front;
 mod house;
 mod judge;
 mod llm;
+mod modes;
 mod openapi;
 mod operate;
 mod postgres;

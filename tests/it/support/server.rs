@@ -91,6 +91,11 @@ impl Start {
         let mut env = vec![
             ("UMBRA__DATABASE__SCHEMA".to_owned(), schema.name.clone()),
             ("UMBRA__STORAGE__DATA_DIR".to_owned(), database::data_dir().display().to_string()),
+            // The data directory is shared by all; what a server writes for people is its own.
+            (
+                "UMBRA__ARTIFACTS__OBSERVATIONS_LOG".to_owned(),
+                files.path().join("observations.jsonl").display().to_string(),
+            ),
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
