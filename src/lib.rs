@@ -34,6 +34,8 @@ pub mod pipeline;
 // Windows.
 pub mod api;
 
+pub mod dashboard;
+
 pub mod cli;
 
 // The frame.

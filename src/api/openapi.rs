@@ -1,6 +1,6 @@
 //! The OpenAPI document, from the handlers' own words, and the page that shows it. No asset comes from elsewhere.
 
-use axum::{Json, Router, response::Redirect, routing::get};
+use axum::{Json, Router, routing::get};
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
@@ -113,8 +113,5 @@ fn problem(words: &str) -> utoipa::openapi::Response {
 pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
     let config = Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true);
     let json = document.clone();
-    router
-        .merge(SwaggerUi::new("/docs").config(config))
-        .route("/openapi.json", get(move || async move { Json(json) }))
-        .route("/", get(|| async { Redirect::temporary("/docs/") }))
+    router.merge(SwaggerUi::new("/docs").config(config)).route("/openapi.json", get(move || async move { Json(json) }))
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     clock::Clock,
     config::Loaded,
-    ingest,
+    dashboard, ingest,
     lifecycle::Tasks,
     pipeline::{Pipeline, Rules, RulesError, Worker},
     telemetry,
@@ -100,7 +100,8 @@ async fn run(
     background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
     stop_when_failing(tasks, &background);
 
-    let router = api::router(api_of(setup, &pipeline, keys, metrics, tasks), &admission(setup));
+    let router =
+        api::router(api_of(setup, &pipeline, keys, metrics, tasks), &admission(setup)).merge(dashboard::router());
     front.serve(Site::new(router, guard, pipeline.clock.clone()), tasks, limits(setup));
     ready(Ready { address });
 

@@ -7,6 +7,7 @@ mod budget;
 mod chaos;
 mod cli;
 mod config;
+mod dashboard;
 mod front;
 mod house;
 mod judge;

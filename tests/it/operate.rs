@@ -99,7 +99,7 @@ async fn a_review_on_demand_is_answered_and_counts_against_the_cap() {
             None,
         )
         .await;
-    assert!(markdown.text.starts_with("# one on w"), "{}", markdown.text);
+    assert!(markdown.text.contains("\n# one on w"), "{}", markdown.text);
 }
 
 #[tokio::test]
