@@ -29,6 +29,10 @@ pub mod review;
 
 pub mod findings;
 
+pub mod breaker;
+
+pub mod reflexion;
+
 pub mod pipeline;
 
 // Windows.

@@ -20,7 +20,7 @@ pub use disposition::{Disposition, Outcome, SkipReason};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
-pub use ids::{EventId, FindingId, KeyId, ReviewId, WorkerId};
+pub use ids::{EventId, FindingId, KeyId, ReflexionId, ReviewId, WorkerId};
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};

@@ -5,13 +5,17 @@
 
 mod artifacts;
 mod auth;
+mod baseline;
+mod breaker;
 mod cheap_model;
 mod database;
 mod ingest;
 mod logging;
 mod models;
 mod outbound;
+mod promote;
 mod queue;
+mod reflexion;
 mod retention;
 mod section;
 mod server;
@@ -37,12 +41,16 @@ use crate::domain::ModelSpec;
 
 pub use artifacts::Artifacts;
 pub use auth::Auth;
+pub use baseline::Baseline;
+pub use breaker::Breaker;
 pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
 pub use logging::{LogFormat, LogLevel, Logging};
 pub use outbound::Outbound;
+pub use promote::Promote;
 pub use queue::Queue;
+pub use reflexion::Reflexion;
 pub use retention::Retention;
 use section::Section;
 pub use server::Server;
@@ -81,6 +89,14 @@ pub struct Settings {
     pub queue: Queue,
     /// How events are gathered.
     pub ingest: Ingest,
+    /// When an agent is recommended to be held back.
+    pub breaker: Breaker,
+    /// When a fault that recurs becomes a lesson.
+    pub reflexion: Reflexion,
+    /// What an agent usually scores.
+    pub baseline: Baseline,
+    /// What a shadow must have shown before it may say more.
+    pub promote: Promote,
     /// How long things are kept.
     pub retention: Retention,
     /// What is written to files.
@@ -150,6 +166,10 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
         outbound: part(keys, "outbound", "Which private hosts may be called."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
+        breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
+        reflexion: part(keys, "reflexion", "When a fault that recurs becomes a lesson."),
+        baseline: part(keys, "baseline", "What an agent usually scores, and what counts as a fall below it."),
+        promote: part(keys, "promote", "What a shadow must have shown before `umbra promote` lets it say more."),
         retention: part(keys, "retention", "How long things are kept."),
         artifacts: part(keys, "artifacts", "What is written to files for people and other programs."),
         auth: part(keys, "auth", "The first key."),

@@ -1,0 +1,259 @@
+//! Recommends to hold an agent back: three verified rejections in a row open its breaker. It stops nobody.
+//!
+//! In: what one shadow's reviews said of one agent's events, in any order of their ends, and the time. Out: closed,
+//! open or half open, since when, and which reviews brought it about. It reads no clock and stores nothing.
+//!
+//! # States
+//! - **closed**: `threshold` rejections in a row open it. An approval resets the count.
+//! - **open**: nothing that comes in meanwhile changes it, until `cool_off` has passed.
+//! - **half open**: reviews of events that came in since are trials. `trials` approvals close it, one rejection opens
+//!   it again.
+//!
+//! # What counts
+//! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval; anything
+//! else (inconclusive, no evidence, no result) is neither, and is not told to this room. Copies of one content count
+//! once within a run, so that who posts an output three times opens nothing; an attempt at doing it again is content of
+//! its own, even word for word.
+//!
+//! # Order
+//! Reviews end out of order, so a state is never moved on by hand: what was said is kept in order of receipt, and the
+//! state is folded from it anew whenever something is added. A review that ends late takes the place of its event, and
+//! may open or close a breaker in retrospect. Only the last [`MOST_RECENT`] are kept so; before them lies a settled
+//! state, and what comes too late for it changes nothing.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Assessment, EventId, ReviewId, Severity};
+
+/// How many reviews may end after one of a later event and still be taken in their place.
+pub const MOST_RECENT: usize = 32;
+/// Most rejections of a run, and most contents, that are remembered one by one; the count goes on.
+const MOST_REMEMBERED: usize = 32;
+
+/// When it opens and closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Rejections in a row that open it, at least 1.
+    pub threshold: u32,
+    /// How long it stays open.
+    pub cool_off: Duration,
+    /// Approvals that close it when it is half open, at least 1.
+    pub trials: u32,
+}
+
+/// What is recommended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Recommendation {
+    /// Let the agent work.
+    #[default]
+    Closed,
+    /// Let it try: its next reviews decide.
+    HalfOpen,
+    /// Hold it back.
+    Open,
+}
+
+impl Recommendation {
+    /// Every recommendation.
+    pub const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
+
+    /// The word in JSON and in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half_open",
+            Self::Open => "open",
+        }
+    }
+
+    /// The recommendation that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
+}
+
+/// What a review said of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opinion {
+    /// The event's number in the feed: its place in order of receipt.
+    pub order: i64,
+    /// The event.
+    pub event: EventId,
+    /// The review.
+    pub review: ReviewId,
+    /// Whether it rejected; otherwise it approved.
+    pub rejected: bool,
+    /// What makes two events the same content.
+    pub content: String,
+    /// When the event was received.
+    pub received_at: Timestamp,
+    /// When the review ended.
+    pub ended_at: Timestamp,
+}
+
+/// What an assessment says of an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A
+/// rejection stands on evidence: `verified` is the worst severity of a finding whose evidence stands in the text.
+pub fn rejects(assessment: Assessment, verified: Option<Severity>) -> Option<bool> {
+    match assessment {
+        Assessment::Approve | Assessment::Suggest => Some(false),
+        Assessment::Inconclusive => None,
+        Assessment::Flag => (verified >= Some(Severity::Warning)).then_some(true),
+    }
+}
+
+/// Where a breaker stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Standing {
+    /// What is recommended.
+    pub recommendation: Recommendation,
+    /// Since when; `None` where it was never anything but closed.
+    pub since: Option<Timestamp>,
+    /// Since when it has not been closed.
+    pub troubled_since: Option<Timestamp>,
+    /// Rejections in a row, those while it is open among them.
+    pub rejections: u32,
+    /// The reviews that rejected, oldest first.
+    pub rejected_by: Vec<ReviewId>,
+    /// What content they were of, or, half open, what content was approved.
+    seen: Vec<String>,
+    /// When the last of these reviews ended.
+    known_at: Option<Timestamp>,
+}
+
+/// What one shadow has said of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct History {
+    /// Where it stood after everything up to `settled_to`.
+    settled: Standing,
+    /// The order of the last event that is settled: what is told of it or of earlier ones comes too late.
+    settled_to: i64,
+    /// What was said since, in order of receipt.
+    recent: Vec<Opinion>,
+}
+
+impl History {
+    /// Takes in what a review said, in the place of its event.
+    pub fn add(&mut self, opinion: Opinion, limits: &Limits) {
+        let place = self.recent.partition_point(|known| known.order < opinion.order);
+        let known = self.recent.get(place).is_some_and(|next| next.order == opinion.order);
+        if known || opinion.order <= self.settled_to {
+            return;
+        }
+        self.recent.insert(place, opinion);
+        if self.recent.len() > MOST_RECENT {
+            let oldest = self.recent.remove(0);
+            self.settled_to = oldest.order;
+            self.settled = std::mem::take(&mut self.settled).after(&oldest, limits);
+        }
+    }
+
+    /// Forgets everything: closed at `now`, and nothing counts that is said of events up to `order`.
+    pub fn reset(&mut self, now: Timestamp, order: i64) {
+        *self = Self {
+            settled: Standing { since: Some(now), ..Standing::default() },
+            settled_to: order,
+            recent: Vec::new(),
+        };
+    }
+
+    /// Where it stands at `now`.
+    pub fn standing(&self, now: Timestamp, limits: &Limits) -> Standing {
+        let settled = self.settled.clone();
+        self.recent.iter().fold(settled, |standing, opinion| standing.after(opinion, limits)).at(now, limits)
+    }
+}
+
+impl Standing {
+    /// When it becomes half open, if it is open.
+    pub fn half_open_at(&self, limits: &Limits) -> Option<Timestamp> {
+        let since = self.since.filter(|_| self.recommendation == Recommendation::Open)?;
+        Some(since.saturating_add(limits.cool_off).unwrap_or(since))
+    }
+
+    /// What time alone makes of it.
+    fn at(mut self, now: Timestamp, limits: &Limits) -> Self {
+        if let Some(half_open_at) = self.half_open_at(limits).filter(|at| *at <= now) {
+            self.recommendation = Recommendation::HalfOpen;
+            self.since = Some(half_open_at);
+            self.seen.clear();
+            self.known_at = None;
+        }
+        self
+    }
+
+    /// What an opinion makes of it.
+    fn after(self, opinion: &Opinion, limits: &Limits) -> Self {
+        let mut standing = self.at(opinion.received_at, limits);
+        match (standing.recommendation, opinion.rejected) {
+            (Recommendation::Closed, false) => standing.clear(),
+            (Recommendation::Open, false) => {}
+            (Recommendation::Closed, true) => {
+                if standing.is_new(opinion) && standing.count(opinion) >= limits.threshold {
+                    standing.open();
+                }
+            }
+            (Recommendation::Open, true) => {
+                if standing.is_new(opinion) {
+                    standing.count(opinion);
+                }
+            }
+            (Recommendation::HalfOpen, true) => {
+                standing.seen.clear();
+                standing.is_new(opinion);
+                standing.count(opinion);
+                standing.open();
+            }
+            (Recommendation::HalfOpen, false) => {
+                if standing.is_new(opinion) && standing.seen.len() >= limits.trials as usize {
+                    standing = Self { since: standing.known_at, ..Self::default() };
+                }
+            }
+        }
+        standing
+    }
+
+    /// Whether its content has not been seen in this run; from now on it has.
+    fn is_new(&mut self, opinion: &Opinion) -> bool {
+        if self.seen.contains(&opinion.content) {
+            return false;
+        }
+        if self.seen.len() < MOST_REMEMBERED {
+            self.seen.push(opinion.content.clone());
+        }
+        self.known_at = self.known_at.max(Some(opinion.ended_at));
+        true
+    }
+
+    /// Counts a rejection; answers how many there are.
+    fn count(&mut self, opinion: &Opinion) -> u32 {
+        self.rejections = self.rejections.saturating_add(1);
+        if self.rejected_by.len() == MOST_REMEMBERED {
+            self.rejected_by.remove(0);
+        }
+        self.rejected_by.push(opinion.review);
+        self.rejections
+    }
+
+    /// Opens it. Reviews end out of order: it is open since the last of its reasons was known.
+    fn open(&mut self) {
+        self.recommendation = Recommendation::Open;
+        self.since = self.known_at;
+        self.troubled_since = self.troubled_since.or(self.since);
+    }
+
+    fn clear(&mut self) {
+        self.rejections = 0;
+        self.rejected_by.clear();
+        self.seen.clear();
+        self.known_at = None;
+    }
+}

@@ -1,0 +1,177 @@
+//! The breaker's table of states, and that the order in which reviews end changes nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::{History, Limits, MOST_RECENT, Opinion, Recommendation, Standing, rejects};
+use crate::domain::{Assessment, EventId, ReviewId, Severity};
+
+const LIMITS: Limits = Limits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
+
+fn minute(minute: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()
+}
+
+/// The `order`th event, received in that minute and reviewed at once.
+fn opinion(order: i64, rejected: bool, content: &str) -> Opinion {
+    let id = uuid::Uuid::from_u128(order.unsigned_abs().into());
+    let (event, review) = (EventId(id), ReviewId(id));
+    let at = minute(order);
+    Opinion { order, event, review, rejected, content: content.to_owned(), received_at: at, ended_at: at }
+}
+
+fn folded(opinions: &[Opinion]) -> History {
+    let mut history = History::default();
+    opinions.iter().for_each(|opinion| history.add(opinion.clone(), &LIMITS));
+    history
+}
+
+/// One event a minute: `R` rejected, `A` approved, `r` a copy of the last one, rejected, `a` of the last one,
+/// approved, `.` nothing that counts. Then where it stands in the next minute.
+fn story(letters: &str) -> Standing {
+    let mut opinions = Vec::new();
+    let mut content = String::new();
+    for (letter, order) in letters.chars().zip(1..) {
+        if letter.is_uppercase() {
+            content = format!("content {order}");
+        }
+        if letter != '.' {
+            opinions.push(opinion(order, letter.eq_ignore_ascii_case(&'r'), &content));
+        }
+    }
+    folded(&opinions).standing(minute(letters.len() as i64 + 1), &LIMITS)
+}
+
+#[test]
+fn runs_of_rejections_open_it_and_trials_close_it() {
+    use Recommendation::{Closed, HalfOpen, Open};
+    let wait = ".".repeat(15);
+    for (letters, recommendation, rejections) in [
+        ("", Closed, 0),
+        ("RR", Closed, 2),
+        ("RRR", Open, 3),
+        ("RRARR", Closed, 2),
+        ("RR.R", Open, 3),
+        ("Rrrr", Closed, 1),
+        ("RrRrR", Open, 3),
+        ("RRRR", Open, 4),
+        ("RRRAAA", Open, 3),
+        (&format!("RRR{wait}"), HalfOpen, 3),
+        (&format!("RRR{wait}A"), HalfOpen, 3),
+        (&format!("RRR{wait}Aa"), HalfOpen, 3),
+        (&format!("RRR{wait}AA"), Closed, 0),
+        (&format!("RRR{wait}AR"), Open, 4),
+        (&format!("RRR{wait}R{wait}A"), HalfOpen, 4),
+        (&format!("RRR{wait}R{wait}AA"), Closed, 0),
+        (&format!("RRR{wait}AARR"), Closed, 2),
+        (&format!("RRR{wait}AARRR"), Open, 3),
+    ] {
+        let standing = story(letters);
+        assert_eq!((standing.recommendation, standing.rejections), (recommendation, rejections), "{letters}");
+    }
+}
+
+#[test]
+fn it_knows_since_when_and_by_which_reviews() {
+    let standing = story("RAR.RR");
+    assert_eq!(standing.since, Some(minute(6)));
+    assert_eq!(standing.half_open_at(&LIMITS), Some(minute(21)));
+    assert_eq!(standing.rejected_by, [3, 5, 6].map(|n| ReviewId(uuid::Uuid::from_u128(n))));
+    let again = story(&format!("RRR{}R", ".".repeat(15)));
+    assert_eq!((again.since, again.troubled_since), (Some(minute(19)), Some(minute(3))));
+    let closed = story(&format!("RRR{}AA", ".".repeat(15)));
+    assert_eq!((closed.since, closed.troubled_since), (Some(minute(20)), None));
+}
+
+#[test]
+fn it_is_open_since_the_last_reason_was_known() {
+    let mut late = opinion(2, true, "b");
+    late.ended_at = minute(9);
+    let history = folded(&[opinion(1, true, "a"), opinion(3, true, "c"), late]);
+    assert_eq!(history.standing(minute(10), &LIMITS).since, Some(minute(9)));
+}
+
+#[test]
+fn a_late_approval_in_between_closes_what_its_absence_opened() {
+    let mut history = folded(&[opinion(1, true, "a"), opinion(3, true, "c"), opinion(4, true, "d")]);
+    assert_eq!(history.standing(minute(5), &LIMITS).recommendation, Recommendation::Open);
+    history.add(opinion(2, false, "b"), &LIMITS);
+    let standing = history.standing(minute(5), &LIMITS);
+    assert_eq!((standing.recommendation, standing.rejections), (Recommendation::Closed, 2));
+}
+
+#[test]
+fn a_reset_forgets_what_is_under_way_too() {
+    let mut history = folded(&[opinion(1, true, "a"), opinion(2, true, "b"), opinion(3, true, "c")]);
+    history.reset(minute(6), 5);
+    for order in 4..8 {
+        history.add(opinion(order, true, &order.to_string()), &LIMITS);
+    }
+    let standing = history.standing(minute(9), &LIMITS);
+    assert_eq!((standing.recommendation, standing.rejections), (Recommendation::Closed, 2), "6 and 7 alone count");
+}
+
+#[test]
+fn only_evidence_rejects() {
+    use Assessment::{Approve, Flag, Inconclusive, Suggest};
+    for (assessment, verified, expected) in [
+        (Flag, Some(Severity::Critical), Some(true)),
+        (Flag, Some(Severity::Warning), Some(true)),
+        (Flag, Some(Severity::Info), None),
+        (Flag, None, None),
+        (Inconclusive, Some(Severity::Critical), None),
+        (Suggest, Some(Severity::Warning), Some(false)),
+        (Approve, None, Some(false)),
+    ] {
+        assert_eq!(rejects(assessment, verified), expected, "{assessment:?} {verified:?}");
+    }
+}
+
+/// Opinions in order of receipt, some minutes apart, and an order in which their reviews end that is late by fewer
+/// places than are kept.
+fn any_ends() -> impl Strategy<Value = (Vec<Opinion>, Vec<Opinion>)> {
+    let one = (any::<bool>(), 0..6_u8, 0..12_i64, 0..30_i64, 0..MOST_RECENT);
+    proptest::collection::vec(one, 0..120).prop_map(|drawn| {
+        let mut received = minute(0);
+        let mut opinions = Vec::new();
+        let mut ends = Vec::new();
+        for ((rejected, content, gap, takes, late), order) in drawn.into_iter().zip(1..) {
+            received = received.saturating_add(Duration::from_secs(60 * gap.unsigned_abs())).unwrap();
+            let ended_at = received.saturating_add(Duration::from_secs(60 * takes.unsigned_abs())).unwrap();
+            let opinion = Opinion { received_at: received, ended_at, ..opinion(order, rejected, &content.to_string()) };
+            ends.push((usize::try_from(order).unwrap() + late, opinion.clone()));
+            opinions.push(opinion);
+        }
+        ends.sort_by_key(|(end, _)| *end);
+        (opinions, ends.into_iter().map(|(_, opinion)| opinion).collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_order_in_which_reviews_end_changes_nothing((received, ended) in any_ends(), later in 0..2_000_i64) {
+        let now = minute(later);
+        let (in_order, as_ended) = (folded(&received), folded(&ended));
+        prop_assert_eq!(in_order.standing(now, &LIMITS), as_ended.standing(now, &LIMITS));
+        let told_twice = folded(&[ended.clone(), ended].concat());
+        prop_assert_eq!(told_twice.standing(now, &LIMITS), as_ended.standing(now, &LIMITS));
+    }
+
+    #[test]
+    fn it_never_opens_without_enough_rejections((received, _) in any_ends()) {
+        let standing = folded(&received).standing(minute(0), &LIMITS);
+        let rejections = received.iter().filter(|opinion| opinion.rejected).count();
+        prop_assert!(standing.recommendation == Recommendation::Closed || rejections >= 3);
+        prop_assert!(standing.rejections as usize <= rejections);
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again((received, _) in any_ends()) {
+        let history = folded(&received);
+        let text = serde_json::to_string(&history).unwrap();
+        prop_assert!(text.len() < 32 * 1024, "{} bytes", text.len());
+        prop_assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
+    }
+}
