@@ -13,6 +13,7 @@ use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
+    breaker,
     clock::Clock,
     config::{
         EXAMPLE_SHADOWS, Environment, Loaded, Models, Report, Settings,
@@ -21,8 +22,9 @@ use crate::{
     domain::{ModelSpec, Shadow, key},
     findings::Artifacts,
     llm::{Gateway, OutboundPolicy, builtin_models},
-    pipeline::{Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
+    pipeline::{Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
+    reflexion, review,
     store::{
         Store, StoreOptions, Target,
         postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
@@ -263,6 +265,7 @@ impl App {
                 age: SignedDuration::try_from(settings.queue.give_up_after).unwrap_or(SignedDuration::MAX),
                 max_queued: i64::from(settings.queue.max_queued),
             },
+            habits: habits(settings),
         };
         let bounds = WriterSettings {
             queue_events: settings.ingest.queue_events,
@@ -271,6 +274,18 @@ impl App {
         };
         let (pipeline, writer) = Pipeline::new(parts, bounds);
         Ok(Self { pipeline, dispatcher, writer })
+    }
+}
+
+/// When breakers open, faults become lessons and scores are a fall.
+fn habits(settings: &Settings) -> Habits {
+    let Settings { breaker, reflexion, baseline, .. } = settings;
+    Habits {
+        breaker: breaker::Limits { threshold: breaker.threshold, cool_off: breaker.cool_off, trials: breaker.trials },
+        alert_after: breaker.alert_after,
+        reflexion: reflexion::Limits { threshold: reflexion.threshold, window: reflexion.window },
+        baseline_window: baseline.window,
+        fall: review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
     }
 }
 

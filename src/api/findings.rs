@@ -158,7 +158,7 @@ pub async fn patch_finding(
     });
     let note = note.transpose()?;
     let row = find(&api, &id).await?;
-    api.pipeline.store.judge_finding(row.id, feedback.status.as_str(), note.as_deref()).await?;
+    api.pipeline.judge_finding(&row, feedback.status.as_str(), note.as_deref()).await?;
     Ok(Json(find(&api, &id).await?))
 }
 

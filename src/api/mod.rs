@@ -8,6 +8,7 @@ pub mod admin;
 pub mod admission;
 pub mod auth;
 pub mod body;
+pub mod breakers;
 pub mod entrance;
 pub mod events;
 pub mod findings;
@@ -16,6 +17,7 @@ pub mod health;
 pub mod openapi;
 pub mod params;
 pub mod problem;
+pub mod reflexions;
 pub mod reviews;
 pub mod rivals;
 pub mod status;
@@ -110,6 +112,11 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(findings::list_findings))
         .routes(routes!(findings::get_finding, findings::patch_finding))
         .routes(routes!(findings::list_observations))
+        .routes(routes!(breakers::list_breakers))
+        .routes(routes!(breakers::get_breaker))
+        .routes(routes!(breakers::acknowledge_breaker))
+        .routes(routes!(breakers::reset_breaker))
+        .routes(routes!(reflexions::list_reflexions))
         .routes(routes!(status::get_status))
         .routes(routes!(status::list_shadows))
         .routes(routes!(status::get_shadow))

@@ -34,6 +34,21 @@ pub struct Paging {
     until: Option<String>,
 }
 
+/// `limit`, `order` and `cursor` of a list that has no times.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it documents parameters; `params` reads them")]
+pub struct Pages {
+    /// At most so many items.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `asc`, oldest first, or `desc`.
+    #[param(example = "asc")]
+    order: Option<String>,
+    /// `next_cursor` or `resume_cursor` of an earlier answer.
+    cursor: Option<String>,
+}
+
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -48,6 +63,7 @@ pub struct Paging {
         (name = "events", description = "Copies of what agents do"),
         (name = "reviews", description = "What shadows conclude"),
         (name = "findings", description = "What was found"),
+        (name = "breakers", description = "Whether an agent should go on"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

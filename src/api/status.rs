@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::{CheckName, Mode, Severity, Shadow, SkipReason, WatchRule, key::Scope},
-    pipeline::{Armed, Rules, status::Status},
+    pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
 };
 
 /// How the service stands: queue, shadows with their day so far, providers.
@@ -55,6 +55,9 @@ pub struct ShadowView {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// How often its findings are right, as people judged them; only where one shadow is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<ShadowPrecision>,
 }
 
 /// What a shadow may spend.
@@ -105,6 +108,7 @@ impl ShadowView {
             checks,
             flag_at,
             max_input_chars,
+            precision: None,
         }
     }
 }
@@ -135,10 +139,11 @@ pub async fn get_shadow(
     PathPart(name): PathPart,
 ) -> Result<Json<ShadowView>, Problem> {
     caller.require(Scope::Read)?;
-    let rules = api.pipeline.rules.load();
+    let rules = api.pipeline.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
     let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
-    Ok(Json(ShadowView::new(&rules, armed)))
+    let precision = Some(api.pipeline.precision(&armed.shadow).await?);
+    Ok(Json(ShadowView { precision, ..ShadowView::new(&rules, armed) }))
 }
 
 /// How often a shadow skipped for a reason on a day.

@@ -29,7 +29,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Assessment, EventId, ReviewId, Severity};
+use crate::domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 /// How many reviews may end after one of a later event and still be taken in their place.
 pub const MOST_RECENT: usize = 32;
@@ -45,40 +45,6 @@ pub struct Limits {
     pub cool_off: Duration,
     /// Approvals that close it when it is half open, at least 1.
     pub trials: u32,
-}
-
-/// What is recommended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Recommendation {
-    /// Let the agent work.
-    #[default]
-    Closed,
-    /// Let it try: its next reviews decide.
-    HalfOpen,
-    /// Hold it back.
-    Open,
-}
-
-impl Recommendation {
-    /// Every recommendation.
-    pub const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
-
-    /// The word in JSON and in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
-        }
-    }
-
-    /// The recommendation that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == word)
-    }
 }
 
 /// What a review said of an event.
@@ -110,11 +76,29 @@ pub fn rejects(assessment: Assessment, verified: Option<Severity>) -> Option<boo
     }
 }
 
+/// What makes two events the same content: their texts, but for white space, and which attempt they are. 16 hex digits.
+pub fn content(event: &Event) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |name: &str, text: &str| {
+        hasher.update(name.as_bytes());
+        for word in text.split_whitespace() {
+            hasher.update(&[0]);
+            hasher.update(word.as_bytes());
+        }
+        hasher.update(&[1]);
+    };
+    event.for_each_text(|field, text| part(field.as_str(), text));
+    part("tool.name", event.tool.as_ref().map_or("", |tool| &tool.name));
+    part("attempt", &event.attempt.map(|attempt| attempt.to_string()).unwrap_or_default());
+    part("supersedes", &event.supersedes.map(|id| id.to_string()).unwrap_or_default());
+    hasher.finalize().to_hex().chars().take(16).collect()
+}
+
 /// Where a breaker stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
     /// What is recommended.
-    pub recommendation: Recommendation,
+    pub recommendation: BreakerState,
     /// Since when; `None` where it was never anything but closed.
     pub since: Option<Timestamp>,
     /// Since when it has not been closed.
@@ -175,14 +159,14 @@ impl History {
 impl Standing {
     /// When it becomes half open, if it is open.
     pub fn half_open_at(&self, limits: &Limits) -> Option<Timestamp> {
-        let since = self.since.filter(|_| self.recommendation == Recommendation::Open)?;
+        let since = self.since.filter(|_| self.recommendation == BreakerState::Open)?;
         Some(since.saturating_add(limits.cool_off).unwrap_or(since))
     }
 
     /// What time alone makes of it.
     fn at(mut self, now: Timestamp, limits: &Limits) -> Self {
         if let Some(half_open_at) = self.half_open_at(limits).filter(|at| *at <= now) {
-            self.recommendation = Recommendation::HalfOpen;
+            self.recommendation = BreakerState::HalfOpen;
             self.since = Some(half_open_at);
             self.seen.clear();
             self.known_at = None;
@@ -194,25 +178,25 @@ impl Standing {
     fn after(self, opinion: &Opinion, limits: &Limits) -> Self {
         let mut standing = self.at(opinion.received_at, limits);
         match (standing.recommendation, opinion.rejected) {
-            (Recommendation::Closed, false) => standing.clear(),
-            (Recommendation::Open, false) => {}
-            (Recommendation::Closed, true) => {
+            (BreakerState::Closed, false) => standing.clear(),
+            (BreakerState::Open, false) => {}
+            (BreakerState::Closed, true) => {
                 if standing.is_new(opinion) && standing.count(opinion) >= limits.threshold {
                     standing.open();
                 }
             }
-            (Recommendation::Open, true) => {
+            (BreakerState::Open, true) => {
                 if standing.is_new(opinion) {
                     standing.count(opinion);
                 }
             }
-            (Recommendation::HalfOpen, true) => {
+            (BreakerState::HalfOpen, true) => {
                 standing.seen.clear();
                 standing.is_new(opinion);
                 standing.count(opinion);
                 standing.open();
             }
-            (Recommendation::HalfOpen, false) => {
+            (BreakerState::HalfOpen, false) => {
                 if standing.is_new(opinion) && standing.seen.len() >= limits.trials as usize {
                     standing = Self { since: standing.known_at, ..Self::default() };
                 }
@@ -245,7 +229,7 @@ impl Standing {
 
     /// Opens it. Reviews end out of order: it is open since the last of its reasons was known.
     fn open(&mut self) {
-        self.recommendation = Recommendation::Open;
+        self.recommendation = BreakerState::Open;
         self.since = self.known_at;
         self.troubled_since = self.troubled_since.or(self.since);
     }

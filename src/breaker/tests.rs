@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{History, Limits, MOST_RECENT, Opinion, Recommendation, Standing, rejects};
-use crate::domain::{Assessment, EventId, ReviewId, Severity};
+use super::{History, Limits, MOST_RECENT, Opinion, Standing, content, rejects};
+use crate::domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 const LIMITS: Limits = Limits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
 
@@ -24,7 +24,9 @@ fn opinion(order: i64, rejected: bool, content: &str) -> Opinion {
 
 fn folded(opinions: &[Opinion]) -> History {
     let mut history = History::default();
-    opinions.iter().for_each(|opinion| history.add(opinion.clone(), &LIMITS));
+    for opinion in opinions {
+        history.add(opinion.clone(), &LIMITS);
+    }
     history
 }
 
@@ -41,12 +43,12 @@ fn story(letters: &str) -> Standing {
             opinions.push(opinion(order, letter.eq_ignore_ascii_case(&'r'), &content));
         }
     }
-    folded(&opinions).standing(minute(letters.len() as i64 + 1), &LIMITS)
+    folded(&opinions).standing(minute(i64::try_from(letters.len()).unwrap() + 1), &LIMITS)
 }
 
 #[test]
 fn runs_of_rejections_open_it_and_trials_close_it() {
-    use Recommendation::{Closed, HalfOpen, Open};
+    use BreakerState::{Closed, HalfOpen, Open};
     let wait = ".".repeat(15);
     for (letters, recommendation, rejections) in [
         ("", Closed, 0),
@@ -96,10 +98,10 @@ fn it_is_open_since_the_last_reason_was_known() {
 #[test]
 fn a_late_approval_in_between_closes_what_its_absence_opened() {
     let mut history = folded(&[opinion(1, true, "a"), opinion(3, true, "c"), opinion(4, true, "d")]);
-    assert_eq!(history.standing(minute(5), &LIMITS).recommendation, Recommendation::Open);
+    assert_eq!(history.standing(minute(5), &LIMITS).recommendation, BreakerState::Open);
     history.add(opinion(2, false, "b"), &LIMITS);
     let standing = history.standing(minute(5), &LIMITS);
-    assert_eq!((standing.recommendation, standing.rejections), (Recommendation::Closed, 2));
+    assert_eq!((standing.recommendation, standing.rejections), (BreakerState::Closed, 2));
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_reset_forgets_what_is_under_way_too() {
         history.add(opinion(order, true, &order.to_string()), &LIMITS);
     }
     let standing = history.standing(minute(9), &LIMITS);
-    assert_eq!((standing.recommendation, standing.rejections), (Recommendation::Closed, 2), "6 and 7 alone count");
+    assert_eq!((standing.recommendation, standing.rejections), (BreakerState::Closed, 2), "6 and 7 alone count");
 }
 
 #[test]
@@ -127,6 +129,24 @@ fn only_evidence_rejects() {
     ] {
         assert_eq!(rejects(assessment, verified), expected, "{assessment:?} {verified:?}");
     }
+}
+
+#[test]
+fn a_copy_is_the_same_content_and_an_attempt_is_not() {
+    let event = Event { agent: "a".into(), output: Some("rm -rf /".into()), ..Event::default() };
+    let copies = [
+        Event { agent: "b".into(), ..event.clone() },
+        Event { output: Some(" rm\t-rf  /\n".into()), ..event.clone() },
+        Event { occurred_at: Some(minute(1)), session_id: Some("s".into()), ..event.clone() },
+    ];
+    let others = [
+        Event { output: None, task: event.output.clone(), ..event.clone() },
+        Event { attempt: Some(2), ..event.clone() },
+        Event { supersedes: Some(EventId(uuid::Uuid::from_u128(1))), ..event.clone() },
+        Event { output: Some("rm -rf /tmp".into()), ..event.clone() },
+    ];
+    assert!(copies.iter().all(|copy| content(copy) == content(&event)));
+    assert!(others.iter().all(|other| content(other) != content(&event)));
 }
 
 /// Opinions in order of receipt, some minutes apart, and an order in which their reviews end that is late by fewer
@@ -163,7 +183,7 @@ proptest! {
     fn it_never_opens_without_enough_rejections((received, _) in any_ends()) {
         let standing = folded(&received).standing(minute(0), &LIMITS);
         let rejections = received.iter().filter(|opinion| opinion.rejected).count();
-        prop_assert!(standing.recommendation == Recommendation::Closed || rejections >= 3);
+        prop_assert!(standing.recommendation == BreakerState::Closed || rejections >= 3);
         prop_assert!(standing.rejections as usize <= rejections);
     }
 

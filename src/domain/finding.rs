@@ -114,6 +114,21 @@ pub enum Source {
     Model,
 }
 
+impl Source {
+    /// The word in JSON and in the table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Model => "model",
+        }
+    }
+
+    /// The source that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Check, Self::Model].into_iter().find(|source| source.as_str() == word)
+    }
+}
+
 /// Where in the event a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Evidence {

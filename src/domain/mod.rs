@@ -1,6 +1,7 @@
 //! The nouns of the product, as the user meets them in YAML, URLs and tables.
 //! Plain data and its rules; no input or output, nothing of the rooms.
 
+pub mod breaker;
 pub mod disposition;
 pub mod event;
 pub mod finding;
@@ -16,6 +17,7 @@ pub mod shadow;
 pub mod trigger;
 pub mod verdict;
 
+pub use breaker::BreakerState;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use finding::{Category, Evidence, Finding, Severity, Source};

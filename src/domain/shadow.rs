@@ -78,6 +78,13 @@ pub struct Shadow {
 }
 
 impl Shadow {
+    /// Whether it looks for the same as another, whatever it may spend or do with what it finds: then what people said
+    /// of the one's findings holds for the other's.
+    pub fn sees_like(&self, other: &Self) -> bool {
+        (&self.model, &self.criteria, &self.checks, self.flag_at)
+            == (&other.model, &other.criteria, &other.checks, other.flag_at)
+    }
+
     /// The version under which its reviews are filed: a hash of everything that shapes what it does.
     /// 16 hex digits, the same on every replica.
     pub fn version(&self) -> String {

@@ -5,11 +5,13 @@ mod journal;
 mod markdown;
 mod observation;
 mod pages;
+mod precision;
 
 pub use self::{
     artifacts::{ArtifactError, Artifacts},
     markdown::page,
     observation::{Observation, ObservedFinding},
+    precision::{Precision, Tally},
 };
 
 #[cfg(test)]

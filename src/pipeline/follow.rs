@@ -73,13 +73,6 @@ impl Pipeline {
         Ok(more)
     }
 
-    /// What is stored because of reviews and verdicts, in the transaction that holds their page.
-    async fn consequences(&self, page: Following) -> Result<bool, StoreError> {
-        let more = page.ended.more;
-        page.done().await?;
-        Ok(more)
-    }
-
     /// Files verdicts whose time is over and that nobody has asked for.
     async fn decide_overdue(&self) -> Result<(), StoreError> {
         let rules = self.rules.load();

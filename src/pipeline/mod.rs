@@ -2,16 +2,21 @@
 //!
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
-//! - [`follow`]: what follows from a review that ended;
+//! - [`follow`]: what follows from a review that ended ([`consequences`]: [`breakers`], [`reflexions`], scores);
 //! - [`tick`]: what happens by time alone.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
+pub mod breakers;
 mod call;
+pub mod consequences;
+pub mod feedback;
 pub mod follow;
 mod pending;
 mod plan;
+mod recall;
+pub mod reflexions;
 pub mod rules;
 pub mod status;
 pub mod tick;
@@ -28,6 +33,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 pub use self::{
     accept::Origin,
+    consequences::Habits,
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
     wait::Waiters,
@@ -57,6 +63,8 @@ pub struct Pipeline {
     pub pulse: Pulse,
     /// How long a review is tried.
     pub patience: Patience,
+    /// When breakers open, faults become lessons and scores are a fall.
+    pub habits: Habits,
     /// Requests that wait.
     pub waiters: Waiters,
     writer: mpsc::Sender<pending::Pending>,
@@ -68,13 +76,24 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, installation, intake, pulse, patience } = parts;
+        let Parts { store, clock, rules, installation, intake, pulse, patience, habits } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
         let waiters = Waiters::default();
-        let pipeline =
-            Self { store, clock, rules, installation, intake, pulse, patience, waiters, writer: sender, screening };
+        let pipeline = Self {
+            store,
+            clock,
+            rules,
+            installation,
+            intake,
+            pulse,
+            patience,
+            habits,
+            waiters,
+            writer: sender,
+            screening,
+        };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }
@@ -96,6 +115,8 @@ pub struct Parts {
     pub pulse: Pulse,
     /// How long a review is tried.
     pub patience: Patience,
+    /// When breakers open, faults become lessons and scores are a fall.
+    pub habits: Habits,
 }
 
 /// How long a review is tried, and how many may wait.

@@ -109,10 +109,18 @@ impl Worker {
         started: Instant,
     ) -> Result<End, StoreError> {
         let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
-        let subject =
-            Subject { event_id: job.event, event: &stored.event, trigger: job.trigger, hits: &hits, baseline: None };
+        let recalled = self.pipeline.recall(rules, shadow, &stored.event, &hits).await?;
+        let subject = Subject {
+            event_id: job.event,
+            event: &stored.event,
+            trigger: job.trigger,
+            hits: &hits,
+            baseline: recalled.baseline,
+            memory: &recalled.memory,
+        };
         let of_checks = || review::of_checks(shadow, &subject);
-        let result = |judgement, model: Option<&str>, tokens| {
+        let result = |mut judgement, model: Option<&str>, tokens| {
+            review::compare(shadow, recalled.baseline, &self.pipeline.habits.fall, &mut judgement);
             End::Result(Box::new(self.result(judgement, model, tokens, started)))
         };
         if rules.gateway.spec(&shadow.model).is_none() && self.age(job.review) < self.pipeline.patience.age {

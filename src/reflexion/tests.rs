@@ -22,17 +22,18 @@ fn fault<'a>() -> Fault<'a> {
 }
 
 #[test]
-fn a_lesson_opens_at_the_third_event_and_closes_when_none_is_left() {
-    for (is_open, events, expected) in [
-        (false, 0, Step::Nothing),
-        (false, 2, Step::Nothing),
-        (false, 3, Step::Open),
-        (false, 9, Step::Open),
-        (true, 4, Step::GoOn),
-        (true, 1, Step::GoOn),
-        (true, 0, Step::Close),
+fn a_lesson_opens_at_the_third_event_and_closes_when_too_few_are_left() {
+    for (is_open, recent, events, expected) in [
+        (false, 0, 0, Step::Nothing),
+        (false, 2, 2, Step::Nothing),
+        (false, 3, 3, Step::Open),
+        (false, 9, 9, Step::Open),
+        (true, 4, 4, Step::GoOn),
+        (true, 1, 4, Step::GoOn),
+        (true, 0, 4, Step::Close),
+        (true, 2, 2, Step::Close),
     ] {
-        assert_eq!(step(is_open, events, &LIMITS), expected, "{is_open} {events}");
+        assert_eq!(step(is_open, recent, events, &LIMITS), expected, "{is_open} {recent} {events}");
     }
 }
 
@@ -47,7 +48,8 @@ fn the_prompt_reads_like_this() {
     Before you deliver, look for this fault in your result, and mend it.
     "#);
     insta::assert_snapshot!(lesson(&fault()), @"The same fault was found in 3 events, by reviewers, under factual and consistent. Check each statement against the task, the input and the tools' own results.");
-    let check = Fault { source: Source::Check, rule: "secrets.aws_access_key", category: Category::Security, ..fault() };
+    let check =
+        Fault { source: Source::Check, rule: "secrets.aws_access_key", category: Category::Security, ..fault() };
     insta::assert_snapshot!(lesson(&check), @"The same fault was found in 3 events, by the built-in check secrets.aws_access_key. Keep credentials out of results and arguments: name the variable or the store that holds them.");
 }
 

@@ -149,7 +149,7 @@ fn stands(word: Assessment, assessment: Assessment) -> bool {
 }
 
 /// What a finding of this severity makes of its event.
-fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
+pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
     if severity >= shadow.flag_at {
         Assessment::Flag
     } else if severity >= Severity::Warning {

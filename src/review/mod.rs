@@ -11,6 +11,8 @@
 //! 3. [`of_reply`] reads the reply. A reply that was refused, cut off, unreadable, or came without the nonce is
 //!    no verdict: the checks' assessment stands, and INCONCLUSIVE replaces an approval.
 //!
+//! 4. [`compare`] holds the score against what the agent usually reaches.
+//!
 //! # What a model's word is worth
 //! The reviewed text may talk the model into anything, so each direction has its lock.
 //! - **Down**: APPROVE stands only with a clean floor, everything shown, each quote found in the stored text, and
@@ -23,9 +25,11 @@
 
 mod advice;
 mod assess;
+mod baseline;
 mod evidence;
 mod excerpt;
 mod fingerprint;
+mod memory;
 mod prompt;
 mod reply;
 mod sections;
@@ -37,7 +41,9 @@ use std::fmt;
 use crate::domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger};
 
 pub use assess::{of_checks, of_reply};
+pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
+pub use memory::{Case, Lesson, recall};
 pub use prompt::{Omission, Prompt, PromptError, prompt, repair_prompt, worst_prompt_bytes};
 
 /// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
@@ -56,6 +62,8 @@ pub struct Subject<'a> {
     pub hits: &'a [Hit],
     /// What this agent usually scores for this type of task, if that is known.
     pub baseline: Option<Baseline>,
+    /// What the reviewer is reminded of: lines from [`recall`].
+    pub memory: &'a [String],
 }
 
 /// An agent's earlier scores (0 to 100) for one type of task.

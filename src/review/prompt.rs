@@ -9,6 +9,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use super::{
     Baseline, FENCE_MARK, Subject,
     excerpt::{MAX_WINDOWS, NOTICE_BYTES, excerpt, grouped, share},
+    memory::MEMORY_BYTES,
     reply,
     sections::{MAX_SECTIONS, Section, public_place, sections, text_bytes},
 };
@@ -112,7 +113,8 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
     }
     let tag = tag(nonce, subject);
     let sections = sections(subject.event);
-    if sections.iter().any(|section| section.text.contains(nonce) || section.text.contains(&tag)) {
+    let texts = sections.iter().map(|section| &*section.text).chain(subject.memory.iter().map(String::as_str));
+    if texts.into_iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
         return Err(PromptError::NonceInText);
     }
     let (shown, omitted) = fit(&sections, subject.hits, shadow.max_input_chars as usize);
@@ -125,6 +127,7 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
             facts => facts(subject.hits),
             omitted => omitted.iter().map(Omission::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
+            memory => subject.memory.to_vec(),
             sections => shown,
         },
     )?;
@@ -146,7 +149,7 @@ pub fn worst_prompt_bytes(shadow: &Shadow, event: &Event) -> usize {
     // A template is longer than the fixed text it renders to. Each criterion adds its bullet and line break.
     let fixed = SYSTEM.len() + USER.len() + *reply::SCHEMA_BYTES + FILLED_BYTES + REPAIR[0].len() + REPAIR[1].len();
     let rules: usize = shadow.criteria.iter().map(|criterion| criterion.len() + 3).sum();
-    let marks = MAX_FACTS * FACT_BYTES + MAX_SECTIONS * SECTION_BYTES;
+    let marks = MAX_FACTS * FACT_BYTES + (MAX_SECTIONS + 1) * SECTION_BYTES + MEMORY_BYTES;
     let (bytes, limit) = (text_bytes(event), shadow.max_input_chars as usize);
     // A text of so many bytes has no more characters: nothing is left out, and no notice written.
     let notices = if bytes <= limit { 0 } else { MAX_SECTIONS * (MAX_WINDOWS + 1) * NOTICE_BYTES };

@@ -211,6 +211,26 @@ impl Store {
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
+    /// A shadow's findings that people judged, the newest first: so many of an agent, and as many of others.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn judged_findings(&self, shadow: &str, agent: &str, most: i64) -> Result<Vec<FindingItem>, StoreError> {
+        let part = |comparison: &str| {
+            format!(
+                "({COLUMNS} AND shadow = $1 AND status <> 'open' AND agent {comparison} $2 ORDER BY seq DESC LIMIT $3)"
+            )
+        };
+        let query = format!("/* findings.judged */ {} UNION ALL {}", part("="), part("<>"));
+        let rows: Vec<FindingRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(shadow)
+            .bind(agent)
+            .bind(most)
+            .fetch_all(&self.work)
+            .await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
     /// Notes what people made of a finding; answers whether it exists.
     ///
     /// # Errors

@@ -3,8 +3,16 @@
 //! A follower's row is locked while its page is dealt with. What follows is stored in the same transaction as the
 //! row's new number, so that a crash in between leaves neither.
 
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
 use super::{Store, StoreError, findings, reviews, verdicts};
-use crate::{domain::ReviewId, store::reviews::Review, store::verdicts::VerdictItem};
+use crate::{
+    domain::{EventId, ReviewId},
+    store::reviews::Review,
+    store::verdicts::VerdictItem,
+};
 
 /// Who follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +92,22 @@ impl Following {
     /// Whether there is nothing to deal with.
     pub fn is_empty(&self) -> bool {
         self.ended.reviews.is_empty() && self.ended.verdicts.is_empty()
+    }
+
+    /// The events under the reviews of this page, each with its number in feed `intake` and its payload. One that was
+    /// erased meanwhile is missing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn events(&mut self) -> Result<HashMap<EventId, (i64, Vec<u8>)>, StoreError> {
+        let ids: Vec<Uuid> =
+            self.ended.reviews.iter().flat_map(|review| review.events.iter().map(|event| event.0)).collect();
+        let rows: Vec<(Uuid, i64, Vec<u8>)> =
+            sqlx::query_as("/* follow.events */ SELECT id, seq, payload FROM event WHERE id = ANY($1)")
+                .bind(ids)
+                .fetch_all(&mut *self.tx)
+                .await?;
+        Ok(rows.into_iter().map(|(id, seq, payload)| (EventId(id), (seq, payload))).collect())
     }
 
     /// Commits what follows, and that it was dealt with.

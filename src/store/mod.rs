@@ -4,10 +4,13 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+pub mod baselines;
+pub mod breakers;
 pub mod calls;
 pub mod doctor;
 mod error;
 pub mod events;
+pub mod feedback;
 pub mod findings;
 pub mod follow;
 pub mod installation;
@@ -17,6 +20,7 @@ pub mod keys;
 mod migrate;
 pub mod partitions;
 pub mod postgres;
+pub mod reflexions;
 pub mod results;
 pub mod reviews;
 pub mod rivals;

@@ -34,6 +34,11 @@ metrics_list! {
     REVIEW_SECONDS = "umbra_review_seconds", histogram(Seconds), "One review, from its lease to its result.";
     REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given up, fenced.";
     FINDINGS = "umbra_findings_total", counter, "Findings by shadow, severity and source.";
+    FEEDBACK = "umbra_feedback_total", counter, "What people made of findings, by shadow, category and status.";
+    BREAKER_CHANGES = "umbra_breaker_changes_total", counter, "Changes of agents' breakers by what is recommended from then on.";
+    BREAKER_ALERTS = "umbra_breaker_alerts_total", counter, "Breakers that were not closed for longer than the setting `breaker.alert_after`.";
+    REFLEXION_CHANGES = "umbra_reflexion_changes_total", counter, "Recurring faults that became a lesson or were closed.";
+    JUDGED_FINDINGS = "umbra_judged_findings", gauge, "Findings that people judged, by shadow, version, category and whether they were right.";
     PROVIDER_CALLS = "umbra_provider_calls_total", counter, "Calls to models by model and result.";
     PROVIDER_SECONDS = "umbra_provider_call_seconds", histogram(Seconds), "One call to a model.";
     PROVIDER_TOKENS = "umbra_provider_tokens_total", counter, "Tokens by model and direction.";

@@ -1,8 +1,10 @@
 //! Tests of the judge protocol. Here: what they share, a plain event, hits, a shadow, and a scripted reply.
 
+mod baselines;
 mod excerpts;
 mod fingerprints;
 mod judgements;
+mod memories;
 mod prompts;
 mod quotes;
 mod replies;
@@ -10,7 +12,7 @@ mod replies;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Judgement, ModelReply, Prompt, Subject, of_reply, prompt};
+use super::{Case, Judgement, ModelReply, Prompt, Subject, of_reply, prompt};
 use crate::domain::{CheckName, Event, EventId, FieldName, Hit, Severity, Shadow, ToolCall, Trigger};
 
 pub(super) const NONCE: &str = "00112233445566778899aabbccddeeff";
@@ -41,7 +43,7 @@ pub(super) fn hit(check: CheckName, severity: Severity, field: &'static str, sta
 
 pub(super) fn subject<'a>(event: &'a Event, hits: &'a [Hit]) -> Subject<'a> {
     let id = uuid::Uuid::from_u128(7);
-    Subject { event_id: EventId(id), event, trigger: Trigger::TaskComplete, hits, baseline: None }
+    Subject { event_id: EventId(id), event, trigger: Trigger::TaskComplete, hits, baseline: None, memory: &[] }
 }
 
 pub(super) fn write(shadow: &Shadow, event: &Event, hits: &[Hit]) -> Prompt {
@@ -103,6 +105,20 @@ pub(super) fn any_args() -> impl Strategy<Value = Value> {
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
+}
+
+pub(super) fn any_case() -> impl Strategy<Value = Case> {
+    let text = || proptest::option::of(any_text());
+    (any::<bool>(), any::<bool>(), any_text(), any_text(), text(), text()).prop_map(
+        |(was_right, same_agent, rule, description, quote, note)| Case {
+            was_right,
+            same_agent,
+            rule,
+            description,
+            quote,
+            note,
+        },
+    )
 }
 
 /// Hits at any offsets, fitting or not.

@@ -1,0 +1,147 @@
+//! `/v1/breakers`: whether an agent should go on, as far as its reviews say. An orchestrator reads it, and people
+//! acknowledge or reset it.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    body::{Media, expect_media, from_json},
+    params::{Params, PathPart, listing},
+    problem::Problem,
+};
+use crate::{
+    checks,
+    domain::{BreakerState, key::Scope},
+    pipeline::breakers::BreakerItem,
+    store::breakers::BreakerFilter,
+};
+
+const FEED: char = 'b';
+/// Most characters of a name of a person.
+const BY_CHARS: usize = 200;
+/// Most characters of a note.
+const NOTE_CHARS: usize = 2_000;
+
+/// Lists agents that were ever judged, in the order in which they first were. A key that may only ingest sees its own
+/// agents; pages may be shorter for it.
+#[utoipa::path(get, path = "/v1/breakers", tag = "breakers",
+    params(("agent" = Option<String>, Query, description = "This agent"),
+        ("recommendation" = Option<BreakerState>, Query, description = "With this recommendation"),
+        super::openapi::Pages),
+    responses((status = 200, description = "A page", body = Listing<BreakerItem>)))]
+pub async fn list_breakers(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<BreakerItem>>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Ingest])?;
+    let filter = BreakerFilter {
+        agent: params.text("agent"),
+        recommendation: params.parsed("recommendation", "closed, half_open or open", BreakerState::parse),
+    };
+    let seek = params.seek(FEED);
+    params.finish()?;
+    let reads_all = caller.require(Scope::Read).is_ok();
+    let page = api.pipeline.breakers(&filter, seek).await?;
+    // What the caller may not see moves the cursor as well.
+    let all = listing(FEED, seek, page, |item| item);
+    let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
+    Ok(Listing { items: visible.collect(), ..all }.json())
+}
+
+/// What is recommended about an agent. One that was never judged is closed.
+#[utoipa::path(get, path = "/v1/breakers/{agent}", tag = "breakers",
+    params(("agent" = String, Path, description = "An agent's name")),
+    responses((status = 200, description = "What is recommended", body = BreakerItem)))]
+pub async fn get_breaker(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(agent): PathPart,
+) -> Result<Json<BreakerItem>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Ingest])?;
+    if caller.require(Scope::Read).is_err() {
+        caller.speak_for(&agent)?;
+    }
+    Ok(Json(api.pipeline.breaker(&named(&agent)?).await?))
+}
+
+/// Who says what to a breaker. The body may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Acknowledgement {
+    /// Who acknowledges it.
+    #[schema(max_length = 200)]
+    pub by: Option<String>,
+    /// What others should know.
+    #[schema(max_length = 2000)]
+    pub note: Option<String>,
+}
+
+/// Notes that somebody takes care of an agent whose breaker is open or half open. When it opens anew, that is forgotten.
+#[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
+    params(("agent" = String, Path, description = "An agent's name")),
+    responses((status = 200, description = "The breaker", body = BreakerItem),
+        (status = 409, description = "It is closed", body = super::problem::ProblemDocument,
+            content_type = "application/problem+json")))]
+pub async fn acknowledge_breaker(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(agent): PathPart,
+    request: Request,
+) -> Result<Json<BreakerItem>, Problem> {
+    caller.require(Scope::Admin)?;
+    let Acknowledgement { by, note } = acknowledgement(&api, request).await?;
+    let item = api.pipeline.acknowledge_breaker(&named(&agent)?, by.as_deref(), note.as_deref()).await?;
+    item.map(Json)
+        .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
+}
+
+/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review.
+#[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers",
+    params(("agent" = String, Path, description = "An agent's name")),
+    responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
+pub async fn reset_breaker(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(agent): PathPart,
+) -> Result<Json<BreakerItem>, Problem> {
+    caller.require(Scope::Admin)?;
+    Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
+}
+
+/// An agent's name as it is stored.
+fn named(agent: &str) -> Result<String, Problem> {
+    if agent.contains('\0') {
+        return Err(Problem::bad_path("U+0000 is not allowed in an agent's name"));
+    }
+    Ok(checks::redact(agent).as_str().to_owned())
+}
+
+async fn acknowledgement(api: &Api, request: Request) -> Result<Acknowledgement, Problem> {
+    let headers = request.headers().clone();
+    let body = api.bodies.read(request).await?;
+    if body.is_empty() {
+        return Ok(Acknowledgement::default());
+    }
+    expect_media(&headers, &[Media::Json])?;
+    let Acknowledgement { by, note } = from_json(&body)?;
+    let mut problem = Problem::invalid_event("the acknowledgement breaks rules; errors lists them");
+    let mut broken = false;
+    for (pointer, text, most) in [("/by", &by, BY_CHARS), ("/note", &note, NOTE_CHARS)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > most || text.contains('\0')) {
+            problem = problem.at(pointer, "range", format!("at most {most} characters, without U+0000"));
+            broken = true;
+        }
+    }
+    if broken {
+        return Err(problem);
+    }
+    let clean = |text: Option<String>| text.map(|text| checks::redact(&text).as_str().to_owned());
+    Ok(Acknowledgement { by: clean(by), note: clean(note) })
+}

@@ -1,0 +1,40 @@
+//! `/v1/reflexions`: faults that recur, as lessons that an agent can be given.
+
+use axum::{Json, extract::State};
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    params::{Params, listing},
+    problem::Problem,
+};
+use crate::{domain::key::Scope, pipeline::reflexions::ReflexionItem, store::reflexions::ReflexionFilter};
+
+const FEED: char = 'x';
+
+/// Lists reflexions in the order in which they opened. A fault that recurs again after its reflexion was closed opens a
+/// new one.
+#[utoipa::path(get, path = "/v1/reflexions", tag = "findings",
+    params(("agent" = Option<String>, Query, description = "Of this agent"),
+        ("task_type" = Option<String>, Query, description = "Of this type of task"),
+        ("status" = Option<String>, Query, description = "open or closed"),
+        super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Listing<ReflexionItem>)))]
+pub async fn list_reflexions(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<ReflexionItem>>, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = ReflexionFilter {
+        agent: params.text("agent"),
+        task_type: params.text("task_type"),
+        status: params
+            .parsed("status", "open or closed", |word| ["open", "closed"].contains(&word).then(|| word.to_owned())),
+        span: params.span(),
+    };
+    let seek = params.seek(FEED);
+    params.finish()?;
+    let page = api.pipeline.reflexions(&filter, seek).await?;
+    Ok(listing(FEED, seek, page, |item| item).json())
+}

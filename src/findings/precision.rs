@@ -1,0 +1,96 @@
+//! How often findings are right, from what people judged. Counts in, a share with its interval out.
+
+use std::ops::AddAssign;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// 95 % of a normal distribution lie within so many standard deviations.
+const Z: f64 = 1.959_964;
+
+/// How many findings people judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Confirmed, or resolved: they were right.
+    pub right: i64,
+    /// False positives.
+    pub wrong: i64,
+}
+
+/// A share of findings that were right.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct Precision {
+    /// Findings that people judged.
+    pub judged: i64,
+    /// Of these, confirmed or resolved.
+    pub right: i64,
+    /// Of these, false positives.
+    pub false_positives: i64,
+    /// The share that was right; null where none was judged.
+    pub precision: Option<f64>,
+    /// The share may well be this small: the lower end of Wilson's 95 % interval.
+    pub low: f64,
+    /// The share may well be this large.
+    pub high: f64,
+}
+
+impl Tally {
+    /// The share that was right, with Wilson's score interval (E. B. Wilson, JASA 22, 1927), which holds for few counts
+    /// and shares near 0 and 1 as well.
+    #[expect(clippy::cast_precision_loss, reason = "counts of what people have read")]
+    pub fn precision(self) -> Precision {
+        let judged = self.right + self.wrong;
+        let (low, high, share) = if judged == 0 {
+            (0.0, 1.0, None)
+        } else {
+            let n = judged as f64;
+            let p = self.right as f64 / n;
+            let scale = 1.0 + Z * Z / n;
+            let centre = (p + Z * Z / (2.0 * n)) / scale;
+            let half = Z / scale * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+            ((centre - half).max(0.0), (centre + half).min(1.0), Some(rounded(p)))
+        };
+        Precision {
+            judged,
+            right: self.right,
+            false_positives: self.wrong,
+            precision: share,
+            low: rounded(low),
+            high: rounded(high),
+        }
+    }
+}
+
+/// To four digits: more would claim what the counts do not say.
+fn rounded(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.right += other.right;
+        self.wrong += other.wrong;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn the_interval_is_wilsons() {
+        // R: prop.test(x, n, correct = FALSE)$conf.int
+        for (right, wrong, share, low, high) in [
+            (0, 0, None, 0.0, 1.0),
+            (0, 10, Some(0.0), 0.0, 0.2775),
+            (10, 0, Some(1.0), 0.7225, 1.0),
+            (8, 2, Some(0.8), 0.4902, 0.9433),
+            (1, 0, Some(1.0), 0.2065, 1.0),
+            (810, 190, Some(0.81), 0.7846, 0.8331),
+        ] {
+            let precision = Tally { right, wrong }.precision();
+            assert_eq!((precision.precision, precision.judged), (share, right + wrong));
+            assert!((precision.low - low).abs() < 1e-3 && (precision.high - high).abs() < 1e-3, "{precision:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions. What
+//! became of it is announced once the page is done.
+
+use std::time::Duration;
+
+use super::{Pipeline, breakers, reflexions};
+use crate::{
+    breaker,
+    domain::{Assessment, EventId, Mode, Reviewer, Severity, StoredEvent},
+    reflexion, review,
+    store::{
+        StoreError,
+        baselines::{Score, ScoreKey},
+        findings::FindingItem,
+        follow::Following,
+        reviews::Review,
+    },
+};
+
+/// When breakers open, faults become lessons and scores are a fall.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// When breakers open and close.
+    pub breaker: breaker::Limits,
+    /// How long one may stay other than closed before it is told of once more.
+    pub alert_after: Duration,
+    /// When a fault becomes a lesson.
+    pub reflexion: reflexion::Limits,
+    /// How far back scores count.
+    pub baseline_window: Duration,
+    /// What counts as a fall.
+    pub fall: review::FallRules,
+}
+
+/// What a review said of one event.
+pub(super) struct Judged {
+    pub review: Review,
+    pub event: EventId,
+    /// The event's number in feed `intake`.
+    pub order: i64,
+    pub stored: StoredEvent,
+    pub assessment: Assessment,
+    pub score: Option<i16>,
+    pub findings: Vec<FindingItem>,
+}
+
+impl Judged {
+    /// The worst severity of what was found on evidence.
+    pub fn verified(&self) -> Option<Severity> {
+        self.findings.iter().filter(|finding| finding.verified).map(|finding| finding.severity).max()
+    }
+
+    /// Whether anybody but the log is to know of it.
+    pub fn is_public(&self) -> bool {
+        self.review.mode.is_some_and(|mode| mode != Mode::Passive)
+    }
+}
+
+/// Something to announce: logged and counted, once it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Notice {
+    Breaker(breakers::Change),
+    BreakerStays(String),
+    Reflexion(reflexions::Change),
+}
+
+impl Pipeline {
+    /// Stores what follows from a page, and what time alone brings about; answers whether there is more.
+    pub(super) async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
+        let judged = judged(&mut page).await?;
+        page.add_scores(&scores(&judged), self.habits.baseline_window).await?;
+        let mut notices = self.follow_reflexions(&mut page, &judged).await?;
+        notices.extend(self.follow_breakers(&mut page, &judged).await?);
+        let more = page.ended.more;
+        page.done().await?;
+        notices.iter().for_each(announce);
+        Ok(more)
+    }
+}
+
+/// What the reviews of a page said, event by event.
+async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
+    if page.ended.reviews.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut events = page.events().await?;
+    let mut all = Vec::new();
+    for review in &page.ended.reviews {
+        for event in &review.events {
+            let stored = events.remove(event).and_then(|(order, payload)| {
+                // Another review of the page may be of the same event.
+                let stored = serde_json::from_slice::<StoredEvent>(&payload).ok();
+                events.insert(*event, (order, payload));
+                Some((order, stored?))
+            });
+            let (Some((order, stored)), Some(assessment)) = (stored, review.assessment) else { continue };
+            let findings = review.findings.iter().flatten().filter(|finding| finding.event_id == *event);
+            all.push(Judged {
+                event: *event,
+                order,
+                stored,
+                assessment,
+                score: review.score,
+                findings: findings.cloned().collect(),
+                review: Review { findings: None, ..review.clone() },
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn scores(judged: &[Judged]) -> Vec<Score> {
+    let scored = judged.iter().filter_map(|one| {
+        let reviewer = one.review.reviewer?;
+        let score = match reviewer {
+            _ if one.assessment == Assessment::Inconclusive => return None,
+            Reviewer::Model => one.score.and_then(|score| u8::try_from(score).ok())?,
+            Reviewer::Checks => review::score_of_checks(one.assessment)?,
+        };
+        let key = ScoreKey {
+            agent: one.review.agent.clone(),
+            task_type: one.stored.event.task_type.clone(),
+            shadow: one.review.shadow.clone(),
+            reviewer,
+        };
+        let at = one.review.finished_at?;
+        Some(Score { key, event: one.event, review: one.review.id, score, at })
+    });
+    scored.collect()
+}
+
+fn announce(notice: &Notice) {
+    match notice {
+        Notice::Breaker(change) => breakers::announce(change),
+        Notice::BreakerStays(_) => breakers::announce_long(),
+        Notice::Reflexion(change) => reflexions::announce(change),
+    }
+}

@@ -1,0 +1,67 @@
+//! What a reviewer is told besides the event: what the agent usually scores, what people said of earlier findings, and
+//! the lessons that are open.
+
+use super::{Pipeline, Rules, reflexions};
+use crate::{
+    domain::{Event, Hit, Reviewer, Shadow},
+    llm::Readiness,
+    reflexion,
+    review::{self, Baseline, Case, Lesson},
+    store::{StoreError, baselines::ScoreKey},
+};
+
+/// Most earlier findings that are looked through for those most like an event, of the agent and of others each.
+const MOST_CASES: i64 = 50;
+/// Most lessons that are looked at.
+const MOST_LESSONS: i64 = 3;
+
+/// What a reviewer is told besides the event.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    pub baseline: Option<Baseline>,
+    pub memory: Vec<String>,
+}
+
+impl Pipeline {
+    /// What the reviewer of an event is told besides it.
+    pub(super) async fn recall(
+        &self,
+        rules: &Rules,
+        shadow: &Shadow,
+        event: &Event,
+        hits: &[Hit],
+    ) -> Result<Recalled, StoreError> {
+        let has_model = matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready);
+        let key = ScoreKey {
+            agent: event.agent.clone(),
+            task_type: event.task_type.clone(),
+            shadow: shadow.name.clone(),
+            reviewer: if has_model { Reviewer::Model } else { Reviewer::Checks },
+        };
+        let usual = self.store.usual(&key, self.habits.baseline_window).await?;
+        let baseline = usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count });
+        let memory = if has_model { self.reminders(shadow, event, hits).await? } else { Vec::new() };
+        Ok(Recalled { baseline, memory })
+    }
+
+    async fn reminders(&self, shadow: &Shadow, event: &Event, hits: &[Hit]) -> Result<Vec<String>, StoreError> {
+        let judged = self.store.judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
+        let cases: Vec<Case> = judged
+            .into_iter()
+            .map(|finding| Case {
+                was_right: finding.status != "false_positive",
+                same_agent: finding.watched_agent == event.agent,
+                rule: finding.rule,
+                description: finding.description,
+                quote: finding.evidence.map(|evidence| evidence.quote),
+                note: finding.note,
+            })
+            .collect();
+        let open = self.store.open_reflexions(&event.agent, event.task_type.as_deref(), MOST_LESSONS).await?;
+        let lessons: Vec<Lesson> = open
+            .into_iter()
+            .map(|row| Lesson { text: reflexion::lesson(&reflexions::fault(&row)), description: row.description })
+            .collect();
+        Ok(review::recall(event, hits, &cases, &lessons))
+    }
+}
