@@ -8,6 +8,7 @@ mod completions;
 mod doctor;
 mod keys;
 mod migrate;
+mod promote;
 mod review;
 mod schema;
 mod serve;
@@ -85,6 +86,8 @@ enum Command {
         #[command(subcommand)]
         action: keys::Action,
     },
+    /// Let a shadow say more (passive, review, active), once people have found its findings right often enough.
+    Promote(promote::Options),
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the JSON Schema of a file, for editors.
@@ -166,6 +169,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Status => status::run(&global).await,
         Command::Check => check::run(&global),
         Command::Keys { action } => keys::run(&global, action).await,
+        Command::Promote(options) => promote::run(&global, options).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Doctor => doctor::run(&global).await,

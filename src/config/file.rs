@@ -35,7 +35,7 @@ pub(super) fn read_secret(path: &Path) -> Result<String, String> {
 }
 
 /// Why a file was not read.
-struct Refused {
+pub(super) struct Refused {
     line: usize,
     column: usize,
     message: String,
@@ -49,7 +49,8 @@ fn is_readable_file(path: &Path) -> bool {
     inherited || path.metadata().map_or(true, |meta| meta.is_file())
 }
 
-fn read_text(path: &Path) -> Result<String, Refused> {
+/// Reads a file of text, if it is not too long.
+pub(super) fn read_text(path: &Path) -> Result<String, Refused> {
     let refused = |message: String, help: &str| Refused { line: 0, column: 0, message, help: help.to_owned() };
     if !is_readable_file(path) {
         return Err(refused("this is no regular file".to_owned(), "name a file, or /dev/stdin to pipe one in"));

@@ -4,6 +4,7 @@
 //! does not exist yet are refused with a word that says so, never ignored.
 
 mod cost;
+pub(super) mod edit;
 mod shadow;
 mod watch;
 
@@ -18,6 +19,8 @@ use super::{
     tree::{Kind, Node, parse},
 };
 use crate::domain::{ModelSpec, PricePerMtok, Provider, Shadow};
+
+pub use edit::{EditError, set_mode};
 
 /// The file's one key, and the key of a shadow's name.
 const AGENTS: &str = "shadow_agents";

@@ -1,5 +1,6 @@
 //! What configuration accepts and refuses, by tables: a text in, the faults' places and words out.
 
+mod edits;
 mod environment;
 mod faults;
 mod schema;

@@ -1,0 +1,156 @@
+//! `umbra promote`: a shadow may say more once people have found its findings right often enough.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Failure, Global, answer, answer_json, complain};
+use crate::{
+    app::Setup,
+    config::{Models, settings::Promote, shadows::set_mode},
+    domain::{Mode, Shadow},
+    findings::Precision,
+    pipeline::feedback::ShadowPrecision,
+};
+
+/// Which shadow, and how far.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The shadow's name.
+    shadow: String,
+    /// The mode that it is to have: passive, review or active. Without it, the next one up.
+    #[arg(long, value_name = "MODE")]
+    to: Option<String>,
+    /// Although its findings have not been found right often enough.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let setup = global.quiet_setup()?;
+    let shadows = setup.shadows().map_err(|report| {
+        complain(&report.to_string());
+        Failure::Said
+    })?;
+    let Some(shadow) = shadows.value.iter().find(|shadow| shadow.name == options.shadow) else {
+        let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
+        return Err(Failure::Usage(format!("there is no shadow {:?}; there are {}", options.shadow, names.join(", "))));
+    };
+    let to = wanted(shadow, options.to.as_deref())?;
+    let (_, database) = global.open_existing().await?;
+    let counts = database.store.judged_counts(&shadow.name).await;
+    database.close().await;
+    let precision = ShadowPrecision::of(shadow, &counts?);
+    let refusal = if to > shadow.mode { refusal(&precision.in_force, &setup.settings.promote) } else { None };
+    let refused = refusal.clone().filter(|_| !options.force);
+    let changed = if refused.is_some() { None } else { Some(change(&setup, shadow, to)) };
+
+    let problem = refused.or(match &changed {
+        Some(Err(problem)) => Some(problem.clone()),
+        _ => None,
+    });
+    let line = changed.and_then(Result::ok);
+    let forced = refusal.is_some() && options.force;
+    if global.json {
+        answer_json(&document(&setup, shadow, to, &precision, (forced, line, problem.as_deref())))?;
+    } else {
+        answer(&format!("{}: {}", shadow.name, in_words(&precision.in_force)));
+        if let Some(why) = refusal.filter(|_| forced) {
+            complain(&format!("umbra: forced, although {why}"));
+        }
+        if let Some(line) = line {
+            let file = setup.settings.shadows.path.clone().unwrap_or_default();
+            answer(&format!(
+                "{}:{line}: mode: {} instead of {}. SIGHUP or POST /v1/admin/reload puts it in force.",
+                file.display(),
+                to.as_str(),
+                shadow.mode.as_str()
+            ));
+        }
+    }
+    match problem {
+        None => Ok(()),
+        Some(problem) => {
+            complain(&format!("umbra: not promoted: {problem}"));
+            Err(Failure::Said)
+        }
+    }
+}
+
+fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, Failure> {
+    let usage = |text: String| Err(Failure::Usage(text));
+    let to = match to {
+        Some(word) => match Mode::parse(word) {
+            Some(mode) => mode,
+            None => return usage(format!("--to: {word:?} is none of passive, review and active")),
+        },
+        None => match shadow.mode {
+            Mode::Passive => Mode::Review,
+            Mode::Review => Mode::Active,
+            Mode::Active => return usage(format!("{} is active: no mode says more", shadow.name)),
+        },
+    };
+    if to == shadow.mode { usage(format!("{} is {} already", shadow.name, to.as_str())) } else { Ok(to) }
+}
+
+/// Why feedback does not allow it.
+fn refusal(measured: &Precision, rules: &Promote) -> Option<String> {
+    if measured.judged < i64::from(rules.min_feedback) {
+        return Some(format!(
+            "people have judged {} of its findings, and promote.min_feedback asks for {}: PATCH /v1/findings/{{id}} with \
+             {{\"status\": \"confirmed\"}} or \"false_positive\" (--force goes without)",
+            measured.judged, rules.min_feedback
+        ));
+    }
+    let share = measured.precision.unwrap_or(0.0);
+    (share < rules.floor).then(|| {
+        format!("its precision of {share} is below promote.floor, which is {} (--force goes without)", rules.floor)
+    })
+}
+
+/// Changes the shadow's mode in its file; answers the line, or why it was not changed and what to do.
+fn change(setup: &Setup, shadow: &Shadow, to: Mode) -> Result<usize, String> {
+    let Some(path) = &setup.settings.shadows.path else {
+        return Err(format!(
+            "the built-in example is in force, which cannot be changed: put the shadows into a file of your own, with \
+             `mode: {}` for {}, and name it with --shadows",
+            to.as_str(),
+            shadow.name
+        ));
+    };
+    let specs = setup.models();
+    let models = Models { specs: &specs, ceiling: setup.settings.cheap_model.max_output_usd_per_mtok };
+    set_mode(path, &shadow.name, to, &models).map_err(|error| error.to_string())
+}
+
+fn in_words(measured: &Precision) -> String {
+    let Precision { judged, right, precision, low, high, .. } = measured;
+    match precision {
+        None => "nobody has judged its findings".to_owned(),
+        Some(share) => {
+            let percent = |share: f64| format!("{:.1} %", share * 100.0);
+            format!(
+                "{right} of {judged} judged findings were right: {} (95 % interval {} to {})",
+                percent(*share),
+                percent(*low),
+                percent(*high)
+            )
+        }
+    }
+}
+
+fn document(
+    setup: &Setup,
+    shadow: &Shadow,
+    to: Mode,
+    precision: &ShadowPrecision,
+    (forced, line, problem): (bool, Option<usize>, Option<&str>),
+) -> Value {
+    let file = setup.settings.shadows.path.as_ref().map(|path| path.display().to_string());
+    json!({
+        "shadow": shadow.name, "from": shadow.mode, "to": to, "promoted": line.is_some(), "forced": forced,
+        "precision": precision, "floor": setup.settings.promote.floor,
+        "min_feedback": setup.settings.promote.min_feedback,
+        "change": line.map(|line| json!({"file": file, "line": line, "from": shadow.mode, "to": to})),
+        "reason": problem,
+    })
+}
