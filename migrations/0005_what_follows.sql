@@ -48,7 +48,7 @@ CREATE TABLE reflexion (
     closed_at   timestamptz
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX reflexion_by_seq ON reflexion (seq);
-CREATE UNIQUE INDEX reflexion_open ON reflexion (agent, fingerprint, task_type) NULLS NOT DISTINCT WHERE status = 'open';
+CREATE UNIQUE INDEX reflexion_open ON reflexion (agent, coalesce(task_type, ''), fingerprint) WHERE status = 'open';
 CREATE INDEX reflexion_by_agent ON reflexion (agent, seq);
 CREATE INDEX reflexion_stale ON reflexion (last_at) WHERE status = 'open';
 
@@ -65,6 +65,9 @@ CREATE TABLE agent_score (
     PRIMARY KEY (review_id, event_id)
 );
 CREATE INDEX agent_score_newest ON agent_score (agent, task_type, shadow, reviewer, at);
+
+-- The same fault of an agent in a type of task. Findings of passive shadows do not count.
+CREATE INDEX finding_recurring_in_type ON finding (agent, coalesce(task_type, ''), fingerprint, seq) WHERE mode < 2;
 
 -- What people have judged: the precision of shadows, and cases for their reviewers.
 CREATE INDEX finding_judged ON finding (shadow, seq) WHERE status <> 'open';

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     domain::{CheckName, Mode, Severity, Shadow, SkipReason, WatchRule, key::Scope},
     pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
+    store::feedback::JudgedCount,
 };
 
 /// How the service stands: queue, shadows with their day so far, providers.
@@ -55,9 +56,8 @@ pub struct ShadowView {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
-    /// How often its findings are right, as people judged them; only where one shadow is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<ShadowPrecision>,
+    /// How often its findings are right, as people judged them.
+    pub precision: ShadowPrecision,
 }
 
 /// What a shadow may spend.
@@ -76,7 +76,7 @@ pub struct CostView {
 }
 
 impl ShadowView {
-    fn new(rules: &Rules, armed: &Armed) -> Self {
+    fn new(rules: &Rules, armed: &Armed, judged: &[JudgedCount]) -> Self {
         let Shadow {
             name, model, mode, watch, cost_control, criteria, checks, flag_at, max_input_chars, enabled, ..
         } = (*armed.shadow).clone();
@@ -108,7 +108,7 @@ impl ShadowView {
             checks,
             flag_at,
             max_input_chars,
-            precision: None,
+            precision: ShadowPrecision::of(&armed.shadow, judged),
         }
     }
 }
@@ -125,8 +125,10 @@ pub struct ShadowList {
     responses((status = 200, description = "The shadows", body = ShadowList)))]
 pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json<ShadowList>, Problem> {
     caller.require(Scope::Read)?;
-    let rules = api.pipeline.rules.load();
-    Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed)).collect() }))
+    let rules = api.pipeline.rules.load_full();
+    let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
+    let judged = api.pipeline.store.judged_counts(&names).await?;
+    Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed, &judged)).collect() }))
 }
 
 /// One shadow in force.
@@ -142,8 +144,8 @@ pub async fn get_shadow(
     let rules = api.pipeline.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
     let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
-    let precision = Some(api.pipeline.precision(&armed.shadow).await?);
-    Ok(Json(ShadowView { precision, ..ShadowView::new(&rules, armed) }))
+    let judged = api.pipeline.store.judged_counts(&[&name]).await?;
+    Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
 
 /// How often a shadow skipped for a reason on a day.

@@ -119,20 +119,23 @@ impl Pipeline {
         if !agents.is_empty() {
             let limits = &self.habits.breaker;
             let now = page.now().await?;
-            let (known, rows) = page.hold_breakers(&agents).await?;
-            let mut breakers = Breakers::read(rows)?;
+            let (known, before) = page.hold_breakers(&agents).await?;
+            let mut breakers = Breakers::read(&before)?;
             for (one, rejected) in said {
                 breakers.add(one, rejected, now, limits);
             }
             let rows = breakers.rows(now, limits)?;
-            page.put_breakers(&rows).await?;
+            let changed: Vec<&BreakerRow> = rows.iter().filter(|row| !before.contains(row)).collect();
+            page.put_breakers(&changed).await?;
             let in_force = self.judging_shadows();
             for agent in known {
                 let mine: Vec<&BreakerRow> =
                     rows.iter().filter(|row| row.agent == agent.agent && in_force.contains(&row.shadow)).collect();
                 let after = mine.iter().map(|row| row.recommendation).max().unwrap_or_default();
                 let troubled_since = mine.iter().filter_map(|row| row.troubled_since).min();
-                page.announced(&agent.agent, after, troubled_since).await?;
+                if (agent.announced, agent.troubled_since) != (after, troubled_since) {
+                    page.announced(&agent.agent, after, troubled_since).await?;
+                }
                 let BreakerAgent { agent, announced: before, .. } = agent;
                 if before != after {
                     notices.push(Notice::Breaker(Change { agent, before, after }));
@@ -162,6 +165,7 @@ impl Pipeline {
         let unknown = || BreakerAgent {
             agent: agent.to_owned(),
             announced: BreakerState::Closed,
+            troubled_since: None,
             acknowledged_at: None,
             acknowledged_by: None,
             note: None,
@@ -240,27 +244,29 @@ impl Pipeline {
         for row in rows {
             by_agent.entry(row.agent.clone()).or_default().push(row);
         }
-        let threshold = self.habits.breaker.threshold;
+        let limits = &self.habits.breaker;
         let dress = |agent: BreakerAgent| {
             let rows = by_agent.remove(&agent.agent).unwrap_or_default();
-            item(agent, rows, &words, threshold)
+            item(agent, rows, &words, limits)
         };
         Ok(agents.into_iter().map(dress).collect())
     }
 }
 
-fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, String>, threshold: u32) -> BreakerItem {
+fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, String>, limits: &Limits) -> BreakerItem {
     let worst = rows.iter().max_by_key(|row| (row.recommendation, row.rejections));
     let (recommendation, since) = worst.map_or_else(Default::default, |row| (row.recommendation, row.since));
-    let troubled_since = rows.iter().filter_map(|row| row.troubled_since).min();
-    let acknowledged_at = agent.acknowledged_at.filter(|at| {
-        let opened = if recommendation == BreakerState::Open { since } else { troubled_since };
-        recommendation != BreakerState::Closed && opened.is_some_and(|opened| *at >= opened)
-    });
+    // What was acknowledged is the last opening, not one before.
+    let opened = match recommendation {
+        BreakerState::Closed => None,
+        BreakerState::HalfOpen => since.and_then(|since| since.checked_sub(limits.cool_off).ok()),
+        BreakerState::Open => since,
+    };
+    let acknowledged_at = agent.acknowledged_at.filter(|at| opened.is_some_and(|opened| *at >= opened));
     BreakerItem {
         recommendation,
         consecutive_rejections: rows.iter().map(|row| row.rejections).max().unwrap_or(0),
-        threshold,
+        threshold: limits.threshold,
         since,
         reasons: rows.iter().filter_map(|row| reason(row, words)).collect(),
         acknowledged: acknowledged_at.is_some(),
@@ -296,11 +302,10 @@ impl From<BreakerRow> for ShadowBreaker {
 struct Breakers(BTreeMap<(String, String), History>);
 
 impl Breakers {
-    fn read(rows: Vec<BreakerRow>) -> Result<Self, StoreError> {
+    fn read(rows: &[BreakerRow]) -> Result<Self, StoreError> {
         let mut histories = BTreeMap::new();
         for row in rows {
-            let history = parsed(&row)?;
-            histories.insert((row.agent, row.shadow), history);
+            histories.insert((row.agent.clone(), row.shadow.clone()), parsed(row)?);
         }
         Ok(Self(histories))
     }

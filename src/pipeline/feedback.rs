@@ -50,8 +50,9 @@ pub struct VersionPrecision {
 }
 
 impl ShadowPrecision {
-    /// Sums up what people judged of a shadow.
+    /// Sums up what people judged of a shadow, among counts of others.
     pub fn of(shadow: &Shadow, counts: &[JudgedCount]) -> Self {
+        let counts = counts.iter().filter(|count| count.shadow == shadow.name);
         let like =
             |count: &JudgedCount| serde_json::from_str::<Shadow>(&count.config).is_ok_and(|old| old.sees_like(shadow));
         let mut categories: Vec<(String, Tally)> = Vec::new();
@@ -108,26 +109,18 @@ impl Pipeline {
             "category" => finding.category.clone(), "status" => status)
         .increment(1);
         self.revise_reflexion(finding.id).await?;
-        self.show_precision(&finding.shadow).await
+        self.show_precision(&[&finding.shadow]).await
     }
 
-    /// How often a shadow's findings are right.
+    /// Sets the gauges of some shadows' judged findings.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn precision(&self, shadow: &Shadow) -> Result<ShadowPrecision, StoreError> {
-        Ok(ShadowPrecision::of(shadow, &self.store.judged_counts(&shadow.name).await?))
-    }
-
-    /// Sets the gauges of a shadow's judged findings.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn show_precision(&self, shadow: &str) -> Result<(), StoreError> {
-        for count in self.store.judged_counts(shadow).await? {
+    pub async fn show_precision(&self, shadows: &[&str]) -> Result<(), StoreError> {
+        for count in self.store.judged_counts(shadows).await? {
             for (right, n) in [("true", count.right), ("false", count.wrong)] {
                 #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-                metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => shadow.to_owned(),
+                metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => count.shadow.clone(),
                     "version" => count.version.clone(), "category" => count.category.clone(), "right" => right)
                 .set(n as f64);
             }

@@ -74,10 +74,10 @@ impl Pipeline {
     /// Makes partitions ahead, forgets old keys and counts what people judged, until `stop`.
     pub async fn keep_house_until(self, stop: CancellationToken, idempotency_hours: i64) {
         loop {
-            for armed in &self.rules.load_full().shadows {
-                if let Err(error) = self.show_precision(&armed.shadow.name).await {
-                    tracing::debug!(%error, "what people judged could not be counted");
-                }
+            let rules = self.rules.load_full();
+            let shadows: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
+            if let Err(error) = self.show_precision(&shadows).await {
+                tracing::debug!(%error, "what people judged could not be counted");
             }
             tokio::select! {
                 () = stop.cancelled() => return,

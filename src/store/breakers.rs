@@ -45,6 +45,8 @@ pub struct BreakerAgent {
     pub agent: String,
     /// What was announced last.
     pub announced: BreakerState,
+    /// Since when it has not been closed, by what was announced.
+    pub troubled_since: Option<Timestamp>,
     /// When somebody acknowledged it last.
     pub acknowledged_at: Option<Timestamp>,
     /// Who.
@@ -80,6 +82,7 @@ struct AgentRow {
     seq: i64,
     agent: String,
     recommendation: String,
+    troubled_since: Option<jiff_sqlx::Timestamp>,
     acknowledged_at: Option<jiff_sqlx::Timestamp>,
     acknowledged_by: Option<String>,
     note: Option<String>,
@@ -87,7 +90,7 @@ struct AgentRow {
 
 const COLUMNS: &str = "agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
     rejected_by";
-const AGENT_COLUMNS: &str = "seq, agent, recommendation, acknowledged_at, acknowledged_by, note";
+const AGENT_COLUMNS: &str = "seq, agent, recommendation, troubled_since, acknowledged_at, acknowledged_by, note";
 
 impl Following {
     /// The breakers of these agents, held until the page is done; agents that were never judged get their row.
@@ -140,7 +143,7 @@ impl Following {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn put_breakers(&mut self, rows: &[BreakerRow]) -> Result<(), StoreError> {
+    pub async fn put_breakers(&mut self, rows: &[&BreakerRow]) -> Result<(), StoreError> {
         for row in rows {
             put(&mut self.tx, row).await?;
         }
@@ -379,6 +382,7 @@ impl From<AgentRow> for BreakerAgent {
         Self {
             agent: row.agent,
             announced: BreakerState::parse(&row.recommendation).unwrap_or_default(),
+            troubled_since: row.troubled_since.map(jiff_sqlx::Timestamp::to_jiff),
             acknowledged_at: row.acknowledged_at.map(jiff_sqlx::Timestamp::to_jiff),
             acknowledged_by: row.acknowledged_by,
             note: row.note,

@@ -5,6 +5,8 @@ use super::{Store, StoreError};
 /// Judged findings of one version and category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCount {
+    /// The shadow.
+    pub shadow: String,
     /// The hash of the shadow's configuration.
     pub version: String,
     /// That configuration, as JSON.
@@ -18,26 +20,33 @@ pub struct JudgedCount {
 }
 
 impl Store {
-    /// What people judged of a shadow's findings, by version (oldest first) and category.
+    /// What people judged of these shadows' findings, by version (oldest first) and category.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn judged_counts(&self, shadow: &str) -> Result<Vec<JudgedCount>, StoreError> {
-        let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
+    pub async fn judged_counts(&self, shadows: &[&str]) -> Result<Vec<JudgedCount>, StoreError> {
+        let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(
             "/* feedback.counts */
-             SELECT v.version, v.config, c.category, c.good, c.wrong FROM (
+             SELECT v.name, v.version, v.config, c.category, c.good, c.wrong FROM (
                  SELECT r.version, f.category, count(*) FILTER (WHERE f.status <> 'false_positive') AS good,
                         count(*) FILTER (WHERE f.status = 'false_positive') AS wrong
                  FROM finding f JOIN review r ON r.id = f.review_id
-                 WHERE f.shadow = $1 AND f.status <> 'open' GROUP BY 1, 2) c
+                 WHERE f.shadow = ANY($1) AND f.status <> 'open' GROUP BY 1, 2) c
              JOIN shadow_version v ON v.id = c.version ORDER BY v.id, c.category",
         )
-        .bind(shadow)
+        .bind(shadows)
         .fetch_all(&self.read)
         .await?;
         let counts = rows.into_iter();
         Ok(counts
-            .map(|(version, config, category, right, wrong)| JudgedCount { version, config, category, right, wrong })
+            .map(|(shadow, version, config, category, right, wrong)| JudgedCount {
+                shadow,
+                version,
+                config,
+                category,
+                right,
+                wrong,
+            })
             .collect())
     }
 }

@@ -17,6 +17,8 @@ use crate::domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severit
 
 /// Most findings of a fault that are looked at: more than that count as so many.
 const MOST_FINDINGS: i64 = 500;
+/// Most faults in one statement, each of which has to end in time.
+const MOST_KEYS: usize = 200;
 
 /// What makes two findings the same recurring fault.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,7 +152,7 @@ const SELECT: &str =
     "SELECT x.seq, x.id, x.agent, x.task_type, x.fingerprint, x.severity, x.category, x.source, x.rule,
     x.events, x.first_at, x.last_at, x.opened_at, x.closed_at,
     (SELECT f.description FROM finding f WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
-         AND f.task_type IS NOT DISTINCT FROM x.task_type AND f.mode < 2 AND f.status <> 'false_positive'
+         AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
      ORDER BY f.seq DESC LIMIT 1) AS description
     FROM reflexion x WHERE true";
 
@@ -160,7 +162,11 @@ impl Following {
     /// # Errors
     /// The database does not answer.
     pub async fn recurrences(&mut self, keys: &[FaultKey], window: Duration) -> Result<Vec<Recurrence>, StoreError> {
-        recurrences(&mut self.tx, keys, window).await
+        let mut all = Vec::with_capacity(keys.len());
+        for some in keys.chunks(MOST_KEYS) {
+            all.extend(recurrences(&mut self.tx, some, window).await?);
+        }
+        Ok(all)
     }
 
     /// Opens a reflexion; `None` if one is open.
@@ -277,7 +283,7 @@ impl Store {
     ) -> Result<Vec<ReflexionRow>, StoreError> {
         let mut query = QueryBuilder::new(SELECT);
         query.push(" AND x.status = 'open' AND x.agent = ").push_bind(agent);
-        query.push(" AND x.task_type IS NOT DISTINCT FROM ").push_bind(task_type);
+        query.push(" AND coalesce(x.task_type, '') = ").push_bind(task_type.unwrap_or_default());
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
         let rows: Vec<Row> = query.build_query_as().fetch_all(&self.work).await?;
         Ok(rows.into_iter().map(Into::into).collect())
@@ -294,7 +300,7 @@ impl Store {
              SELECT x.id, f.id, f.event_id, f.review_id, f.created_at FROM reflexion x CROSS JOIN LATERAL (
                  SELECT f.id, f.event_id, f.review_id, f.created_at, f.seq FROM finding f
                  WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
-                     AND f.task_type IS NOT DISTINCT FROM x.task_type AND f.mode < 2 AND f.status <> 'false_positive'
+                     AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
                      AND f.created_at BETWEEN x.first_at AND x.last_at ORDER BY f.seq DESC LIMIT $2) f
              WHERE x.id = ANY($1) ORDER BY x.id, f.seq DESC",
         )
@@ -325,14 +331,14 @@ async fn recurrences(
          SELECT k.*, o.id AS open, c.* FROM unnest($1::text[], $2::text[], $3::text[]) k(agent, task_type, fingerprint)
          CROSS JOIN (SELECT clock() - $4 AS since OFFSET 0) w
          LEFT JOIN reflexion o ON o.agent = k.agent AND o.fingerprint = k.fingerprint
-             AND o.task_type IS NOT DISTINCT FROM k.task_type AND o.status = 'open'
+             AND coalesce(o.task_type, '') = coalesce(k.task_type, '') AND o.status = 'open'
          CROSS JOIN LATERAL (
              SELECT count(DISTINCT f.event_id) FILTER (WHERE f.created_at > w.since) AS recent,
                     count(DISTINCT f.event_id) AS events, min(f.created_at) AS first_at, max(f.created_at) AS last_at,
                     max(f.severity) AS severity, max(f.category) AS category, max(f.source) AS source,
                     max(f.rule) AS rule
              FROM (SELECT * FROM finding f WHERE f.agent = k.agent AND f.fingerprint = k.fingerprint
-                       AND f.task_type IS NOT DISTINCT FROM k.task_type AND f.mode < 2 AND f.status <> 'false_positive'
+                       AND coalesce(f.task_type, '') = coalesce(k.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
                    ORDER BY f.seq DESC LIMIT $5) f
              WHERE f.created_at > w.since OR f.created_at >= o.first_at) c",
     )

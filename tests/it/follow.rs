@@ -110,6 +110,7 @@ async fn three_rejections_in_a_row_open_the_breaker_and_approved_trials_close_it
     assert_eq!(breaker(&umbra, "writer").await["acknowledged"], false);
     umbra.schema.set_clock("2026-02-28T14:30:00Z").await;
     until("the change to be announced", async || umbra.log().contains("to=\"half_open\"").then_some(())).await;
+    assert_eq!(breaker(&umbra, "writer").await["acknowledged"], false, "it was another opening");
     assert!(!umbra.log().contains("alert_after"), "{}", umbra.log());
     umbra.schema.set_clock("2026-03-01T14:00:00Z").await;
     until("the alert", async || umbra.log().contains("longer than breaker.alert_after").then_some(())).await;
@@ -369,6 +370,9 @@ async fn a_shadow_is_promoted_once_people_found_it_right_often_enough() {
     assert_eq!((&measured["judged"], &measured["precision"]), (&json!(5), &json!(0.6)), "{shadow}");
     assert!(measured["low"].as_f64() < Some(0.25) && measured["high"].as_f64() > Some(0.85), "{shadow}");
     assert_eq!(shadow["precision"]["by_category"][0]["category"], "security");
+    assert_eq!(umbra.items("/v1/shadows").await[1]["precision"], shadow["precision"]);
+    let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.lines().any(|line| line.starts_with("umbra_judged_findings{shadow=\"quiet\"")), "{metrics}");
     let (code, document, said) = promote(&[]);
     assert_eq!((code, &document["promoted"]), (Some(1), &json!(false)));
     assert!(
