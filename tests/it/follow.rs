@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Umbra,
+    Schema, Umbra,
     judge::verdict,
     model_server::{Answer, ModelServer},
     until,
@@ -158,6 +158,29 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
     assert_eq!((reset.status.as_u16(), &reset.body["recommendation"]), (200, &json!("closed")), "{}", reset.text);
     followed(&umbra, &dangerous("copied", "b.evil.sh")).await;
     assert_eq!(state(&umbra, "copied").await, is("closed", 1), "the row begins anew");
+}
+
+#[tokio::test]
+async fn a_review_that_ends_late_takes_the_place_of_its_event_whoever_performs_it() {
+    let schema = Schema::fresh().await;
+    let front = Umbra::with().shadows(SHADOWS).settings("queue: {workers: 0}\n").on(&schema);
+    let front = front.clock("2026-02-28T14:00:00Z").go().await;
+    for event in [
+        dangerous("writer", "a.evil.sh"),
+        clean("writer", 1),
+        dangerous("writer", "b.evil.sh"),
+        dangerous("writer", "c.evil.sh"),
+    ] {
+        front.event(&event).await;
+    }
+    schema.run("UPDATE review SET run_at = clock() + interval '5 min' WHERE seq = (SELECT seq FROM review ORDER BY seq OFFSET 1 LIMIT 1)").await;
+    let back = Umbra::with().shadows(SHADOWS).on(&schema).go().await;
+    until("the breaker to open", async || (state(&front, "writer").await == is("open", 3)).then_some(())).await;
+    schema.set_clock("2026-02-28T14:05:00Z").await;
+    until("the approval", async || (state(&back, "writer").await == is("closed", 2)).then_some(())).await;
+    assert_eq!(back.items("/v1/breakers?recommendation=closed").await.len(), 1);
+    let moves = |umbra: &Umbra| umbra.log().matches("a breaker ").count();
+    until("both changes to be announced", async || (moves(&front) + moves(&back) == 2).then_some(())).await;
 }
 
 #[tokio::test]
