@@ -1,6 +1,6 @@
 //! Breakers: what one shadow's reviews say of one agent, and what was announced of the agent.
 //!
-//! Lock order: `breaker_agent`, `breaker`, `feed`.
+//! Lock order: `breaker_agent`, `breaker`. The follower may hold `feed` beside them; nobody else who holds them asks for it.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;

@@ -221,15 +221,15 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn recurrence_of(&self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
-        let mut connection = self.work.acquire().await?;
+        let mut tx = self.work.begin().await?;
         let key: Option<(String, Option<String>, String)> =
             sqlx::query_as("/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1")
                 .bind(id.0)
-                .fetch_optional(&mut *connection)
+                .fetch_optional(&mut *tx)
                 .await?;
         let Some((agent, task_type, fingerprint)) = key else { return Ok(None) };
         let key = FaultKey { agent, task_type, fingerprint };
-        Ok(recurrences(&mut connection, &[key], window).await?.pop())
+        Ok(recurrences(&mut tx, &[key], window).await?.pop())
     }
 
     /// Opens a reflexion; answers whether none was open.
@@ -267,7 +267,9 @@ impl Store {
         equals(&mut query, "x.status", filter.status.as_deref());
         push_span(&mut query, "x.opened_at", filter.span);
         seek.push(&mut query, "x.seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
+        let mut tx = self.read.begin().await?;
+        newest_first(&mut tx).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
@@ -285,7 +287,9 @@ impl Store {
         query.push(" AND x.status = 'open' AND x.agent = ").push_bind(agent);
         query.push(" AND coalesce(x.task_type, '') = ").push_bind(task_type.unwrap_or_default());
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.work).await?;
+        let mut tx = self.work.begin().await?;
+        newest_first(&mut tx).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -295,6 +299,8 @@ impl Store {
     /// The database does not answer.
     pub async fn occurrences(&self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
         let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
+        let mut tx = self.read.begin().await?;
+        newest_first(&mut tx).await?;
         let rows: Vec<(Uuid, Uuid, Uuid, Uuid, jiff_sqlx::Timestamp)> = sqlx::query_as(
             "/* reflexions.occurrences */
              SELECT x.id, f.id, f.event_id, f.review_id, f.created_at FROM reflexion x CROSS JOIN LATERAL (
@@ -306,7 +312,7 @@ impl Store {
         )
         .bind(ids)
         .bind(most)
-        .fetch_all(&self.read)
+        .fetch_all(&mut *tx)
         .await?;
         Ok(rows
             .into_iter()
@@ -321,11 +327,20 @@ impl Store {
     }
 }
 
+/// For the rest of the transaction, findings of a fault are read along their index, the newest first, and only as many
+/// as are wanted. The planner takes every fault for a rare one: left to itself it fetches all findings of one that was
+/// found a million times, to sort them.
+async fn newest_first(database: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::raw_sql("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off").execute(database).await?;
+    Ok(())
+}
+
 async fn recurrences(
     database: &mut PgConnection,
     keys: &[FaultKey],
     window: Duration,
 ) -> Result<Vec<Recurrence>, StoreError> {
+    newest_first(database).await?;
     let rows: Vec<CountRow> = sqlx::query_as(
         "/* reflexions.count */
          SELECT k.*, o.id AS open, c.* FROM unnest($1::text[], $2::text[], $3::text[]) k(agent, task_type, fingerprint)
