@@ -65,7 +65,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 36] = [
+    let cases: [(&str, usize, &[&str]); 41] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -97,6 +97,11 @@ fn every_bound_holds() {
         ("queue:\n  heartbeat: 9s", 2, &["in order"]),
         ("ingest:\n  queue_events: 10", 2, &["flush_events is above"]),
         ("retention: {idempotency_hours: 1e12}", 1, &["out of bounds"]),
+        ("breaker: {threshold: 0}", 1, &["out of bounds", "1 to 20"]),
+        ("breaker: {cool_off: 15}", 1, &["not a duration"]),
+        ("reflexion: {threshold: 1}", 1, &["out of bounds"]),
+        ("baseline: {spreads: many}", 1, &["a number of spreads"]),
+        ("promote: {floor: 80}", 1, &["out of bounds", "a share from 0 to 1"]),
         ("logging: {level: inof}", 1, &["did you mean `info`"]),
         ("logging: {format: xml}", 1, &["text or json"]),
         ("storage: {download_postgres: 1}", 1, &["neither true nor false"]),
