@@ -52,6 +52,21 @@ pub struct Usage {
     pub output_tokens: u64,
 }
 
+impl Usage {
+    /// Read and written together.
+    pub fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The same where it can be true of a call that may take `tokens` in all and write `output` of them; else the
+    /// most of each part that can.
+    #[must_use]
+    pub fn at_most(self, tokens: u64, output: u32) -> Self {
+        let output = u64::from(output).min(tokens);
+        Self { input_tokens: self.input_tokens.min(tokens - output), output_tokens: self.output_tokens.min(output) }
+    }
+}
+
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {

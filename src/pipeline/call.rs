@@ -24,6 +24,10 @@ use crate::{
 /// How long a job waits for money that other calls hold.
 const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
 
+/// What a review says whose provider counted more than is possible.
+const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt's bytes and the limit of output allow: \
+     the call counts as the most that it could take.";
+
 /// What asking a model brought.
 pub(super) enum Asked {
     /// A judgement, and the tokens of the calls that brought it (input, output).
@@ -46,8 +50,15 @@ pub(super) struct Conversation<'a> {
 
 /// What one call brought.
 enum Turn {
-    Reply(Reply),
-    Failed { failure: Failure, n: i16 },
+    /// `excessive`: its provider counted more than the call could take, and was not believed.
+    Reply {
+        reply: Reply,
+        excessive: bool,
+    },
+    Failed {
+        failure: Failure,
+        n: i16,
+    },
     NotHeld(Held),
 }
 
@@ -68,8 +79,8 @@ impl Conversation<'_> {
                 return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
             }
         }
-        let reply = match self.turn(subject, &prompt).await? {
-            Turn::Reply(reply) => reply,
+        let (reply, mut excessive) = match self.turn(subject, &prompt).await? {
+            Turn::Reply { reply, excessive } => (reply, excessive),
             Turn::NotHeld(held) => return Ok(not_held(held)),
             Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
@@ -78,11 +89,15 @@ impl Conversation<'_> {
         if let Some(message) = judgement.needs_repair.take() {
             prompt = review::repair_prompt(&prompt, &message);
             // Once. A repair that brings no reply leaves what the first one allowed.
-            if let Turn::Reply(reply) = self.turn(subject, &prompt).await? {
+            if let Turn::Reply { reply, excessive: again } = self.turn(subject, &prompt).await? {
                 let usage = reply.usage.unwrap_or_default();
                 tokens = (tokens.0 + usage.input_tokens, tokens.1 + usage.output_tokens);
                 judgement = self.judge(subject, &prompt, &reply);
+                excessive |= again;
             }
+        }
+        if excessive {
+            judgement.notes.push(EXCESSIVE_USAGE.to_owned());
         }
         Ok(Asked::Judged(judgement, tokens))
     }
@@ -136,11 +151,19 @@ impl Conversation<'_> {
             schema: prompt.schema.clone(),
             max_output_tokens: spec.max_output_tokens,
         };
-        let answer = self.rules.gateway.call(&self.shadow.model, &request).await;
-        let actual = match &answer {
+        let mut answer = self.rules.gateway.call(&self.shadow.model, &request).await;
+        let mut excessive = false;
+        let actual = match &mut answer {
             Ok(Reply { usage: Some(usage), .. }) => {
-                let cost = llm::cost(spec, *usage).unwrap_or_default();
-                Some((cost, usage.input_tokens.saturating_add(usage.output_tokens)))
+                let cost = |usage| llm::cost(spec, usage).unwrap_or_default();
+                excessive = usage.tokens() > worst.tokens || cost(*usage) > worst.usd;
+                if excessive {
+                    *usage = usage.at_most(worst.tokens, spec.max_output_tokens);
+                    metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
+                    tracing::warn!(review = %self.job.review, model = %self.shadow.model,
+                        "the provider reported more tokens than the call could take; it is settled at its hold");
+                }
+                Some((cost(*usage), usage.tokens()))
             }
             Ok(Reply { usage: None, .. }) => None,
             Err(failure) => (failure.charge == Charge::None).then_some((NanoUsd::ZERO, 0)),
@@ -148,7 +171,7 @@ impl Conversation<'_> {
         record(&self.shadow.model, &answer, actual);
         store.settle(self.job.review, n, actual).await?;
         Ok(match answer {
-            Ok(reply) => Turn::Reply(reply),
+            Ok(reply) => Turn::Reply { reply, excessive },
             Err(failure) => Turn::Failed { failure, n },
         })
     }

@@ -119,7 +119,8 @@ impl Store {
         Ok(Held::Granted(n))
     }
 
-    /// Settles a call at what it cost; `None` is an unknown outcome, charged at the hold. Once: a second settling,
+    /// Settles a call at what it cost, at most what it holds: a provider's own count must not break a cap.
+    /// `None` is an unknown outcome, charged at the hold. Once: a second settling,
     /// such as that of a process believed dead, changes nothing. Answers whether this one counted.
     ///
     /// # Errors
@@ -129,7 +130,8 @@ impl Store {
             "/* calls.settle */
              WITH c AS (
                  UPDATE provider_call SET state = CASE WHEN $3::bigint IS NULL THEN 'unknown' ELSE 'settled' END,
-                     actual_usd = coalesce($3, hold_usd), actual_tokens = coalesce($4, hold_tokens)
+                     actual_usd = greatest(least($3, hold_usd), 0),   -- `least` passes over a null
+                     actual_tokens = greatest(least($4, hold_tokens), 0)
                  WHERE review_id = $1 AND n = $2 AND state = 'sent'
                  RETURNING shadow, day, hold_usd, hold_tokens, actual_usd, actual_tokens)
              UPDATE meter m SET held_usd = m.held_usd - c.hold_usd, spent_usd = m.spent_usd + c.actual_usd,

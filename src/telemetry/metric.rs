@@ -44,6 +44,7 @@ metrics_list! {
     PROVIDER_TOKENS = "umbra_provider_tokens_total", counter, "Tokens by model and direction.";
     PROVIDER_NANO_USD = "umbra_provider_nano_usd_total", counter, "Money spent by model, in billionths of a dollar.";
     ARTIFACT_FAILURES = "umbra_artifact_failures_total", counter, "Pages of reviews that could not be written to files yet.";
+    PROVIDER_EXCESSIVE = "umbra_provider_excessive_usage_total", counter, "Replies whose provider counted more tokens than the call could take, by model.";
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
