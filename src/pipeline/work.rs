@@ -146,7 +146,9 @@ impl Worker {
                 let judgement = of_checks();
                 // What the checks found is not kept back for long by a model that may add to it.
                 let stands = judgement.assessment != Assessment::Approve && delay > LONGEST_WITH_HITS;
-                if stands || self.age(job.review) >= self.pipeline.patience.age {
+                // Nor does anything wait for a moment that lies behind the end of patience.
+                let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+                if stands || self.age(job.review).saturating_add(back) >= self.pipeline.patience.age {
                     self.without_model(judgement, SkipReason::ProviderUnavailable, why, started)
                 } else {
                     End::Later { delay, why, counted }
