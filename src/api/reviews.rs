@@ -136,23 +136,20 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
         None => store.review(id).await?,
     };
     match review {
+        Some(review) if review.released => Err(given_up(&review)),
         Some(review) => Ok(review),
-        None => Err(given_up(api, event).await?),
+        None => Err(Problem::internal("a review that was reserved is gone")),
     }
 }
 
-/// A released review has no row to show: its reason stands on the event.
-async fn given_up(api: &Api, event: EventId) -> Result<Problem, Problem> {
-    let row = api.pipeline.store.event(event).await?;
-    let reason = row.and_then(|row| row.dispositions.first().and_then(|disposition| disposition.reason));
-    let detail = format!(
-        "the review was given up and its unit returned: {}; the event {event} is stored",
-        reason.map_or("no reason is known", SkipReason::as_str)
-    );
-    Ok(match reason {
+fn given_up(review: &Review) -> Problem {
+    let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
+    let detail =
+        format!("the review was given up and its unit returned: {reason}; GET /v1/reviews/{} says more", review.id);
+    match review.reason {
         Some(SkipReason::UsdCap | SkipReason::TokenCap) => Problem::rate_limited(detail),
         _ => Problem::provider_unavailable(detail),
-    })
+    }
 }
 
 async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem> {
@@ -216,7 +213,8 @@ pub(super) fn mode_param(params: &mut Params) -> Option<i16> {
     params.parsed("mode", "passive, review or active", |word| Mode::parse(word).map(Mode::priority))
 }
 
-/// One review with its findings; as markdown where `Accept` asks for it.
+/// One review with its findings; as markdown where `Accept` asks for it. A released reservation shows as failed, with
+/// the reason.
 #[utoipa::path(get, path = "/v1/reviews/{id}", tag = "reviews",
     params(("id" = String, Path, description = "A review's id", example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The review",

@@ -162,11 +162,12 @@ async fn review(
 }
 
 async fn find(pipeline: &Pipeline, id: ReviewId) -> Result<Review, Failure> {
-    let mut review = pipeline.store.review(id).await?.ok_or_else(|| {
-        anyhow::anyhow!(
-            "the review was given up and its unit returned: the model cannot be reached, or its budget is spent"
-        )
-    })?;
+    let mut review = pipeline.store.review(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
+    if review.released {
+        let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
+        let failure = review.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
+        return Err(anyhow::anyhow!("the review was given up and its unit returned: {reason}{failure}").into());
+    }
     review.findings = Some(pipeline.store.findings_of(&[id]).await?);
     Ok(review)
 }

@@ -47,7 +47,7 @@ impl Pipeline {
         }
     }
 
-    /// A review on demand once it has ended, or as it is when the time is over; `None` if it was given up.
+    /// A review on demand once it has ended, or as it is when the time is over; `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer.

@@ -15,6 +15,9 @@ use crate::domain::{
     Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
 };
 
+/// What a released reservation says of itself.
+const RELEASED: &str = "Given up before any call could be charged: its unit returned to the caps of its day.";
+
 /// A review.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Review {
@@ -47,7 +50,7 @@ pub struct Review {
     pub model: Option<String>,
     /// Tokens of the calls that brought it.
     pub usage: TokenCount,
-    /// What all its calls cost, in US dollars.
+    /// What its calls have cost so far, in US dollars, those too that brought no result.
     pub cost_usd: f64,
     /// From lease to result.
     pub latency_ms: Option<i64>,
@@ -69,6 +72,9 @@ pub struct Review {
     /// When it ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
+    /// Whether its unit returned to the caps of its day.
+    #[serde(skip)]
+    pub released: bool,
     /// What it found; only where one review is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<FindingItem>>,
@@ -78,6 +84,8 @@ impl From<ReviewRow> for Review {
     fn from(row: ReviewRow) -> Self {
         let tokens = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
         let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        let released = row.state == ReviewState::Released.as_str();
+        let stored_notes = row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Self {
             id: ReviewId(row.id),
             shadow: row.shadow,
@@ -86,7 +94,7 @@ impl From<ReviewRow> for Review {
             task_id: row.task_id,
             trigger: Trigger::from_code(row.trigger),
             mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
-            state: ReviewState::parse(&row.state),
+            state: ReviewState::parse(&row.state).map(ReviewState::shown),
             assessment: row.assessment.as_deref().and_then(Assessment::parse),
             score: row.score,
             recommendation: row.recommendation,
@@ -95,13 +103,14 @@ impl From<ReviewRow> for Review {
             usage: TokenCount { input: tokens(row.input_tokens), output: tokens(row.output_tokens) },
             cost_usd: NanoUsd(row.cost_usd.unwrap_or(0)).usd(),
             latency_ms: row.latency_ms,
-            notes: row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+            notes: if released { vec![RELEASED.to_owned()] } else { stored_notes },
             reason: row.reason.and_then(SkipReason::from_code),
             failure: row.failure,
             events: row.events.into_iter().map(EventId).collect(),
             created_at: row.created_at.to_jiff(),
             started_at: time(row.started_at),
             finished_at: time(row.finished_at),
+            released,
             findings: None,
         }
     }
@@ -176,11 +185,12 @@ impl ReviewFilter {
 const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.task_id, r.trigger, r.mode, r.state,
     r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
     ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
-    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.input_tokens, d.output_tokens, d.cost_usd,
+    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.input_tokens, d.output_tokens,
+    coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
     d.latency_ms, d.notes";
 
 impl Store {
-    /// One review; a released one is not found.
+    /// One review, a released one too: it shows as failed.
     ///
     /// # Errors
     /// The database does not answer.
@@ -188,7 +198,7 @@ impl Store {
         let mut query = QueryBuilder::new("SELECT r.seq, ");
         query.push(COLUMNS).push(
             " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
-              WHERE r.state <> 'released' AND r.id = ",
+              WHERE r.id = ",
         );
         let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.read).await?;
         Ok(row.map(Into::into))

@@ -17,6 +17,7 @@ mod modes;
 mod openapi;
 mod operate;
 mod postgres;
+mod provider;
 mod real_model;
 mod succession;
 mod support;

@@ -1,0 +1,144 @@
+//! What a provider claims or asks for bends no promise: caps hold against its own counts, patience against its waits,
+//! and a review that it failed says what it cost and why.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra, judge,
+    model_server::{Answer, ModelServer, Seen},
+    until,
+};
+
+fn shadows(caps: &str) -> String {
+    format!(
+        "
+shadow_agents:
+  - {{name: thrifty, model: judge, mode: review, watch: [{{agent: '*', triggers: [error]}}],
+     cost_control: {{cooldown: 0s{caps}}}}}
+"
+    )
+}
+
+async fn with_model(model: &ModelServer, caps: &str) -> Umbra {
+    let settings = format!(
+        "models:\n  judge: {{provider: openai, name: judge-1, base_url: '{}', input_usd_per_mtok: 1.0, \
+         output_usd_per_mtok: 4.0, max_output_tokens: 500}}\n",
+        model.openai_url()
+    );
+    Umbra::with().shadows(&shadows(caps)).settings(&settings).go().await
+}
+
+fn event() -> Value {
+    json!({"agent": "a", "triggers": ["error"], "output": "the tests pass"})
+}
+
+/// A reply that approves, with these counts as its provider writes them.
+fn counted(seen: &Seen, input: &Value, output: &Value) -> Answer {
+    let text = judge::verdict(seen, "APPROVE", 90, &json!([])).to_string();
+    Answer::Raw(
+        json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "judge-1",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+            "usage": {"prompt_tokens": input, "completion_tokens": output}})
+        .to_string(),
+    )
+}
+
+#[tokio::test]
+async fn no_count_that_a_provider_reports_breaks_a_cap() {
+    let claims = [
+        (json!(1_000_000_000_000_000_u64), json!(300)),
+        (json!(900), json!(u64::MAX)),
+        (json!(u64::MAX), json!(u64::MAX)),
+        (json!(-5), json!(-7)),
+        (json!(1e300), json!(1)),
+        // Fewer than the hold in all, and yet more than may be written, at the dearer price.
+        (json!(10), json!(9_000)),
+    ];
+    for (input, output) in claims {
+        let what = format!("{input} read and {output} written");
+        let model = ModelServer::start(move |seen| counted(seen, &input, &output)).await;
+        let umbra = with_model(&model, ", max_usd_per_day: 0.05, max_tokens_per_day: 40000").await;
+        for _ in 0..3 {
+            umbra.event(&event()).await;
+            umbra.drain().await;
+        }
+        let schema = &umbra.schema;
+        let money: i64 = schema.one("SELECT max(held_usd + spent_usd) FROM meter WHERE agent = ''").await;
+        let tokens: i64 = schema.one("SELECT max(held_tokens + spent_tokens) FROM meter WHERE agent = ''").await;
+        assert!((1..=50_000_000).contains(&money), "{what}: {money} nano-dollars of 50,000,000");
+        assert!((1..=40_000).contains(&tokens), "{what}: {tokens} tokens of 40,000");
+        let beyond = "SELECT count(*) FROM provider_call WHERE actual_usd > hold_usd OR actual_tokens > hold_tokens";
+        assert_eq!(schema.one::<i64>(beyond).await, 0, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_cannot_be_true_is_told_of() {
+    let model = ModelServer::start(|seen| counted(seen, &json!(1_000_000_000_000_000_u64), &json!(300))).await;
+    let umbra = with_model(&model, "").await;
+    umbra.event(&event()).await;
+    umbra.drain().await;
+    let reviews = umbra.items("/v1/reviews").await;
+    let review = &reviews[0];
+    assert!(review["notes"].to_string().contains("more tokens than the prompt's bytes"), "{review}");
+    let hold: i64 = umbra.schema.one("SELECT hold_tokens FROM provider_call").await;
+    assert!(review["usage"]["input"].as_i64().is_some_and(|tokens| (1..=hold).contains(&tokens)), "{review}");
+    assert_eq!(review["usage"]["output"], 300, "what may be true stays: {review}");
+    assert!(review["cost_usd"].as_f64().is_some_and(|usd| usd < 0.1), "{review}");
+    let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains("umbra_provider_excessive_usage_total{model=\"judge\"} 1"), "{metrics}");
+    assert!(umbra.log().contains("more tokens than the call could take"), "{}", umbra.log());
+}
+
+#[tokio::test]
+async fn a_wait_beyond_the_end_of_patience_ends_the_review_at_once() {
+    // Patience ends after half an hour.
+    let wait = [("retry-after", "7200")];
+    let model = ModelServer::start(move |_| Answer::error_with(429, &wait, "rate_limit_error", "slow down")).await;
+    let umbra = with_model(&model, "").await;
+    let id = umbra.event(&event()).await["id"].as_str().unwrap_or_default().to_owned();
+    let disposition = until("the review to be given up", async || {
+        let stored = umbra.get(&format!("/v1/events/{id}")).await;
+        (stored["dispositions"][0]["outcome"] == "skipped").then(|| stored["dispositions"][0].clone())
+    })
+    .await;
+    assert_eq!(disposition["reason"], "provider_unavailable");
+    assert_eq!(model.count(), 1);
+}
+
+#[tokio::test]
+async fn a_released_reservation_can_be_read_by_its_id_and_is_not_listed() {
+    let model = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
+    let umbra = with_model(&model, "").await;
+    let accepted = umbra.event(&event()).await;
+    umbra.drain().await;
+    let stored = umbra.get(&format!("/v1/events/{}", accepted["id"].as_str().unwrap_or_default())).await;
+    let disposition = &stored["dispositions"][0];
+    assert_eq!((&disposition["outcome"], &disposition["reason"]), (&json!("skipped"), &json!("provider_unavailable")));
+    let review = umbra.get(&format!("/v1/reviews/{}", disposition["review_id"].as_str().unwrap_or_default())).await;
+    assert_eq!((&review["state"], &review["reason"]), (&json!("failed"), &json!("provider_unavailable")), "{review}");
+    assert!(review["failure"].as_str().is_some_and(|why| why.contains("401")), "{review}");
+    assert!(review["notes"].to_string().contains("unit returned"), "{review}");
+    assert_eq!(umbra.items("/v1/reviews").await.len(), 0);
+    assert_eq!(umbra.items("/v1/reviews?state=failed").await.len(), 0);
+    // Asked for on demand, the same end is still a refusal.
+    let body = json!({"target": "a", "trigger": "error", "output": "the tests pass"});
+    assert_eq!(umbra.post("/v1/reviews", &body).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_review_that_failed_after_calls_that_may_have_been_charged_says_what_they_cost() {
+    let model = ModelServer::start(|_| Answer::Drop).await;
+    let umbra = with_model(&model, "").await;
+    let accepted = umbra.event(&event()).await;
+    umbra.drain().await;
+    let id = accepted["dispositions"][0]["review_id"].as_str().unwrap_or_default();
+    let review = umbra.get(&format!("/v1/reviews/{id}")).await;
+    assert_eq!(review["state"], "failed", "{review}");
+    let held: i64 = umbra.schema.one("SELECT sum(hold_usd)::bigint FROM provider_call").await;
+    let cost = review["cost_usd"].as_f64().unwrap_or_default();
+    #[expect(clippy::cast_possible_truncation, reason = "a fraction of a cent")]
+    let nano = (cost * 1e9).round() as i64;
+    assert!(held > 0 && nano == held, "{review}");
+    assert_eq!(umbra.items("/v1/reviews?state=failed").await[0]["cost_usd"], review["cost_usd"]);
+}
