@@ -1,11 +1,6 @@
 //! Builds every part from the settings; the only file that knows all of them.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, bail};
 use jiff::SignedDuration;
@@ -16,12 +11,12 @@ use crate::{
     breaker,
     clock::Clock,
     config::{
-        EXAMPLE_SHADOWS, Environment, Loaded, Models, Report, Settings,
+        EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
         shadows::{load, read},
     },
     domain::{ModelSpec, Shadow, key},
     findings::Artifacts,
-    llm::{Gateway, OutboundPolicy, builtin_models},
+    llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
     reflexion, review,
@@ -48,6 +43,8 @@ pub struct Setup {
     pub env: Environment,
     /// What the command line lays over the settings, again on reload.
     pub overrides: Overrides,
+    /// What is worth saying about the settings.
+    pub warnings: Vec<Fault>,
 }
 
 /// What the command line says; it goes before everything else.
@@ -64,33 +61,29 @@ pub struct Overrides {
 }
 
 impl Setup {
-    /// Reads the settings and lays the command line over them; warnings go to `warn`.
+    /// Reads the settings and lays the command line over them.
     ///
     /// # Errors
     /// Every fault of the settings.
-    pub fn read(
-        config: Option<PathBuf>,
-        env: Environment,
-        overrides: Overrides,
-        warn: impl FnMut(String),
-    ) -> Result<Self, Report> {
-        let Loaded { value, warnings } = Settings::load(config.as_deref(), &env)?;
-        warnings.iter().map(ToString::to_string).for_each(warn);
-        let mut settings = value;
+    pub fn read(config: Option<PathBuf>, env: Environment, overrides: Overrides) -> Result<Self, Report> {
+        let urls = |url: &str, allow: &[String]| {
+            check_url(url, &OutboundPolicy::new(allow.iter().cloned())).map_err(|refused| refused.to_string())
+        };
+        let Loaded { value: mut settings, warnings } = Settings::load(config.as_deref(), &env, &urls)?;
         let Overrides { shadows, bind, data_dir, database_url } = overrides.clone();
         settings.server.bind = bind.unwrap_or(settings.server.bind);
         settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
         settings.shadows.path = shadows.or(settings.shadows.path);
         settings.database.url = database_url.or(settings.database.url);
-        Ok(Self { settings, config, env, overrides })
+        Ok(Self { settings, config, env, overrides, warnings })
     }
 
     /// Reads the same sources again.
     ///
     /// # Errors
     /// Every fault of the settings.
-    pub fn read_again(&self, warn: impl FnMut(String)) -> Result<Self, Report> {
-        Self::read(self.config.clone(), self.env.clone(), self.overrides.clone(), warn)
+    pub fn read_again(&self) -> Result<Self, Report> {
+        Self::read(self.config.clone(), self.env.clone(), self.overrides.clone())
     }
 
     /// Every model that a shadow may name.
@@ -114,11 +107,30 @@ impl Setup {
     /// Builds the gateway to the models.
     ///
     /// # Errors
-    /// A base URL is refused, with the reason and what to do.
+    /// Every key that no header can carry, as a report.
     pub fn gateway(&self, previous: Option<&Gateway>) -> anyhow::Result<Gateway> {
+        self.env.check_provider_keys(self.models().values())?;
         let keys = self.settings.provider_keys(builtin_models(), &self.env);
         let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
         Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
+    }
+
+    /// The admin key that is to be put in force at the start, if there is one.
+    ///
+    /// # Errors
+    /// Its file cannot be read or holds no key.
+    pub fn bootstrap_key(&self) -> Result<Option<SecretString>, Report> {
+        let Some(file) = &self.settings.auth.bootstrap_admin_key_file else { return Ok(None) };
+        let fault = |message: String, help: &str| Report::of_file(file, "auth.bootstrap_admin_key_file", message, help);
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            fault(format!("the file cannot be read: {error}"), "check the path, and that this user may read it")
+        })?;
+        let text = text.trim();
+        if !text.starts_with(key::PREFIX) || text.len() < key::PREFIX.len() + 32 || text.contains(char::is_whitespace) {
+            let message = "the file does not hold one key alone, umbra_sk_ and at least 32 characters";
+            return Err(fault(message.to_owned(), "`umbra keys create` makes one"));
+        }
+        Ok(Some(SecretString::from(text)))
     }
 
     /// How the private Postgres is found and kept.
@@ -224,6 +236,8 @@ pub struct App {
     pub dispatcher: Dispatcher,
     /// Stores events; at rest until it is run.
     pub writer: Writer,
+    /// What is worth saying about the shadows.
+    pub warnings: Vec<Fault>,
 }
 
 impl App {
@@ -236,9 +250,6 @@ impl App {
         store.make_partitions(clock.now()).await?;
         let installation = store.installation(rand::rng().random()).await?;
         let Loaded { value: shadows, warnings } = setup.shadows()?;
-        for warning in warnings {
-            tracing::warn!("{warning}");
-        }
         let gateway = Arc::new(setup.gateway(None)?);
         let rules = Rules::arm(store, shadows, gateway).await?;
         let settings = &setup.settings;
@@ -273,7 +284,7 @@ impl App {
             flush_bytes: settings.ingest.flush_bytes,
         };
         let (pipeline, writer) = Pipeline::new(parts, bounds);
-        Ok(Self { pipeline, dispatcher, writer })
+        Ok(Self { pipeline, dispatcher, writer, warnings })
     }
 }
 
@@ -300,22 +311,12 @@ pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
     Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
 }
 
-/// Puts the admin key of `file` in force.
+/// Puts an admin key in force, once.
 ///
 /// # Errors
-/// The file cannot be read or holds no key.
-async fn admit_bootstrap_key(pipeline: &Pipeline, file: &Path) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("auth.bootstrap_admin_key_file: {} cannot be read", file.display()))?;
-    let text = text.trim();
-    if !text.starts_with(key::PREFIX) || text.len() < key::PREFIX.len() + 32 || text.contains(char::is_whitespace) {
-        bail!(
-            "auth.bootstrap_admin_key_file: {} must hold one key alone, umbra_sk_ and at least 32 characters; \
-             `umbra keys create` makes one",
-            file.display()
-        );
-    }
-    let hash = pipeline.installation.hash_key(text);
+/// The database does not answer.
+async fn admit_bootstrap_key(pipeline: &Pipeline, key: &SecretString) -> anyhow::Result<()> {
+    let hash = pipeline.installation.hash_key(key.expose_secret());
     if pipeline.store.keys().await?.iter().any(|row| row.hash == hash) {
         return Ok(());
     }

@@ -20,7 +20,7 @@ use crate::{
         front::{BodyLimits, Front, HostGuard, Limits, Site},
     },
     clock::Clock,
-    config::Loaded,
+    config::{Loaded, Report},
     dashboard, ingest,
     lifecycle::Tasks,
     pipeline::{Pipeline, Rules, RulesError, Worker},
@@ -62,10 +62,13 @@ async fn run(
     let metrics = telemetry::start_metrics();
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
-    let App { pipeline, dispatcher, writer } = App::build(setup, &database.store, Clock::system()).await?;
+    let App { pipeline, dispatcher, writer, warnings } = App::build(setup, &database.store, Clock::system()).await?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     announce(setup, &pipeline);
-    if let Some(file) = &settings.auth.bootstrap_admin_key_file {
-        admit_bootstrap_key(&pipeline, file).await?;
+    if let Some(key) = setup.bootstrap_key()? {
+        admit_bootstrap_key(&pipeline, &key).await?;
     }
     let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
     let guard = guard(setup, &keys)?;
@@ -233,22 +236,18 @@ async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, tasks: Tasks) {
 
 /// Reads settings and shadows anew and puts shadows and models in force together, or neither.
 async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFault> {
-    let mut warnings = Vec::new();
-    let faulty = |report: crate::config::Report| {
-        ReloadFault::Faults(
-            report
-                .faults
-                .iter()
-                .map(|fault| (format!("{}:{}:{}", fault.file, fault.line, fault.column), fault.to_string()))
-                .collect(),
-        )
+    let faulty = |report: &Report| {
+        ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
     };
-    let setup = setup.read_again(|warning| warnings.push(warning)).map_err(faulty)?;
-    let Loaded { value: shadows, warnings: more } = setup.shadows().map_err(faulty)?;
-    warnings.extend(more.iter().map(ToString::to_string));
+    let setup = setup.read_again().map_err(|report| faulty(&report))?;
+    let Loaded { value: shadows, warnings } = setup.shadows().map_err(|report| faulty(&report))?;
+    let warnings = setup.warnings.iter().chain(&warnings).map(ToString::to_string).collect();
     let in_force = pipeline.rules.load_full();
     let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
-    let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| plain(format!("{error:#}")))?;
+    let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| match error.downcast_ref() {
+        Some(report) => faulty(report),
+        None => plain(format!("{error:#}")),
+    })?;
     let rules = Rules::arm(&pipeline.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
         RulesError::Store(error) => ReloadFault::Store(error),
         RulesError::Pattern(error) => plain(error.to_string()),

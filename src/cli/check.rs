@@ -1,25 +1,23 @@
-//! `umbra check`: every fault of the files, and what they would run.
+//! `umbra check`: every fault of the files that `umbra serve` would refuse, and what they would run.
 
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
-use crate::llm::Readiness;
+use crate::{
+    app::{Overrides, Setup},
+    config::Environment,
+    llm::Readiness,
+    watch::Watcher,
+};
 
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
-    let setup = match crate::app::Setup::read(
-        global.config.clone(),
-        crate::config::Environment::of_process(),
-        crate::app::Overrides { shadows: global.shadows.clone(), ..crate::app::Overrides::default() },
-        |warning| complain(&warning),
-    ) {
-        Ok(setup) => setup,
-        Err(report) => return refuse(global, &report),
-    };
-    let loaded = match setup.shadows() {
-        Ok(loaded) => loaded,
-        Err(report) => return refuse(global, &report),
-    };
+    let overrides = Overrides { shadows: global.shadows.clone(), ..Overrides::default() };
+    let setup = Setup::read(global.config.clone(), Environment::of_process(), overrides)?;
+    let loaded = setup.shadows()?;
     let gateway = setup.gateway(None)?;
+    setup.bootstrap_key()?;
+    Watcher::compile(&loaded.value)?;
+    let warnings: Vec<_> = setup.warnings.iter().chain(&loaded.warnings).collect();
     let reviewer = |alias: &str| match gateway.reviewer(alias) {
         Readiness::Ready => "model".to_owned(),
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
@@ -33,9 +31,9 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
                 "model": shadow.model, "reviewer": reviewer(&shadow.model), "enabled": shadow.enabled})
             })
             .collect();
-        return answer_json(&json!({"faults": [], "warnings": loaded.warnings, "shadows": shadows}));
+        return answer_json(&json!({"faults": [], "warnings": warnings, "shadows": shadows}));
     }
-    for warning in &loaded.warnings {
+    for warning in &warnings {
         complain(&warning.to_string());
     }
     let mut table = table::new(&["shadow", "mode", "model", "reviewer"]);
@@ -48,15 +46,4 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         None => answer("no shadows file given: the built-in example would be in force"),
     }
     Ok(())
-}
-
-fn refuse(global: &Global, report: &crate::config::Report) -> Result<(), Failure> {
-    if global.json {
-        answer_json(&report.to_json())?;
-    } else {
-        complain(&report.to_string());
-        let n = report.faults.len();
-        complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
-    }
-    Err(Failure::Said)
 }

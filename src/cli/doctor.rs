@@ -7,10 +7,7 @@ use crate::domain::Shadow;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
-    let shadows = setup.shadows().map_err(|report| {
-        super::complain(&report.to_string());
-        Failure::Said
-    })?;
+    let shadows = setup.shadows()?;
     let findings = database.store.doctor(setup.settings.queue.dead_after).await?;
     let mut over = Vec::new();
     for shadow in &shadows.value {

@@ -27,7 +27,7 @@ use secrecy::SecretString;
 
 use crate::{
     app::{Database, Overrides, Setup},
-    config::{Environment, settings::LogFormat},
+    config::{Environment, Report, settings::LogFormat},
     telemetry,
 };
 
@@ -134,19 +134,28 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return say_failure(&Failure::Error(error.into())),
+        Err(error) => return say_failure(&Failure::Error(error.into()), false),
     };
+    let json = cli.global.json;
     match runtime.block_on(dispatch(cli)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => say_failure(&failure),
+        Err(failure) => say_failure(&failure, json),
     }
 }
 
-fn say_failure(failure: &Failure) -> ExitCode {
+fn say_failure(failure: &Failure, json: bool) -> ExitCode {
     match failure {
         Failure::Said => ExitCode::from(1),
         Failure::Error(error) => {
-            complain(&format!("umbra: {error:#}"));
+            match error.downcast_ref::<Report>() {
+                // Faults of files are an answer for tools.
+                Some(report) if json => drop(answer_json(report)),
+                Some(report) => {
+                    let n = report.faults.len();
+                    complain(&format!("{report}\n{n} fault{}", if n == 1 { "" } else { "s" }));
+                }
+                None => complain(&format!("umbra: {error:#}")),
+            }
             ExitCode::from(1)
         }
         Failure::Usage(text) => {
@@ -179,7 +188,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 }
 
 impl Global {
-    /// Reads the settings; every fault is printed.
+    /// Reads the settings.
     fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
         let overrides = Overrides {
             shadows: self.shadows.clone(),
@@ -187,12 +196,7 @@ impl Global {
             data_dir: self.data_dir.clone(),
             database_url: self.database_url.clone().map(SecretString::from),
         };
-        Setup::read(self.config.clone(), Environment::of_process(), overrides, |warning| complain(&warning)).map_err(
-            |report| {
-                complain(&report.to_string());
-                Failure::Said
-            },
-        )
+        Ok(Setup::read(self.config.clone(), Environment::of_process(), overrides)?)
     }
 
     /// Settings and an open database, for a command that is not the server: quiet but for warnings.

@@ -61,7 +61,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     };
     let text = standard_input()?;
     let (setup, database) = global.open().await?;
-    let App { pipeline, mut dispatcher, writer } = App::build(&setup, &database.store, Clock::system()).await?;
+    let App { pipeline, mut dispatcher, writer, .. } = App::build(&setup, &database.store, Clock::system()).await?;
     pipeline.pulse.beat().await?;
     let stop = CancellationToken::new();
     let walk = async {

@@ -4,12 +4,13 @@
 //! variable is a source of its own, so that a fault names the variable. Empty variables count as not set.
 //! Values never show in faults' snippets: they may be secrets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use secrecy::SecretString;
 
 use super::{
-    fault::{Faults, Place},
+    Report,
+    fault::{Faults, Place, Show},
     tree::{Entry, Kind, Node, parse},
 };
 use crate::domain::ModelSpec;
@@ -62,6 +63,23 @@ impl Environment {
             .filter_map(|model| model.api_key_env.as_ref())
             .filter_map(|name| Some((name.clone(), SecretString::from(self.get(name)?.trim().to_owned()))))
             .collect()
+    }
+
+    /// Looks at the keys that these models name.
+    ///
+    /// # Errors
+    /// Each variable whose value no header can carry.
+    pub fn check_provider_keys<'a>(&self, models: impl IntoIterator<Item = &'a ModelSpec>) -> Result<(), Report> {
+        let names: BTreeSet<&str> = models.into_iter().filter_map(|model| model.api_key_env.as_deref()).collect();
+        let mut faults = Faults::default();
+        for name in names {
+            if self.get(name).is_some_and(|key| !key.trim().chars().all(|c| matches!(c, ' '..='~'))) {
+                let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+                let message = "the key holds a line break or another character that no header may have";
+                faults.fault_showing(at, Show::Nothing, message, "set the variable to the key alone");
+            }
+        }
+        faults.finish(Some(())).map(drop)
     }
 
     /// Lays the variables over the settings.

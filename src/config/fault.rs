@@ -3,7 +3,10 @@
 //! The reader writes into a [`Faults`]; what comes out is a [`Report`], for people (`FILE:LINE:COLUMN: message`,
 //! then the line with a caret) or for tools (JSON). A value that may be a secret is never repeated.
 
-use std::fmt::{self, Write as _};
+use std::{
+    fmt::{self, Write as _},
+    path::Path,
+};
 
 use serde::Serialize;
 
@@ -46,9 +49,16 @@ pub struct Fault {
     pub snippet: Option<String>,
 }
 
+impl Fault {
+    /// `FILE:LINE:COLUMN`; what is the file's as a whole stands at its beginning.
+    pub fn place(&self) -> String {
+        format!("{}:{}:{}", clean(&self.file), self.line.max(1), self.column.max(1))
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: ", clean(&self.file), self.line.max(1), self.column.max(1))?;
+        write!(f, "{}: ", self.place())?;
         if self.level == Level::Warning {
             f.write_str("warning: ")?;
         }
@@ -78,6 +88,21 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report of one fault of a file that is no YAML, named by a setting.
+    pub fn of_file(file: &Path, key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        let fault = Fault {
+            level: Level::Fault,
+            file: file.display().to_string(),
+            line: 0,
+            column: 0,
+            key: key.to_owned(),
+            message: message.into(),
+            help: help.into(),
+            snippet: None,
+        };
+        Self { faults: vec![fault], warnings: Vec::new() }
+    }
+
     /// The report for tools: `{"faults": [...], "warnings": [...]}`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()

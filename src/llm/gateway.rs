@@ -34,7 +34,7 @@ pub enum GatewayError {
     #[error("model `{0}` is declared twice: give each alias once")]
     Twice(String),
     /// The base URL is not allowed.
-    #[error("model `{alias}`: base_url: {source}")]
+    #[error("model `{alias}`: base_url")]
     Url {
         /// The model.
         alias: String,

@@ -53,6 +53,9 @@ pub enum UrlRefused {
         /// Where it leads.
         address: IpAddr,
     },
+    /// Its host is the address of no host at all.
+    #[error("{0} is an address to listen on, of no host: write 127.0.0.1 if the model runs on this machine")]
+    Unspecified(IpAddr),
     /// The address is never allowed.
     #[error("{host} leads to {address}, a link-local or IPv4-mapped address: these are never allowed")]
     Never {
@@ -92,6 +95,9 @@ pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefus
         // The parser turns `0x7f.1`, `2130706433` and `0177.0.0.1` into an address; we want it written plainly.
         if written_host(text).parse::<IpAddr>() != Ok(address) {
             return Err(UrlRefused::OddHost(address));
+        }
+        if address.is_unspecified() {
+            return Err(UrlRefused::Unspecified(address));
         }
         judge(host, address, Trust::of_literal(policy.lists(&url)))?;
     }

@@ -121,3 +121,63 @@ fn shadows_come_from_a_file_or_from_standard_input() {
     writer.join().unwrap().unwrap();
     assert_eq!(code, Some(0), "{text}");
 }
+
+const MODELS: &str = "models:
+  house: {provider: openai, name: a, base_url: 'http://10.0.0.7:8000/v1'}
+  all:
+    provider: openai
+    name: b
+    base_url: http://0.0.0.0:8000/v1
+  cloud: {provider: gemini, name: c, base_url: 'http://169.254.169.254'}
+  listed: {provider: openai, name: d, base_url: 'http://10.0.0.8:8000/v1'}
+outbound: {allow: [10.0.0.8]}
+";
+
+#[test]
+fn every_address_that_may_not_be_called_is_a_fault_of_the_settings_with_its_place() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("umbra.yaml");
+    fs::write(&file, MODELS).unwrap();
+    let data = folder.path().join("data");
+    for command_line in [&["check"] as &[&str], &["serve", "--bind", "127.0.0.1:0", "--data-dir"]] {
+        let mut checked = command(command_line);
+        if command_line.len() > 1 {
+            checked.arg(&data);
+        }
+        let (code, text) = said(checked.arg("--config").arg(&file));
+        assert_eq!(code, Some(1), "{text}");
+        let places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(file.to_str()?)).collect();
+        assert_eq!(places.len(), 3, "{text}");
+        assert!(places[0].starts_with(":2:48: models.house.base_url: "), "{text}");
+        assert!(places[1].starts_with(":6:15: models.all.base_url: "), "{text}");
+        assert!(places[2].starts_with(":7:48: models.cloud.base_url: "), "{text}");
+        assert!(text.contains("              ^") && text.contains("list `10.0.0.7` in outbound.allow"), "{text}");
+        assert!(text.contains("write 127.0.0.1") && !text.contains("list `0.0.0.0`"), "{text}");
+        assert_eq!(text.matches("10.0.0.7 is a private address").count(), 1, "{text}");
+        assert!(!data.exists(), "no database is made");
+    }
+    let output = command(&["check", "--json", "--config"]).arg(&file).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(3), "{report}");
+    assert_eq!((&report["faults"][1]["line"], &report["faults"][1]["column"]), (&6.into(), &15.into()));
+}
+
+#[test]
+fn what_serve_would_refuse_is_found_by_check() {
+    let folder = TempDir::new().unwrap();
+    let short = folder.path().join("key");
+    fs::write(&short, "umbra_sk_short").unwrap();
+    let (code, text) = said(command(&["check"]).env("ANTHROPIC_API_KEY", "sk-ant\nsecond-line"));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("ANTHROPIC_API_KEY:1:1: ") && !text.contains("second-line"), "{text}");
+    let (code, text) = said(command(&["check"]).env("UMBRA__AUTH__BOOTSTRAP_ADMIN_KEY_FILE", &short));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("/key:1:1: auth.bootstrap_admin_key_file: ") && text.contains("umbra keys create"), "{text}");
+    let (code, text) = said(command(&["check"]).env("UMBRA__QUEUE__HEARTBEAT", "20s"));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("heartbeat < fence_after < dead_after"), "{text}");
+    // A command that is no check says the same to tools.
+    let output = command(&["status", "--json"]).env("UMBRA__QUEUE__HEARTBEAT", "20s").output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{report}");
+}

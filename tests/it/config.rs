@@ -24,7 +24,8 @@ fn haiku() -> BTreeMap<String, ModelSpec> {
 #[test]
 fn shipped_files_load_without_a_remark() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
-    let settings = Settings::load(Some(&folder.join("umbra.default.yaml")), &Environment::default()).unwrap();
+    let settings =
+        Settings::load(Some(&folder.join("umbra.default.yaml")), &Environment::default(), &|_, _| Ok(())).unwrap();
     assert!(settings.warnings.is_empty());
     let specs = haiku();
     let models = Models { specs: &specs, ceiling: settings.value.cheap_model.max_output_usd_per_mtok };
@@ -35,7 +36,7 @@ fn shipped_files_load_without_a_remark() {
 
 #[test]
 fn without_a_file_the_defaults_hold() {
-    let settings = Settings::load(None, &Environment::default()).unwrap().value;
+    let settings = Settings::load(None, &Environment::default(), &|_, _| Ok(())).unwrap().value;
     assert_eq!(settings.server.bind.to_string(), "127.0.0.1:7817");
     assert_eq!(settings.database.max_connections, 16);
     assert!(settings.database.url.is_none());

@@ -77,8 +77,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
     let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
-    let mut setup = Setup::read(None, env, overrides, |warning| complain(&warning))
-        .map_err(|faults| anyhow::anyhow!("the environment's settings: {faults}"))?;
+    let mut setup = Setup::read(None, env, overrides)?;
     setup.settings.database.url = None;
     start_logs(&setup, "warn");
     let database = Database::open(&setup, &|line| complain(line)).await?;

@@ -68,6 +68,10 @@ const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
+/// Whether a URL of the settings may be called, given the hosts in `outbound.allow`; the error says why not, and what
+/// to do. The rules are those of who makes the calls.
+pub type UrlRule<'a> = &'a dyn Fn(&str, &[String]) -> Result<(), String>;
+
 /// Everything that can be set.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -109,24 +113,29 @@ pub struct Settings {
 
 impl Settings {
     /// The defaults, under the file if there is one, under the environment. All faults of both at once.
-    pub fn load(file: Option<&Path>, env: &Environment) -> Result<Loaded<Self>, Report> {
+    pub fn load(file: Option<&Path>, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
         let root = file.and_then(|path| read_tree(path, &mut faults));
-        Self::from_tree(root, env, faults)
+        Self::from_tree(root, env, urls, faults)
     }
 
     /// The same with the file's text at hand; `name` is what faults call it.
-    pub fn parse(name: &str, text: &str, env: &Environment) -> Result<Loaded<Self>, Report> {
+    pub fn parse(name: &str, text: &str, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
         let source = faults.add_source(name, text);
         let root = super::tree::parse(source, text, &mut faults);
-        Self::from_tree(root, env, faults)
+        Self::from_tree(root, env, urls, faults)
     }
 
-    fn from_tree(root: Option<Node>, env: &Environment, mut faults: Faults) -> Result<Loaded<Self>, Report> {
+    fn from_tree(
+        root: Option<Node>,
+        env: &Environment,
+        urls: UrlRule<'_>,
+        mut faults: Faults,
+    ) -> Result<Loaded<Self>, Report> {
         let mut root = root.unwrap_or(Node { kind: Kind::Map(Vec::new()), at: Place::default() });
         env.overlay(&mut root, &mut faults);
-        let settings = Record(settings).read(&root, &mut faults);
+        let settings = Record(|keys: &mut Keys<'_>| settings(keys, urls)).read(&root, &mut faults);
         faults.finish(settings)
     }
 
@@ -145,7 +154,7 @@ impl Settings {
 
 /// Declares every section.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
-fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
+fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>) -> Option<Settings> {
     fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str, about: &str) -> S {
         let read = |keys: &mut Keys<'_>| {
             let mut section = S::default();
@@ -154,16 +163,18 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
         };
         keys.optional(name, about, Record(read)).unwrap_or_default()
     }
+    // First, since it says which hosts the URLs of the others may name.
+    let outbound: Outbound = part(keys, "outbound", "Which private hosts may be called.");
+    let callable = |url: &str| urls(url, &outbound.allow);
+    let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
     Some(Settings {
         server: part(keys, "server", "The HTTP front and its bounds."),
         storage: part(keys, "storage", "Where data lives, and the private Postgres."),
         database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
         shadows: part(keys, "shadows", "Where the observers are written down."),
-        models: models::with_aliases(
-            keys.optional("models", "Models that shadows may name, by alias.", models::table()).unwrap_or_default(),
-        ),
+        models: models::with_aliases(models.unwrap_or_default()),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
-        outbound: part(keys, "outbound", "Which private hosts may be called."),
+        outbound,
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
@@ -179,5 +190,7 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
 
 /// The JSON Schema (draft 2020-12) of the settings file, for editors.
 pub fn settings_schema() -> serde_json::Value {
-    super::keys::document("Umbra settings", Record(settings).schema())
+    let any_url = |_: &str, _: &[String]| Ok(());
+    let mut record = Record(|keys: &mut Keys<'_>| settings(keys, &any_url));
+    super::keys::document("Umbra settings", record.schema())
 }

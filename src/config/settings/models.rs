@@ -1,5 +1,5 @@
 //! `models`: the models that shadows may name. YAML in, [`ModelSpec`]s out. A declared alias replaces a
-//! built-in one whole; whether a URL may be called is decided where it is called.
+//! built-in one whole; whether a URL may be called is asked of who calls it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,9 +21,12 @@ const DEFAULT_OUTPUT_TOKENS: u32 = 1_024;
 /// Longest call unless the declaration says otherwise.
 const DEFAULT_TIMEOUT: Duration = secs(60);
 
+/// Whether a URL may be called, or why not.
+type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
 /// The `models` section.
-pub(super) fn table() -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
-    Table { max: MAX_MODELS, key: alias, value: Record(model) }
+pub(super) fn table(callable: Callable<'_>) -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
+    Table { max: MAX_MODELS, key: alias, value: Record(move |keys: &mut Keys<'_>| model(keys, callable)) }
 }
 
 fn alias(name: &str) -> Result<(), &'static str> {
@@ -32,7 +35,7 @@ fn alias(name: &str) -> Result<(), &'static str> {
 }
 
 /// One model. Its alias is the table's key, filled in by [`with_aliases`].
-fn model(keys: &mut Keys<'_>) -> Option<ModelSpec> {
+fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let provider = keys.required(
         "provider",
         "The wire protocol: anthropic, openai (any compatible server), gemini, or checks (no model).",
@@ -51,6 +54,9 @@ fn model(keys: &mut Keys<'_>) -> Option<ModelSpec> {
         "The API's root, such as http://127.0.0.1:11434/v1. The provider's public address when not set.",
         text("the URL of an API", 2_048, base_url),
     );
+    if let Some(Err(why)) = base_url.as_deref().map(callable) {
+        keys.fault("base_url", "this address may not be called", why);
+    }
     let api_key_env = keys.optional(
         "api_key_env",
         "The environment variable that holds the key. Without it no key is needed or sent.",

@@ -13,7 +13,7 @@ fn env(variables: &[(&str, &str)]) -> Environment {
 }
 
 fn over(file: &str, variables: &[(&str, &str)]) -> Result<Settings, super::Report> {
-    Settings::parse("s.yaml", file, &env(variables)).map(|loaded| loaded.value)
+    Settings::parse("s.yaml", file, &env(variables), &|_, _| Ok(())).map(|loaded| loaded.value)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::super::{Environment, Settings, fault::quoted, nearest::nearest};
 
 fn report(text: &str) -> super::Report {
-    Settings::parse("conf/umbra.yaml", text, &Environment::default()).unwrap_err()
+    Settings::parse("conf/umbra.yaml", text, &Environment::default(), &|_, _| Ok(())).unwrap_err()
 }
 
 #[test]

@@ -17,12 +17,13 @@ use super::{
 use crate::domain::{PricePerMtok, Provider};
 
 fn read(text: &str) -> Result<Settings, super::Report> {
-    Settings::parse("s.yaml", text, &Environment::default()).map(|loaded| loaded.value)
+    Settings::parse("s.yaml", text, &Environment::default(), &|_, _| Ok(())).map(|loaded| loaded.value)
 }
 
 #[test]
 fn the_manual_gives_exactly_the_defaults() {
-    let loaded = Settings::parse("umbra.default.yaml", DEFAULT_SETTINGS, &Environment::default()).unwrap();
+    let loaded =
+        Settings::parse("umbra.default.yaml", DEFAULT_SETTINGS, &Environment::default(), &|_, _| Ok(())).unwrap();
     assert!(loaded.warnings.is_empty());
     assert_eq!(format!("{:#?}", loaded.value), format!("{:#?}", Settings::default()));
 }

@@ -20,6 +20,7 @@ fn check(url: &str, allow: &[&str], expected: &str) {
         Err(UrlRefused::OddHost(_)) => "odd",
         Err(UrlRefused::Private { .. }) => "private",
         Err(UrlRefused::Never { .. }) => "never",
+        Err(UrlRefused::Unspecified(_)) => "unspecified",
     };
     assert_eq!(verdict, expected, "{url} with {allow:?}");
 }
@@ -49,9 +50,15 @@ fn ordinary_urls_and_malformed_ones() {
 }
 
 #[test]
+fn the_address_of_no_host_is_refused_with_what_was_meant() {
+    check("http://0.0.0.0:9000/v1", &["0.0.0.0"], "unspecified");
+    check("http://[::]:9000/v1", &[], "unspecified");
+}
+
+#[test]
 fn private_addresses_must_be_listed() {
-    let private = "10.0.0.5 172.16.0.1 172.31.255.255 192.168.1.1 100.64.0.1 100.127.0.1 0.0.0.0 0.1.2.3 224.0.0.1 \
-        255.255.255.255 240.0.0.1 198.18.0.1 192.0.0.8 [::] [fd12::1] [ff02::1] [fec0::1] [::7f00:1] \
+    let private = "10.0.0.5 172.16.0.1 172.31.255.255 192.168.1.1 100.64.0.1 100.127.0.1 0.1.2.3 224.0.0.1 \
+        255.255.255.255 240.0.0.1 198.18.0.1 192.0.0.8 [fd12::1] [ff02::1] [fec0::1] [::7f00:1] \
         [64:ff9b::7f00:1] [64:ff9b:1::1] [2002:7f00:1::] [2001:0:1::1]";
     for host in private.split_whitespace() {
         let url = format!("http://{host}:9000/v1");
