@@ -74,6 +74,7 @@ async fn run(
     let guard = guard(setup, &keys)?;
     let address = front.local_addr();
     pipeline.pulse.beat().await.context("enlisting as a worker")?;
+    pipeline.file_standing().await.context("filing what is in force")?;
 
     // Tasks that requests need, or that outlive them; `tasks` holds the connections.
     let background = Tasks::new();
@@ -95,6 +96,7 @@ async fn run(
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
+    background.spawn("relief", pipeline.clone().relieve_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));

@@ -1,4 +1,4 @@
-//! What happens by time alone: heartbeats, partitions made ahead, keys forgotten, other processes woken.
+//! What happens by time alone: heartbeats, relief of the silent, partitions made ahead, keys forgotten, other processes woken.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,6 +12,9 @@ use crate::{store::wake::News, telemetry::metric};
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
 /// Between looks at released units: a few fit into the second within which one must be noticed.
 const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
+/// Between looks for processes that fell silent: with the heartbeat's three seconds instead, taking over could take as
+/// much longer.
+const BETWEEN_RELIEFS: Duration = Duration::from_millis(500);
 /// At most twenty wake-ups a second to other processes.
 const BETWEEN_RINGS: Duration = Duration::from_millis(50);
 /// Before listening anew after the database went away.
@@ -27,7 +30,11 @@ impl Pipeline {
                     failing = false;
                     tracing::info!("the database answers again");
                 }
-                Ok(()) => {}
+                Ok(()) => {
+                    if let Err(error) = self.file_standing().await {
+                        tracing::debug!(%error, "how this process stands is not filed; the next beat does it");
+                    }
+                }
                 Err(error) if failing => tracing::debug!(%error, "still no heartbeat"),
                 Err(error) => {
                     failing = true;
@@ -48,6 +55,27 @@ impl Pipeline {
             Ok(0) => {}
             Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
             Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+        }
+    }
+
+    /// Takes over from processes that fell silent, and wakes whoever has places for their reviews, until `stop`.
+    pub async fn relieve_until(self, stop: CancellationToken) {
+        let pause = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            match self.pulse.relieve().await {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.intake.wake();
+                    if let Err(error) = self.store.ring(News::Jobs).await {
+                        tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "whether other processes fell silent is unknown"),
+            }
         }
     }
 

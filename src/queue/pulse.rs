@@ -1,4 +1,4 @@
-//! The heartbeat of this process as a worker, and the sweep of those that fell silent.
+//! The heartbeat of this process as a worker, and the relief of those that fell silent.
 
 use std::{
     sync::{
@@ -84,7 +84,7 @@ impl Pulse {
         fresh.then(|| *lock(&self.state.worker))
     }
 
-    /// One heartbeat: says that we live, follows the database's clock, measures the queue, and relieves the silent.
+    /// One heartbeat: says that we live, follows the database's clock, measures the queue.
     ///
     /// # Errors
     /// The database does not answer; the next beat tries again.
@@ -96,7 +96,16 @@ impl Pulse {
         *lock(&self.state.beat_at) = Some(sent);
         let depth = self.store.queue_depth().await?;
         self.measure(depth);
-        let rescue = self.store.rescue(self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
+        Ok(())
+    }
+
+    /// Takes over from other processes that fell silent. Answers whether reviews went back to the queue.
+    ///
+    /// # Errors
+    /// The database does not answer; the next look tries again.
+    pub async fn relieve(&self) -> Result<bool, StoreError> {
+        let own = *lock(&self.state.worker);
+        let rescue = self.store.rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
         if rescue.workers > 0 {
             tracing::warn!(
                 workers = rescue.workers,
@@ -105,7 +114,7 @@ impl Pulse {
                 "took over the reviews of workers that fell silent"
             );
         }
-        Ok(())
+        Ok(rescue.reviews > 0)
     }
 
     async fn beat_once(&self) -> Result<(), StoreError> {

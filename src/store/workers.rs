@@ -42,6 +42,33 @@ impl Store {
         Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
     }
 
+    /// Files what a serving process has in force and how its providers do, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_standing(&self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
+        sqlx::query("/* workers.standing */ UPDATE worker SET standing = $2 WHERE id = $1")
+            .bind(worker.0)
+            .bind(standing)
+            .execute(&self.control)
+            .await?;
+        Ok(())
+    }
+
+    /// What the serving processes filed that gave a sign of life within `dead_after`, the newest process first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn standings(&self, dead_after: std::time::Duration) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "/* workers.standings */ SELECT standing FROM worker
+             WHERE standing IS NOT NULL AND heartbeat_at >= clock() - $1 ORDER BY started_at DESC, id DESC",
+        )
+        .bind(interval(dead_after))
+        .fetch_all(&self.read)
+        .await?)
+    }
+
     /// Strikes the worker off and hands back what it still holds. `successor` is a fresh id that nobody uses.
     ///
     /// # Errors
@@ -51,23 +78,25 @@ impl Store {
         Ok(self.take_over(worker.0, successor.0).await?.reviews)
     }
 
-    /// Takes over from workers that were silent for `dead_after`: their open calls are charged at the hold, their
-    /// reviews queued again. Any process may do it, and two at once do no harm.
+    /// Takes over from workers other than `own` that were silent for `dead_after`: their open calls are charged at
+    /// the hold, their reviews queued again. Any process may do it, and two at once do no harm.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn rescue(
         &self,
+        own: WorkerId,
         dead_after: std::time::Duration,
         successor: impl Fn() -> WorkerId,
     ) -> Result<Rescue, StoreError> {
         let dead_after = interval(dead_after);
         let dead: Vec<Uuid> = sqlx::query_scalar(
-            "/* workers.dead */ SELECT id FROM worker WHERE heartbeat_at < clock() - $1
+            "/* workers.dead */ SELECT id FROM worker WHERE heartbeat_at < clock() - $1 AND id <> $2
              UNION SELECT worker FROM review r WHERE state = 'running' AND NOT EXISTS
                 (SELECT FROM worker w WHERE w.id = r.worker)",
         )
         .bind(dead_after)
+        .bind(own.0)
         .fetch_all(&self.control)
         .await?;
         let mut rescue = Rescue::default();
