@@ -1,12 +1,16 @@
-//! `umbra status`.
+//! `umbra status`: what the running servers have in force; where none runs, what `umbra serve` would have.
 
-use super::{Failure, Global, answer, answer_json, table};
-use crate::{app::App, clock::Clock, domain::Mode};
+use super::{Failure, Global, answer, answer_json, complain, table};
+use crate::{
+    app::{App, Database, Setup},
+    clock::Clock,
+    domain::Mode,
+    pipeline::status::{ProviderStatus, Standing, Status},
+};
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
-    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let status = pipeline.status().await?;
+    let status = status(&setup, &database).await?;
     database.close().await;
     if global.json {
         return answer_json(&status);
@@ -30,11 +34,55 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         ]);
     }
     answer(&shadows.to_string());
+    answer(&providers(&status.providers));
     let queue = &status.queue;
     answer(&format!(
         "queue: {} waiting, {} running, oldest due for {:.0} s",
         queue.queued, queue.running, queue.oldest_age_seconds
     ));
-    answer(&format!("database: Postgres {}; umbra {}", status.database.version, status.version));
+    let servers = match status.servers {
+        0 => "no server runs".to_owned(),
+        1 => "1 server runs".to_owned(),
+        n => format!("{n} servers run"),
+    };
+    answer(&format!("{servers}; database: Postgres {}; umbra {}", status.database.version, status.version));
     Ok(())
+}
+
+async fn status(setup: &Setup, database: &Database) -> Result<Status, Failure> {
+    let store = &database.store;
+    let servers = Standing::of_servers(store, setup.settings.queue.dead_after).await?;
+    let Some(newest) = servers.first() else {
+        complain("no server runs on this database: shown is what `umbra serve` would have in force");
+        let App { pipeline, .. } = App::build(setup, store, Clock::system()).await?;
+        return Ok(pipeline.status().await?);
+    };
+    if !servers.iter().all(|server| server.has_shadows_of(newest)) {
+        complain("the servers have different shadows in force; shown are those of the one that was started last");
+    }
+    if let Some(path) = &setup.settings.shadows.path
+        && !setup.shadows().is_ok_and(|given| newest.has_shadows(&given.value))
+    {
+        complain(&format!(
+            "{} is not what is in force: shown is what is; `umbra check` looks at a file, a reload puts it in force",
+            path.display()
+        ));
+    }
+    Ok(Standing::status(&servers, store).await?)
+}
+
+fn providers(all: &[ProviderStatus]) -> String {
+    let mut rows = table::new(&["model", "provider", "its name", "health", "failures in a row", "last error"]);
+    for provider in all {
+        let state = serde_json::to_value(provider.state).unwrap_or_default();
+        rows.add_row([
+            provider.name.clone(),
+            provider.provider.clone(),
+            provider.model.clone(),
+            state.as_str().unwrap_or_default().to_owned(),
+            provider.consecutive_failures.to_string(),
+            provider.last_error.as_deref().map_or_else(|| "-".into(), table::plain),
+        ]);
+    }
+    rows.to_string()
 }

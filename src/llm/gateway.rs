@@ -11,7 +11,7 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::domain::{ModelSpec, NanoUsd, Provider};
@@ -92,7 +92,7 @@ pub struct ProviderHealth {
 }
 
 /// Whether a model is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderState {
     /// It is.

@@ -1,9 +1,9 @@
 //! How the service stands: what waits, each shadow's day so far, each provider.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{Timestamp, civil::Date};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Pipeline, Rules};
@@ -11,7 +11,7 @@ use crate::{
     checks,
     domain::{Mode, NanoUsd, Shadow},
     llm::{ProviderHealth, ProviderState, Readiness, Rest},
-    store::StoreError,
+    store::{Store, StoreError},
 };
 
 /// How the service stands.
@@ -28,6 +28,8 @@ pub struct Status {
     pub shadows: Vec<ShadowStatus>,
     /// Each model's provider.
     pub providers: Vec<ProviderStatus>,
+    /// Processes that serve on this database.
+    pub servers: usize,
     /// The database.
     pub database: DatabaseStatus,
     /// Events kept on the local disk while the database is away; null: this version answers 503 instead.
@@ -56,7 +58,7 @@ pub struct ShadowStatus {
     /// The alias of its model.
     pub model: String,
     /// `model`, or `checks` where the built-in checks review alone.
-    pub reviewer: &'static str,
+    pub reviewer: String,
     /// Its local day.
     #[schema(value_type = String, format = Date)]
     pub day: Date,
@@ -80,7 +82,7 @@ pub struct ShadowStatus {
 }
 
 /// A model's provider.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProviderStatus {
     /// The aliases that lead to it.
     pub name: String,
@@ -121,56 +123,178 @@ impl From<ProviderHealth> for ProviderStatus {
     }
 }
 
+/// What a process has in force, and how its providers do. A serving process files it with each heartbeat, so that
+/// any other can say how the service stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    shadows: Vec<ShadowStanding>,
+    providers: Vec<ProviderStatus>,
+}
+
+/// A shadow in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ShadowStanding {
+    /// `shadow_version.id`.
+    version_id: i32,
+    /// The hash of its configuration.
+    version: String,
+    reviewer: String,
+    health: String,
+}
+
+impl Standing {
+    /// What the serving processes filed that gave a sign of life within `dead_after`, the newest process first. What
+    /// another version of Umbra filed in another form is left out.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn of_servers(store: &Store, dead_after: Duration) -> Result<Vec<Self>, StoreError> {
+        let filed = store.standings(dead_after).await?;
+        Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
+    }
+
+    /// Whether two processes have the same shadows in force.
+    pub fn has_shadows_of(&self, other: &Self) -> bool {
+        self.versions().eq(other.versions())
+    }
+
+    /// Whether just these shadows are in force.
+    pub fn has_shadows(&self, shadows: &[Shadow]) -> bool {
+        self.versions().eq(shadows.iter().map(Shadow::version))
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &str> {
+        self.shadows.iter().map(|shadow| shadow.version.as_str())
+    }
+
+    /// How the service stands where these processes serve: the shadows of the first, and of each provider the health
+    /// that is worst.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn status(servers: &[Self], store: &Store) -> Result<Status, StoreError> {
+        let mut shadows = Vec::new();
+        for filed in servers.first().iter().flat_map(|standing| &standing.shadows) {
+            if let Some(shadow) = store.version(filed.version_id).await? {
+                shadows.push((Arc::new(shadow), filed.clone()));
+            }
+        }
+        let mut providers: Vec<ProviderStatus> = Vec::new();
+        for seen in servers.iter().flat_map(|standing| &standing.providers) {
+            match providers.iter_mut().find(|known| (&known.name, &known.model) == (&seen.name, &seen.model)) {
+                Some(known) if seen.badness() > known.badness() => *known = seen.clone(),
+                Some(_) => {}
+                None => providers.push(seen.clone()),
+            }
+        }
+        status(store, shadows, providers, servers.len()).await
+    }
+}
+
+impl ProviderStatus {
+    /// The greater, the worse.
+    fn badness(&self) -> (u8, u32) {
+        let state = match self.state {
+            ProviderState::Ok => 0,
+            ProviderState::Checks => 1,
+            ProviderState::NoKey => 2,
+            ProviderState::HalfOpen => 3,
+            ProviderState::Open => 4,
+        };
+        (state, self.consecutive_failures)
+    }
+}
+
 impl Pipeline {
-    /// How the service stands now.
+    /// How the service stands now, as this process sees it.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let rules = self.rules.load_full();
-        let depth = self.store.queue_depth().await?;
-        let mut shadows = Vec::with_capacity(rules.shadows.len());
-        for armed in &rules.shadows {
-            shadows.push(self.shadow_status(&rules, &armed.shadow).await?);
-        }
-        Ok(Status {
-            version: env!("CARGO_PKG_VERSION"),
-            now: self.store.now().await?,
-            queue: QueueStatus {
-                queued: depth.queued,
-                running: depth.running,
-                oldest_age_seconds: depth.oldest_age_seconds,
-            },
-            shadows,
-            providers: rules.gateway.health().into_iter().map(Into::into).collect(),
-            database: DatabaseStatus { version: self.store.server_version().await?, state: "ok" },
-            spool: None,
-        })
+        let Standing { shadows, providers } = rules.standing();
+        let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
+        let servers = self.store.standings(self.pulse.settings().dead_after).await?.len();
+        status(&self.store, shadows, providers, servers).await
     }
 
-    async fn shadow_status(&self, rules: &Rules, shadow: &Shadow) -> Result<ShadowStatus, StoreError> {
-        let control = &shadow.cost_control;
-        let day = self.store.shadow_day(&shadow.name, &control.time_zone).await?;
-        let (reviewer, health) = rules.reviewer(shadow);
-        Ok(ShadowStatus {
-            name: shadow.name.clone(),
-            mode: shadow.mode,
-            model: shadow.model.clone(),
-            reviewer,
-            day: day.day,
-            reviews_today: day.reviews,
-            max_reviews_per_day: control.max_reviews_per_day,
-            usd_today: day.spent.usd(),
-            usd_held: day.held.usd(),
-            max_usd_per_day: control.max_usd_per_day.map(NanoUsd::usd),
-            tokens_today: day.tokens,
-            skips_today: day.skips.into_iter().map(|(reason, n)| (reason.as_str(), n)).collect(),
-            health,
-        })
+    /// Files what this process has in force, for those that ask how the service stands.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_standing(&self) -> Result<(), StoreError> {
+        let standing = self.rules.load().standing();
+        // Strings and numbers always serialise.
+        let text = serde_json::to_string(&standing).unwrap_or_default();
+        match self.pulse.lease_name() {
+            Some(worker) => self.store.file_standing(worker, &text).await,
+            None => Ok(()),
+        }
     }
 }
 
+async fn status(
+    store: &Store,
+    in_force: Vec<(Arc<Shadow>, ShadowStanding)>,
+    providers: Vec<ProviderStatus>,
+    servers: usize,
+) -> Result<Status, StoreError> {
+    let depth = store.queue_depth().await?;
+    let mut shadows = Vec::with_capacity(in_force.len());
+    for (shadow, standing) in in_force {
+        shadows.push(shadow_status(store, &shadow, standing).await?);
+    }
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        now: store.now().await?,
+        queue: QueueStatus {
+            queued: depth.queued,
+            running: depth.running,
+            oldest_age_seconds: depth.oldest_age_seconds,
+        },
+        shadows,
+        providers,
+        servers,
+        database: DatabaseStatus { version: store.server_version().await?, state: "ok" },
+        spool: None,
+    })
+}
+
+async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding) -> Result<ShadowStatus, StoreError> {
+    let control = &shadow.cost_control;
+    let day = store.shadow_day(&shadow.name, &control.time_zone).await?;
+    Ok(ShadowStatus {
+        name: shadow.name.clone(),
+        mode: shadow.mode,
+        model: shadow.model.clone(),
+        reviewer: standing.reviewer,
+        day: day.day,
+        reviews_today: day.reviews,
+        max_reviews_per_day: control.max_reviews_per_day,
+        usd_today: day.spent.usd(),
+        usd_held: day.held.usd(),
+        max_usd_per_day: control.max_usd_per_day.map(NanoUsd::usd),
+        tokens_today: day.tokens,
+        skips_today: day.skips.into_iter().map(|(reason, n)| (reason.as_str(), n)).collect(),
+        health: standing.health,
+    })
+}
+
 impl Rules {
+    /// What is in force, and how its providers do.
+    pub fn standing(&self) -> Standing {
+        let shadows = self.shadows.iter().map(|armed| {
+            let (reviewer, health) = self.reviewer(&armed.shadow);
+            ShadowStanding {
+                version_id: armed.version_id,
+                version: armed.version.clone(),
+                reviewer: reviewer.to_owned(),
+                health,
+            }
+        });
+        Standing { shadows: shadows.collect(), providers: self.gateway.health().into_iter().map(Into::into).collect() }
+    }
+
     /// Who reviews for a shadow (`model` or `checks`), and `ok` or in words what keeps it from its model.
     pub fn reviewer(&self, shadow: &Shadow) -> (&'static str, String) {
         if !shadow.enabled {
@@ -178,10 +302,12 @@ impl Rules {
         }
         match self.gateway.reviewer(&shadow.model) {
             Readiness::Ready => {
+                // A provider may repeat what it was sent.
+                let said = |why: &str| checks::redact(why).as_str().to_owned();
                 let health = match self.gateway.rest(&shadow.model) {
                     None => "ok".into(),
-                    Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {why}", wait.as_secs()),
-                    Some(Rest::Barred { why }) => format!("refused by its provider: {why}"),
+                    Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {}", wait.as_secs(), said(&why)),
+                    Some(Rest::Barred { why }) => format!("refused by its provider: {}", said(&why)),
                 };
                 ("model", health)
             }

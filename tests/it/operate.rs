@@ -32,6 +32,10 @@ async fn a_reload_is_whole_or_nothing_by_endpoint_and_by_signal() {
     let refused = umbra.post("/v1/admin/reload", &json!({})).await;
     assert_eq!((refused.status.as_u16(), refused.body["code"].as_str()), (409, Some("conflict")), "{}", refused.text);
     assert!(refused.body["errors"][0]["detail"].as_str().unwrap_or_default().contains("reviw"), "{}", refused.text);
+    std::fs::remove_file(&file).unwrap_or_default();
+    let missing = umbra.post("/v1/admin/reload", &json!({})).await;
+    let place = missing.body["errors"][0]["pointer"].as_str().unwrap_or_default();
+    assert!(place.ends_with("shadows.yaml:1:1"), "{}", missing.text);
     assert_eq!(names(&umbra.get("/v1/shadows").await), ["two"], "what was in force stays");
     std::fs::write(&file, ONE.replace("name: one", "name: three")).unwrap_or_default();
     let pid = nix::unistd::Pid::from_raw(i32::try_from(umbra.pid()).unwrap_or_default());
@@ -134,6 +138,81 @@ async fn another_process_takes_over_from_one_that_was_killed_and_nothing_is_revi
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM review_result").await, 1);
     // The call that nobody heard the end of is charged at its hold.
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'unknown'").await, 1);
+}
+
+#[tokio::test]
+async fn a_killed_process_is_relieved_between_heartbeats_and_polls() {
+    let model = ModelServer::queue(vec![Answer::Hang]).await;
+    let shadows = ONE.replace("model: checks", "model: judge");
+    let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
+    let rare = |start: crate::support::server::Start| {
+        start
+            .env("UMBRA__QUEUE__HEARTBEAT", "60s")
+            .env("UMBRA__QUEUE__POLL", "60s")
+            .env("UMBRA__QUEUE__FENCE_AFTER", "90s")
+            .env("UMBRA__QUEUE__DEAD_AFTER", "120s")
+    };
+    let start = Umbra::with().shadows(&shadows).settings(&settings).clock("2026-11-21T10:00:00Z");
+    let mut first = rare(start).go().await;
+    first.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
+    until("the model to be asked", async || (model.count() > 0).then_some(())).await;
+    let second = rare(Umbra::with().shadows(&shadows).settings(&settings).on(&first.schema)).go().await;
+    first.kill();
+    first.unchecked();
+    model.set(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([]))));
+    second.schema.set_clock("2026-11-21T10:02:01Z").await;
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    until("the other process to take over before its own next heartbeat and poll", async || {
+        assert!(tokio::time::Instant::now() < deadline, "it waits for a heartbeat or a poll");
+        let done = second.items("/v1/reviews?state=done").await;
+        (done.len() == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_status_of_the_command_line_is_that_of_the_running_servers() {
+    let model = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
+    let shadows = ONE.replace("model: checks", "model: judge");
+    let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
+    let mut umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
+    umbra.drain().await;
+    // As a person runs it: without a word of the file that the server has.
+    let bare = |umbra: &Umbra, args: &[&str]| umbra.cli_in(&[("UMBRA__SHADOWS__PATH", "")], args, None);
+    let status = until("the server to file how its provider does", async || {
+        let status: Value = serde_json::from_slice(&bare(&umbra, &["status", "--json"]).stdout).unwrap_or_default();
+        let judge = status["providers"].as_array()?.iter().find(|provider| provider["name"] == "judge").cloned()?;
+        (judge["state"] == "open").then_some(status)
+    })
+    .await;
+    assert_eq!(status["shadows"].as_array().map(Vec::len), Some(1), "{status}");
+    assert_eq!((&status["shadows"][0]["name"], &status["servers"]), (&json!("one"), &json!(1)), "{status}");
+    assert!(status["shadows"][0]["health"].as_str().is_some_and(|health| health.contains("refused")), "{status}");
+    let table = String::from_utf8_lossy(&bare(&umbra, &["status"]).stdout).into_owned();
+    assert!(table.contains("401") && table.contains("1 server runs"), "{table}");
+    let example = umbra.file("example.yaml");
+    std::fs::write(&example, umbra::config::EXAMPLE_SHADOWS).unwrap_or_default();
+    let other = umbra.cli(&["status", "--shadows", &example.display().to_string()], None);
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(said.contains("is not what is in force"), "{said}");
+    umbra.stop();
+    let output = bare(&umbra, &["status"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no server runs on this database"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("security-shadow"), "the example would be in force");
+}
+
+#[tokio::test]
+async fn remarks_on_the_files_are_told_by_serve_and_check_alone() {
+    let remarkable = ONE.replace("triggers: [error]", "triggers: [all]");
+    let umbra = Umbra::with().shadows(&remarkable).go().await;
+    assert!(umbra.log().contains("warning: "), "{}", umbra.log());
+    let said = |args: &[&str]| String::from_utf8_lossy(&umbra.cli(args, None).stderr).into_owned();
+    assert!(said(&["check"]).contains("warning: "));
+    for command in ["status", "doctor"] {
+        assert_eq!(said(&[command]), "", "{command}");
+    }
 }
 
 /// A server whose model never answers, and a review that waits for it.

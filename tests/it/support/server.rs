@@ -190,7 +190,13 @@ impl Umbra {
 
     /// Runs a command of the same binary with the same settings.
     pub fn cli(&self, args: &[&str], input: Option<&str>) -> Output {
+        self.cli_in(&[], args, input)
+    }
+
+    /// The same with these variables; an empty one is as good as none.
+    pub fn cli_in(&self, env: &[(&str, &str)], args: &[&str], input: Option<&str>) -> Output {
         let mut child = command(&self.files, &self.env, args)
+            .envs(env.iter().copied())
             .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
