@@ -13,7 +13,10 @@ use tokio::{sync::Mutex, time::Instant};
 use super::problem::Problem;
 use crate::{
     checks,
-    domain::key::{AgentGlobs, PREFIX, Scope},
+    domain::{
+        KeyId,
+        key::{AgentGlobs, PREFIX, Scope},
+    },
     store::{Store, StoreError, installation::Installation, keys::KeyRow},
 };
 
@@ -26,6 +29,7 @@ pub struct Caller(Option<Arc<Grant>>);
 
 #[derive(Debug)]
 struct Grant {
+    id: KeyId,
     scopes: Vec<Scope>,
     agents: AgentGlobs,
 }
@@ -43,7 +47,8 @@ impl Caller {
             Some(grant) if !grant.scopes.contains(&scope) => Err(Problem::forbidden(format!(
                 "this key lacks the scope {}; umbra keys create --scope {0} makes one that has it",
                 scope.as_str()
-            ))),
+            ))
+            .of_key(grant.id)),
             _ => Ok(()),
         }
     }
@@ -65,7 +70,8 @@ impl Caller {
         match &self.0 {
             Some(grant) if !grant.agents.contains(checks::redact(agent).as_str()) => Err(Problem::forbidden_agent(
                 "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
-            )),
+            )
+            .of_key(grant.id)),
             _ => Ok(()),
         }
     }
@@ -136,17 +142,19 @@ impl KeyRing {
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         self.keep_fresh(FRESH_FOR).await?;
         let known = self.known.load();
-        let Some(given) = headers.get(header::AUTHORIZATION) else {
+        let mut all = headers.get_all(header::AUTHORIZATION).iter();
+        let Some(given) = all.next() else {
             return if known.none {
                 Ok(Caller(None))
             } else {
                 Err(Problem::unauthorized("send a key: Authorization: Bearer umbra_sk_..."))
             };
         };
-        let unusable = || {
-            tracing::warn!("a request came with a key that is unknown or revoked");
-            Problem::unauthorized("this key is unknown or revoked; umbra keys list shows those that work")
-        };
+        if all.next().is_some() {
+            return Err(Problem::unauthorized("the header Authorization stands here more than once: send one key"));
+        }
+        let unusable =
+            || Problem::unauthorized("this key is unknown or revoked; umbra keys list shows those that work");
         let key = given
             .to_str()
             .ok()
@@ -190,5 +198,5 @@ fn grant(row: KeyRow) -> Option<(Vec<u8>, Arc<Grant>)> {
     let scopes = row.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     // A key whose globs cannot be read speaks for nobody.
     let agents = AgentGlobs::compile(&row.agents).ok()?;
-    Some((row.hash, Arc::new(Grant { scopes, agents })))
+    Some((row.hash, Arc::new(Grant { id: row.id, scopes, agents })))
 }

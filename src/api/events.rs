@@ -16,9 +16,10 @@ pub use self::shapes::{
     AcceptedEvent, BatchError, BatchItem, BatchResult, EventBody, EventView, NewEventSchema, ToolBody,
 };
 use super::{
-    Api, Listing,
+    Api, Listing, audit,
     auth::Caller,
     body::{Media, expect_media},
+    front::RequestId,
     params::{Params, PathPart, listing, preferred_wait},
     problem::Problem,
     verdicts::waited,
@@ -103,7 +104,15 @@ pub async fn post_batch(
 ) -> Result<Json<BatchResult>, Problem> {
     caller.require(Scope::Ingest)?;
     let media = expect_media(request.headers(), &[Media::Json, Media::Ndjson])?;
+    if request.headers().contains_key("idempotency-key") {
+        return Err(Problem::invalid_event("the Idempotency-Key header cannot be used").at(
+            "",
+            "conflict",
+            "a batch has many events: give each its own `id`, which makes it safe to send again",
+        ));
+    }
     let origin = origin(request.headers());
+    let request_id = request.extensions().get::<RequestId>().cloned();
     let body = api.bodies.read(request).await?;
     let read = match media {
         Media::Ndjson => ingest::batch_ndjson(&body, &api.limits),
@@ -118,6 +127,7 @@ pub async fn post_batch(
             Ok(incoming)
         })
         .collect();
+    audit::events(checked.iter().filter_map(|one| one.as_ref().err()), request_id.as_ref());
     let mut problems = Vec::with_capacity(checked.len());
     let mut good = Vec::with_capacity(checked.len());
     for one in checked {
@@ -225,7 +235,7 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Problem {
     } else if any(&[code::SYNTAX, code::EMPTY, code::NOT_UTF8]) {
         Problem::bad_json("the body is not JSON that is accepted here; errors says where and why")
     } else {
-        Problem::invalid_event("the event breaks rules; errors lists each, and nothing was stored")
+        Problem::invalid_event("what was sent breaks rules; errors lists each, and nothing was stored")
     };
     for Fault { pointer, code, detail } in faults {
         problem = problem.at(pointer, code, detail);

@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod admission;
+mod audit;
 pub mod auth;
 pub mod body;
 pub mod breakers;

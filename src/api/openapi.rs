@@ -1,6 +1,12 @@
 //! The OpenAPI document, from the handlers' own words, and the page that shows it. No asset comes from elsewhere.
 
-use axum::{Json, Router, routing::get};
+use axum::{
+    Json, Router,
+    http::StatusCode,
+    middleware::map_response,
+    response::{IntoResponse, Response},
+    routing::get,
+};
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
@@ -11,7 +17,7 @@ use utoipa::{
 };
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::problem::ProblemDocument;
+use super::problem::{Problem, ProblemDocument};
 
 /// `limit`, `order`, `cursor`, `since` and `until` of every list.
 #[derive(IntoParams)]
@@ -93,14 +99,12 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
 }
 
 fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
-    // hyper answers this one, without a body.
-    let headers = ResponseBuilder::new().description("The request's headers are too large").build();
-    operation.responses.responses.insert("431".into(), RefOr::T(headers));
     let has_body = operation.request_body.is_some();
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
     };
     add("400", "Something in the request cannot be used; `errors` says what and where");
+    add("431", "The request's headers are too large");
     add("403", "Not with this key, or not from this host or origin");
     if !open {
         add("401", "A valid key is required");
@@ -129,5 +133,13 @@ fn problem(words: &str) -> utoipa::openapi::Response {
 pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
     let config = Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true);
     let json = document.clone();
-    router.merge(SwaggerUi::new("/docs").config(config)).route("/openapi.json", get(move || async move { Json(json) }))
+    let pages = Router::new().merge(SwaggerUi::new("/docs").config(config));
+    // The page's own answer for what it does not have is no problem.
+    let pages = pages.layer(map_response(async |answer: Response| {
+        if answer.status() == StatusCode::NOT_FOUND {
+            return Problem::not_found("The documentation has no such file; it begins at /docs/.").into_response();
+        }
+        answer
+    }));
+    router.merge(pages).route("/openapi.json", get(move || async move { Json(json) }))
 }

@@ -16,6 +16,8 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::domain::KeyId;
+
 /// What kind of problem: one line of [`KINDS`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
@@ -37,6 +39,7 @@ pub struct Problem {
     errors: Vec<FieldError>,
     retry_after: Option<Duration>,
     cause: Option<String>,
+    key: Option<KeyId>,
 }
 
 /// One fault at one place of the input.
@@ -99,6 +102,7 @@ macro_rules! problems {
 }
 
 problems! {
+    bad_request 400 "This is no request that can be read";
     bad_json 400 "The body is not the JSON that is expected";
     invalid_event 400 "The event breaks a rule";
     bad_query 400 "The query has a parameter that cannot be used";
@@ -118,9 +122,11 @@ problems! {
     request_timeout 408 "The request took too long to arrive";
     conflict 409 "The state of the resource does not permit this";
     body_too_large 413 "The body is too large";
+    uri_too_long 414 "The address is too long";
     unsupported_media_type 415 "The body is of a type that is not read here";
     unsupported_encoding 415 "The body is encoded in a way that is not read here";
     idempotency_mismatch 422 "This id was used before with another body";
+    headers_too_large 431 "The headers are too large";
     rate_limited 429 "The quota is used up for now";
     overloaded 503 "The server has more to do than it can";
     provider_unavailable 503 "The model cannot be reached";
@@ -139,7 +145,7 @@ impl Problem {
 
     fn new(kind: &'static Kind, detail: Cow<'static, str>) -> Self {
         let retry_after = matches!(kind.status, 429 | 503).then(retry_soon);
-        Self { kind, detail, errors: Vec::new(), retry_after, cause: None }
+        Self { kind, detail, errors: Vec::new(), retry_after, cause: None, key: None }
     }
 
     /// Adds a fault and its place.
@@ -159,6 +165,18 @@ impl Problem {
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
+    }
+
+    /// Names the key that was refused, for the log.
+    #[must_use]
+    pub fn of_key(mut self, key: KeyId) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The key that was refused.
+    pub fn key(&self) -> Option<KeyId> {
+        self.key
     }
 
     /// The stable code.

@@ -103,11 +103,45 @@ async fn oversized_headers_are_answered_by_431() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let many = |count: usize| (0..count).fold("GET /livez".to_owned(), |all, n| format!("{all}\nx-{n}: 1"));
     assert_eq!(server.ask(&many(60), b"").await.status, 200);
-    assert_eq!(server.ask(&many(70), b"").await.status, 431);
+    server.ask(&many(70), b"").await.problem(431, "headers_too_large");
     let long = |size: usize| format!("GET /livez\nx-long: {}", "y".repeat(size));
     assert_eq!(server.ask(&long(15 * 1024), b"").await.status, 200);
-    assert_eq!(server.ask(&long(17 * 1024), b"").await.status, 431);
-    assert_eq!(server.ask(&long(512 * 1024), b"").await.status, 431);
+    server.ask(&long(17 * 1024), b"").await.problem(431, "headers_too_large");
+    server.ask(&long(512 * 1024), b"").await.problem(431, "headers_too_large");
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_told_so_by_a_problem() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let tls: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and so on\r\n\r\n";
+    for bytes in [tls, b"GET /livez HTTP/1.1\r\nhost localhost\r\n\r\n", b"nonsense\r\n\r\n"] {
+        let mut client = server.connect().await;
+        client.write(bytes).await;
+        let answer = client.answer().await.expect("an answer");
+        answer.problem(400, "bad_request");
+        assert_eq!(answer.header("connection"), Some("close"));
+        client.closed().await;
+    }
+    // After an answered request on the same connection, too.
+    let mut client = server.connect().await;
+    client.send("GET /livez", b"").await;
+    assert_eq!(client.answer().await.expect("an answer").status, 200);
+    client.write(b"nonsense\r\n\r\n").await;
+    client.answer().await.expect("an answer").problem(400, "bad_request");
+}
+
+#[tokio::test]
+async fn a_body_with_two_lengths_is_refused_and_the_connection_closed() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    let mut client = server.connect().await;
+    client.send("GET /livez", b"").await;
+    assert_eq!(client.answer().await.expect("an answer").status, 200);
+    // The second request hides in what the length calls a body.
+    client
+        .send("POST /livez\ntransfer-encoding: chunked", b"0\r\n\r\nGET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
+    client.answer().await.expect("an answer").problem(400, "bad_request");
+    client.closed().await;
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 //! In: a socket, the site, the soft stop. Out: answered requests, each of which carries the client's address as
 //! `ConnectInfo`. Never: an error to the rest of the server; what a client does wrong ends its own connection.
 //!
-//! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself, without a
-//! body, and offers no hook to make it a problem (`Http1Transaction::on_error` in hyper 1).
+//! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself and offers no
+//! hook to make it a problem (`Http1Transaction::on_error` in hyper 1); the stream does it.
 
 use std::{
     convert::Infallible,
@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Limits, Site,
+    site::TwoLengths,
     stream::{Phase, TimedStream},
 };
 
@@ -99,6 +100,9 @@ async fn answer(
     phase.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
+    if phase.take_two_lengths() {
+        request.extensions_mut().insert(TwoLengths);
+    }
     let mut response = site.answer(request).await;
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

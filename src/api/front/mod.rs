@@ -11,6 +11,7 @@
 //! | `accept.rs` | connections at once, pauses when descriptors run out, drains the queue of the system |
 //! | `connection.rs` | first byte, hyper, `Connection: close` while draining |
 //! | `stream.rs` | headers, idle, stalled answers, a close that does not reset |
+//! | `raw.rs` | what hyper keeps to itself: a length given twice, answers of its own |
 //! | `site.rs` | what every request passes, and panics |
 //! | `trace.rs` | the request's id and trace, the line in the log |
 //! | `guard.rs` | `Host` and `Origin` |
@@ -26,6 +27,7 @@ pub(in crate::api) mod decode;
 mod guard;
 mod limits;
 mod pages;
+mod raw;
 mod site;
 mod stream;
 #[cfg(test)]

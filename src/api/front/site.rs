@@ -6,10 +6,13 @@
 //! These steps are calls in one function and no layers: each layer of a router is a boxed future and a clone of all
 //! that it encloses, and together they took more time than the reading of an event.
 
+use std::net::SocketAddr;
+
 use axum::{
     Router,
     body::Body,
-    extract::Request,
+    extract::{ConnectInfo, Request},
+    http::header,
     response::{IntoResponse, Response},
 };
 use tower::ServiceExt;
@@ -20,10 +23,17 @@ use super::{
     trace::{self, RequestId, TraceParent},
 };
 use crate::{
-    api::problem::{Problem, method_not_allowed, not_found},
+    api::{
+        audit::{self, Asked},
+        problem::{Problem, method_not_allowed, not_found},
+    },
     clock::Clock,
     lifecycle::unwinding,
 };
+
+/// Marks a request whose head gives the length of its body in two ways.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TwoLengths;
 
 /// A router, who may address it, and the clock that names its requests.
 #[derive(Debug)]
@@ -45,7 +55,13 @@ impl Site {
         let parent = TraceParent::of(request.headers());
         let method = request.method().clone();
         let family = trace::family(request.uri().path()).to_owned();
-        let judged = self.guard.judge(request.version(), request.uri().authority(), request.headers());
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+        let gave_key = request.headers().contains_key(header::AUTHORIZATION);
+        let judged = if request.extensions().get::<TwoLengths>().is_some() {
+            Err(Problem::bad_request("Content-Length and Transfer-Encoding exclude each other: send one of them."))
+        } else {
+            self.guard.judge(request.version(), request.uri().authority(), request.headers())
+        };
         let mut response = if let Err(problem) = judged {
             problem.into_response()
         } else {
@@ -59,6 +75,9 @@ impl Site {
             }
         };
         pages::protect(response.headers_mut());
+        if let Some(problem) = response.extensions().get::<Problem>() {
+            audit::request(problem, &Asked { id: &id, method: &method, family: &family, peer, gave_key });
+        }
         trace::name(&mut response, &id, parent, (&method, &family));
         response
     }

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -22,14 +22,24 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::Limits;
+use super::{
+    Limits,
+    raw::{HeadWatch, instead_of},
+};
 
 /// After the last answer, how long and how many bytes are read and thrown away before the socket is closed.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 2 * 1024 * 1024);
 
 /// Where the request on a connection is. Shared with its service; all of it runs in one task.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Phase(Arc<AtomicU8>);
+pub(super) struct Phase(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: AtomicU8,
+    /// The request's head gives the length of its body in two ways.
+    two_lengths: AtomicBool,
+}
 
 impl Phase {
     const WAITING: u8 = 0;
@@ -38,12 +48,17 @@ impl Phase {
 
     /// The headers are there: the work begins.
     pub(super) fn begin(&self) {
-        self.0.store(Self::BUSY, Ordering::Relaxed);
+        self.0.phase.store(Self::BUSY, Ordering::Relaxed);
+    }
+
+    /// Whether the head of the request that has just begun gives the length of its body in two ways.
+    pub(super) fn take_two_lengths(&self) -> bool {
+        self.0.two_lengths.swap(false, Ordering::Relaxed)
     }
 
     /// The last byte of the answer was handed over.
     pub(super) fn end(&self) {
-        self.0.store(Self::ANSWERED, Ordering::Relaxed);
+        self.0.phase.store(Self::ANSWERED, Ordering::Relaxed);
     }
 }
 
@@ -71,6 +86,9 @@ pub(super) struct TimedStream {
     stall_alarm: Alarm,
     /// Since when, and for how many bytes more, what arrives is thrown away.
     lingering: Option<(Instant, usize)>,
+    head: HeadWatch,
+    /// What is sent instead of an answer of hyper's own, and how much of it was taken.
+    instead: Option<(Vec<u8>, usize)>,
 }
 
 impl TimedStream {
@@ -78,16 +96,27 @@ impl TimedStream {
     pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<Limits>) -> Self {
         let owed = Owed::Headers(Instant::now() + limits.headers);
         let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
-        Self { socket, phase, limits, owed, alarm, stalled: None, stall_alarm, lingering: None }
+        Self {
+            socket,
+            phase,
+            limits,
+            owed,
+            alarm,
+            stalled: None,
+            stall_alarm,
+            lingering: None,
+            head: HeadWatch::default(),
+            instead: None,
+        }
     }
 
     /// Takes over what the service did since the last read.
     fn follow_phase(&mut self) {
-        match self.phase.0.load(Ordering::Relaxed) {
+        match self.phase.0.phase.load(Ordering::Relaxed) {
             Phase::BUSY => self.owed = Owed::Nothing,
             Phase::ANSWERED => {
                 self.owed = Owed::Request(Instant::now() + self.limits.idle);
-                self.phase.0.store(Phase::WAITING, Ordering::Relaxed);
+                self.phase.0.phase.store(Phase::WAITING, Ordering::Relaxed);
             }
             _ => {}
         }
@@ -104,7 +133,29 @@ impl TimedStream {
     fn arrived(&mut self) {
         if matches!(self.owed, Owed::Request(_)) {
             self.owed = Owed::Headers(Instant::now() + self.limits.headers);
+            self.head.begin();
         }
+    }
+
+    /// Sends a problem where hyper has written an answer of its own; `None` for all other bytes.
+    fn poll_instead(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Option<Poll<io::Result<usize>>> {
+        if self.instead.is_none() && self.phase.0.phase.load(Ordering::Relaxed) != Phase::BUSY {
+            self.instead = instead_of(data).map(|bytes| (bytes, 0));
+        }
+        let (bytes, mut sent) = self.instead.take()?;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            let written = Pin::new(&mut self.socket).poll_write(cx, rest);
+            match self.watch_stall(cx, written) {
+                Poll::Ready(Ok(0)) => return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into()))),
+                Poll::Ready(Ok(count)) => sent += count,
+                Poll::Ready(Err(error)) => return Some(Poll::Ready(Err(error))),
+                Poll::Pending => {
+                    self.instead = Some((bytes, sent));
+                    return Some(Poll::Pending);
+                }
+            }
+        }
+        Some(Poll::Ready(Ok(data.len())))
     }
 
     /// After a write: if the client takes nothing, for how long already?
@@ -148,8 +199,12 @@ impl AsyncRead for TimedStream {
         if read.is_pending() {
             return this.poll_owed(cx);
         }
-        if buffer.filled().len() > before {
+        let arrived = buffer.filled().get(before..).unwrap_or_default();
+        if !arrived.is_empty() {
             this.arrived();
+            if matches!(this.owed, Owed::Headers(_)) && this.head.saw(arrived, this.limits.max_header_bytes) {
+                this.phase.0.two_lengths.store(true, Ordering::Relaxed);
+            }
         }
         read
     }
@@ -157,6 +212,9 @@ impl AsyncRead for TimedStream {
 
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(sent) = self.poll_instead(cx, data) {
+            return sent;
+        }
         let written = Pin::new(&mut self.socket).poll_write(cx, data);
         self.watch_stall(cx, written)
     }
@@ -166,6 +224,11 @@ impl AsyncWrite for TimedStream {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [only] = data
+            && let Some(sent) = self.poll_instead(cx, only)
+        {
+            return sent;
+        }
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, data);
         self.watch_stall(cx, written)
     }

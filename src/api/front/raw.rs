@@ -1,0 +1,120 @@
+//! The bytes of a connection beside hyper, where hyper keeps something to itself.
+//!
+//! In: what arrives and what leaves. Out: whether a request's head gives the length of its body in two ways, which hyper
+//! settles silently (RFC 9112, 6.3, lets us refuse it: such a request is an attempt to slip another one past a proxy);
+//! and a problem in the place of hyper's own answers, which have no body. Never: a byte of a request changed.
+
+use memchr::memmem;
+
+use crate::api::problem::Problem;
+
+/// Watches for the end of a request's head.
+#[derive(Debug, Default)]
+pub(super) struct HeadWatch {
+    /// The head so far, where it came in parts.
+    begun: Vec<u8>,
+    over: bool,
+}
+
+impl HeadWatch {
+    /// The next byte begins a request.
+    pub fn begin(&mut self) {
+        self.begun.clear();
+        self.over = false;
+    }
+
+    /// More bytes have arrived. Answers whether they end a head that says both `Content-Length` and
+    /// `Transfer-Encoding`. Of a head that is longer than `most` nothing is kept: hyper refuses it.
+    pub fn saw(&mut self, bytes: &[u8], most: usize) -> bool {
+        if self.over {
+            return false;
+        }
+        if self.begun.is_empty()
+            && let Some(head) = whole(bytes)
+        {
+            self.over = true;
+            return has_two_lengths(head);
+        }
+        self.begun.extend_from_slice(bytes);
+        let found = whole(&self.begun).map(has_two_lengths);
+        self.over = found.is_some() || self.begun.len() > most;
+        if self.over {
+            self.begun = Vec::new();
+        }
+        found.unwrap_or(false)
+    }
+}
+
+/// The head that these bytes begin with, if its end is among them. Lines may end without a carriage return.
+fn whole(bytes: &[u8]) -> Option<&[u8]> {
+    let ends = [b"\n\r\n".as_slice(), b"\n\n"].into_iter().filter_map(|end| memmem::find(bytes, end));
+    bytes.get(..ends.min()?)
+}
+
+fn has_two_lengths(head: &[u8]) -> bool {
+    let has = |name: &[u8]| {
+        head.split(|byte| *byte == b'\n').any(|line| {
+            line.split(|byte| *byte == b':').next().is_some_and(|field| field.trim_ascii().eq_ignore_ascii_case(name))
+        })
+    };
+    has(b"transfer-encoding") && has(b"content-length")
+}
+
+/// What is sent instead of an answer that hyper made itself; `None` for any other bytes. Ours carry the request's id.
+pub(super) fn instead_of(answer: &[u8]) -> Option<Vec<u8>> {
+    let rest = answer.strip_prefix(b"HTTP/1.1 4")?;
+    let bare = answer.ends_with(b"\r\n\r\n") && memmem::find(answer, b"content-length: 0\r\n").is_some();
+    if !bare || memmem::find(answer, b"x-request-id: ").is_some() {
+        return None;
+    }
+    let problem = match rest.get(..2)? {
+        b"00" => Problem::bad_request("What arrived is no HTTP request; the server speaks HTTP/1.1, without TLS."),
+        b"14" => Problem::uri_too_long("Send what is long in the body; a cursor fits into the query."),
+        b"31" => Problem::headers_too_large("The setting server.max_header_bytes or server.max_headers is the limit."),
+        _ => return None,
+    };
+    let body = problem.to_json(None);
+    let line = answer.split(|byte| *byte == b'\r').next()?;
+    let mut bytes = line.to_vec();
+    bytes.extend_from_slice(b"\r\nconnection: close\r\ncontent-type: application/problem+json\r\n");
+    bytes.extend_from_slice(format!("content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeadWatch, instead_of};
+
+    #[test]
+    fn two_lengths_are_seen_however_the_head_arrives() {
+        let both = b"POST / HTTP/1.1\r\nHost: a\r\ncontent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+        for size in [1, 7, both.len()] {
+            let mut watch = HeadWatch::default();
+            let seen = both.chunks(size).filter(|part| watch.saw(part, 1024)).count();
+            assert_eq!(seen, 1, "in parts of {size}");
+            watch.begin();
+            assert!(watch.saw(both, 1024), "and again for the next request");
+        }
+        let bare = b"POST / HTTP/1.1\ncontent-length: 5\ntransfer-encoding: chunked\n\n";
+        assert!(HeadWatch::default().saw(bare, 1024));
+        for one in [
+            b"POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\ntransfer-encoding: chunked\r\n\r\n".as_slice(),
+            b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nx: content-length: 5\r\n\r\n",
+            b"POST / HTTP/1.1\r\ncontent-length: 5\r\nx-transfer-encoding: a\r\n\r\n",
+        ] {
+            assert!(!HeadWatch::default().saw(one, 1024), "{}", String::from_utf8_lossy(one));
+        }
+    }
+
+    #[test]
+    fn an_answer_of_our_own_is_left_alone() {
+        assert!(instead_of(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: x\r\n\r\n").is_some());
+        for own in [
+            b"HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\ncontent-length: 0\r\n\r\n".as_slice(),
+            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}",
+            b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
+        ] {
+            assert!(instead_of(own).is_none(), "{}", String::from_utf8_lossy(own));
+        }
+    }
+}
