@@ -157,7 +157,7 @@ fn key(candidate: &Candidate) -> Key {
 }
 
 /// The first moment of the next local date. Midnight itself may not exist there.
-fn end_of(day: Date, zone: &str) -> Option<Timestamp> {
+pub(super) fn end_of(day: Date, zone: &str) -> Option<Timestamp> {
     let zone = TimeZone::get(zone).ok()?;
     Some(day.tomorrow().ok()?.to_zoned(zone).ok()?.timestamp())
 }

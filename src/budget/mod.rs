@@ -167,6 +167,11 @@ fn decide_one(
     Decision::Reserve(day.day)
 }
 
+/// When the local day of `now` ends: until then a cap that is spent refuses. `None` where there is no such zone.
+pub fn day_end(now: Timestamp, zone: &str) -> Option<Timestamp> {
+    memory::end_of(now.in_tz(zone).ok()?.date(), zone)
+}
+
 fn signed(duration: std::time::Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }

@@ -46,7 +46,8 @@ pub struct OnDemand {
 }
 
 impl Pipeline {
-    /// Accepts one event: it is durable when this answers.
+    /// Accepts one event: it is durable when this answers. A review on demand that is refused leaves nothing behind:
+    /// who asks again and again fills no table.
     ///
     /// # Errors
     /// See [`AcceptError`].
@@ -116,7 +117,8 @@ impl Pipeline {
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
-        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, answer });
+        let on_demand = origin.on_demand.is_some();
+        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, on_demand, answer });
         Ok(receiver)
     }
 

@@ -73,6 +73,12 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// What is left of a shadow's local day.
+    pub fn day_left(&self, shadow: &str) -> Option<std::time::Duration> {
+        let now = self.clock.now();
+        self.rules.load().day_end(shadow, now)?.duration_since(now).try_into().ok()
+    }
+
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::Rules;
 use crate::{
     budget::Candidate,
-    domain::{Disposition, EventId, SkipReason, Trigger, TriggerMark},
+    domain::{Disposition, EventId, Outcome, SkipReason, Trigger, TriggerMark},
     store::intake::NewKey,
 };
 
@@ -24,10 +24,19 @@ pub(super) struct Pending {
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
     pub pairs: Vec<Pair>,
+    /// It carries a review that somebody asks for: without that review it is not stored.
+    pub on_demand: bool,
     pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,
 }
 
-/// An event that is stored for good.
+impl Pending {
+    /// Whether it carries a review on demand that is refused: then nothing of it is stored.
+    pub fn is_refused(&self, dispositions: &[Disposition]) -> bool {
+        self.on_demand && dispositions.iter().all(|disposition| disposition.outcome == Outcome::Skipped)
+    }
+}
+
+/// An event that is stored for good; but where a review on demand is refused, nothing is.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// Its id.

@@ -139,7 +139,9 @@ impl<'a> Plan<'a> {
                 };
                 let (outcome, reason, review_id) = match decision {
                     Decision::Skip(reason) => {
-                        *skips.entry((pair.shadow, reason)).or_default() += 1;
+                        if !pending.on_demand {
+                            *skips.entry((pair.shadow, reason)).or_default() += 1;
+                        }
                         (Outcome::Skipped, Some(reason), None)
                     }
                     Decision::Reserve(day) => {
@@ -158,6 +160,11 @@ impl<'a> Plan<'a> {
                 let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
                 dispositions.push(Disposition { shadow, trigger: pair.trigger, mode, outcome, reason, review_id });
             }
+            let refused = pending.is_refused(&dispositions);
+            all_dispositions.push(dispositions);
+            if refused {
+                continue;
+            }
             writing.events.push(NewEvent {
                 id: pending.id,
                 agent: &pending.agent,
@@ -165,7 +172,6 @@ impl<'a> Plan<'a> {
                 pairs,
                 payload: &pending.payload,
             });
-            all_dispositions.push(dispositions);
         }
         if let Some(first) = events.first() {
             count(&first.rules, &skips, &writing.reviews);

@@ -2,8 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use jiff::Timestamp;
+
 use crate::{
-    budget::memory::Memory,
+    budget::{self, memory::Memory},
     domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource},
     llm::Gateway,
     store::{Store, StoreError},
@@ -70,6 +72,12 @@ impl Rules {
     /// The position of a shadow.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.shadows.iter().position(|armed| armed.shadow.name == name)
+    }
+
+    /// When a shadow's local day ends that `now` belongs to.
+    pub fn day_end(&self, shadow: &str, now: Timestamp) -> Option<Timestamp> {
+        let armed = self.shadows.get(self.position(shadow)?)?;
+        budget::day_end(now, &armed.shadow.cost_control.time_zone)
     }
 
     /// The first shadow that watches this event by this trigger and is not switched off.

@@ -231,8 +231,9 @@ impl Writer {
         leased.extend(handed.iter().map(|handed| handed.job.review));
         let unleased = writing.reviews.len() > handed.len();
         match flush {
-            Some(flush) if fresh.is_empty() => flush.abandon().await?,
+            Some(flush) if writing.events.is_empty() => flush.abandon().await?,
             Some(flush) => flush.write(self.replica, &writing).await?,
+            None if writing.events.is_empty() => {}
             None => store.write(self.replica, &writing).await?,
         }
         if let Some(first) = batch.first() {
@@ -260,10 +261,12 @@ impl Writer {
             self.ring.notify_one();
         }
         for (pending, fate) in batch.into_iter().zip(fates) {
+            if let Fate::Stored(dispositions) = &fate {
+                count(if pending.is_refused(dispositions) { "refused" } else { "accepted" });
+            }
             let Pending { id, triggers, answer, .. } = pending;
             let outcome = match fate {
                 Fate::Stored(dispositions) => {
-                    count("accepted");
                     Ok(Accepted { id, received_at: received_at(id), triggers, dispositions, replayed: false })
                 }
                 Fate::Mismatch(other) => {

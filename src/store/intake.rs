@@ -289,7 +289,7 @@ impl Flush {
         Ok(())
     }
 
-    /// Ends the transaction without storing anything: every event turned out to be a replay.
+    /// Ends the transaction without storing anything: every event turned out to be a replay, or was refused.
     ///
     /// # Errors
     /// The connection broke; nothing is stored.
