@@ -86,6 +86,16 @@ impl Setup {
         Self::read(self.config.clone(), self.env.clone(), self.overrides.clone())
     }
 
+    /// What another command must be given to find the same installation, with a space before each flag.
+    fn flags(&self) -> String {
+        let path = |flag: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!(" --{flag} '{}'", path.display())).unwrap_or_default()
+        };
+        // The URL may hold a password.
+        let url = if self.overrides.database_url.is_some() { " --database-url URL" } else { "" };
+        path("config", &self.config) + &path("data-dir", &self.overrides.data_dir) + url
+    }
+
     /// Every model that a shadow may name.
     pub fn models(&self) -> BTreeMap<String, ModelSpec> {
         self.settings.all_models(builtin_models())

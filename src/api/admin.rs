@@ -6,21 +6,23 @@ use axum::{
     http::StatusCode,
 };
 use rand::Rng;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     Api, ReloadFault, Reloaded,
     auth::Caller,
-    body::{Media, expect_media, from_json},
+    body::{Media, expect_media},
+    events::invalid,
     params::PathPart,
     problem::Problem,
 };
 use crate::{
     domain::{
         KeyId,
-        key::{AgentGlobs, Scope, may_bind, mint},
+        key::{Scope, mint},
     },
+    ingest::{self, KeyRequest},
     store::keys::KeyRow,
 };
 
@@ -47,18 +49,18 @@ pub async fn post_reload(State(api): State<Api>, caller: Caller) -> Result<Json<
 }
 
 /// A key to be made.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it documents what `ingest::key_request` reads")]
 pub struct NewKeyRequest {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
-    pub name: String,
+    name: String,
     /// What it permits: ingest, read, decide, admin.
     #[schema(min_items = 1)]
-    pub scopes: Vec<Scope>,
+    scopes: Vec<Scope>,
     /// The agents that it may speak for, as globs; all without it.
     #[schema(max_items = 100)]
-    pub agents: Option<Vec<String>>,
+    agents: Option<Vec<String>>,
 }
 
 /// A new key. It is shown this once.
@@ -97,29 +99,12 @@ pub async fn post_key(
 ) -> Result<(StatusCode, Json<MintedKey>), Problem> {
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let wanted: NewKeyRequest = from_json(&api.bodies.read(request).await?)?;
-    let bad = |pointer: &str, detail: &str| {
-        Problem::invalid_event("the key breaks rules; errors lists them").at(pointer.to_owned(), "bad_value", detail)
-    };
-    let agents = wanted.agents.unwrap_or_else(|| vec!["*".into()]);
-    let name_fits = !wanted.name.trim().is_empty() && wanted.name.len() <= 100 && !wanted.name.contains('\0');
-    if !name_fits {
-        return Err(bad("/name", "1 to 100 bytes, not blank"));
-    }
-    if wanted.scopes.is_empty() {
-        return Err(bad("/scopes", "at least one of ingest, read, decide, admin"));
-    }
-    let agents_fit = (1..=100).contains(&agents.len()) && agents.iter().all(|a| a.len() <= 256 && !a.contains('\0'));
-    if !agents_fit || AgentGlobs::compile(&agents).is_err() {
-        return Err(bad("/agents", "1 to 100 globs of at most 256 bytes, such as writer-*"));
-    }
-    if !may_bind(&wanted.scopes, &agents) {
-        return Err(bad("/agents", "a key that reads or administers sees every agent: leave agents out, or the scope"));
-    }
+    let KeyRequest { name, scopes, agents } =
+        ingest::key_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
     let key = mint(rand::rng().random());
     let id = KeyId(api.pipeline.clock.new_id());
-    let scopes: Vec<String> = wanted.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
-    api.pipeline.store.add_key(id, &wanted.name, &api.keys.hash(&key), &scopes, &agents).await?;
+    let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+    api.pipeline.store.add_key(id, &name, &api.keys.hash(&key), &scopes, &agents).await?;
     api.keys.refresh().await?;
     tracing::info!(%id, "a key was made");
     Ok((StatusCode::CREATED, Json(MintedKey { id, key })))

@@ -5,24 +5,23 @@ use std::time::Duration;
 use axum::{
     Json,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
     Api, Listing,
     auth::Caller,
-    body::{Media, expect_media, from_json},
-    events::refused,
+    body::{Media, expect_media},
+    events::{invalid, refused},
     params::{Params, PathPart, listing, preferred_wait},
     problem::Problem,
 };
 use crate::{
     domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope},
     findings,
-    ingest::Incoming,
+    ingest::{self, Incoming, ReviewRequest},
     pipeline::{Origin, accept::OnDemand},
     store::reviews::{Review, ReviewFilter},
 };
@@ -32,26 +31,28 @@ const BY_RESERVATION: char = 'r';
 const BY_FINISHING: char = 'd';
 
 /// A text to be reviewed now.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReviewRequest {
+#[derive(Debug, ToSchema)]
+#[schema(as = ReviewRequest)]
+#[expect(dead_code, reason = "it documents what `ingest::review_request` reads")]
+pub struct ReviewRequestBody {
     /// The agent whose output it is.
     #[schema(min_length = 1, max_length = 256)]
-    pub target: String,
+    target: String,
     /// As if by this trigger.
-    pub trigger: String,
+    #[schema(example = "task_complete")]
+    trigger: String,
     /// By this shadow; without it, by the first that watches the target for the trigger.
-    pub shadow: Option<String>,
+    shadow: Option<String>,
     /// What was asked of the agent.
-    pub task: Option<String>,
+    task: Option<String>,
     /// The text.
-    pub output: String,
+    output: String,
     /// What the agent was given.
-    pub context: Option<String>,
+    context: Option<String>,
 }
 
 /// Reviews a text now, and waits for it. It counts against the shadow's caps; its cooldown does not hold it back.
-#[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ReviewRequest,
+#[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ReviewRequestBody,
     params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
     responses((status = 200, description = "The review", body = Review),
         (status = 202, description = "Not finished within the wait: ask for it by its id", body = Review),
@@ -66,7 +67,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
     caller.require(Scope::Read)?;
     expect_media(request.headers(), &[Media::Json])?;
     let wait = preferred_wait(request.headers()).map_or(api.max_wait, |wait| wait.min(api.max_wait));
-    let body: ReviewRequest = from_json(&api.bodies.read(request).await?)?;
+    let body = ingest::review_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
     caller.speak_for(&body.target)?;
     let (incoming, origin) = on_demand(&api, body)?;
     let accepted = api.pipeline.accept(incoming, &origin).await.map_err(refused)?;
@@ -78,7 +79,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
             return Err(match disposition.reason {
                 Some(SkipReason::Overload) => Problem::overloaded(detail),
                 Some(SkipReason::ShadowDisabled) => Problem::conflict(detail),
-                _ => Problem::rate_limited(detail),
+                _ => until_tomorrow(&api, &disposition.shadow, Problem::rate_limited(detail)),
             });
         }
         None => None,
@@ -91,25 +92,9 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
 }
 
 fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Problem> {
-    let bad = |pointer: &str, detail: String| {
-        Problem::invalid_event("the request breaks rules; errors lists them").at(pointer, "bad_value", detail)
-    };
-    if body.target.trim().is_empty() || body.target.len() > 256 {
-        return Err(bad("/target", "1 to 256 bytes, not blank".into()));
-    }
-    let trigger = Trigger::parse(&body.trigger)
-        .ok_or_else(|| bad("/trigger", "expected code_written, security_risk, task_complete or error".into()))?;
-    let texts = [Some(&body.output), body.task.as_ref(), body.context.as_ref(), Some(&body.target)];
-    if texts.iter().flatten().any(|text| text.contains('\0')) {
-        return Err(bad("", "U+0000 is not allowed in any text".into()));
-    }
-    if texts.iter().flatten().map(|text| text.len()).sum::<usize>() > api.limits.event_bytes {
-        let limit = api.limits.event_bytes;
-        return Err(Problem::body_too_large(format!("the texts hold more than {limit} bytes, the limit of an event")));
-    }
     let event = Event {
         agent: body.target,
-        triggers: vec![trigger],
+        triggers: vec![body.trigger],
         task: body.task,
         input: body.context,
         output: Some(body.output),
@@ -118,14 +103,14 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
     let rules = api.pipeline.rules.load();
     let shadow = match body.shadow {
         Some(name) => name,
-        None => rules.first_watching(&event, trigger).ok_or_else(|| {
+        None => rules.first_watching(&event, body.trigger).ok_or_else(|| {
             Problem::unknown_shadow(format!(
                 "no shadow watches this target for {}: name one in `shadow` (GET /v1/shadows lists them)",
-                trigger.as_str()
+                body.trigger.as_str()
             ))
         })?,
     };
-    let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger }) };
+    let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger: body.trigger }) };
     Ok((Incoming { event, key: None, digest_input: Vec::new() }, origin))
 }
 
@@ -136,18 +121,28 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
         None => store.review(id).await?,
     };
     match review {
-        Some(review) if review.released => Err(given_up(&review)),
+        Some(review) if review.released => Err(given_up(api, &review)),
         Some(review) => Ok(review),
         None => Err(Problem::internal("a review that was reserved is gone")),
     }
 }
 
-fn given_up(review: &Review) -> Problem {
+/// A cap of the day holds until the shadow's local day ends.
+fn until_tomorrow(api: &Api, shadow: &str, problem: Problem) -> Problem {
+    match api.pipeline.day_left(shadow) {
+        Some(left) => problem.retry_after(left),
+        None => problem,
+    }
+}
+
+fn given_up(api: &Api, review: &Review) -> Problem {
     let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
     let detail =
         format!("the review was given up and its unit returned: {reason}; GET /v1/reviews/{} says more", review.id);
     match review.reason {
-        Some(SkipReason::UsdCap | SkipReason::TokenCap) => Problem::rate_limited(detail),
+        Some(SkipReason::UsdCap | SkipReason::TokenCap) => {
+            until_tomorrow(api, &review.shadow, Problem::rate_limited(detail))
+        }
         _ => Problem::provider_unavailable(detail),
     }
 }
@@ -158,7 +153,8 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
 }
 
 /// Lists reviews in order of reservation; those asked for by `state=done` or an assessment in order of finishing, so
-/// that whoever polls does not miss one that finishes late. Released reservations are not listed.
+/// that whoever polls does not miss one that finishes late. Released reservations are not listed. As markdown where
+/// `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/reviews", tag = "reviews",
     params(("shadow" = Option<String>, Query, description = "By this shadow"),
         ("agent" = Option<String>, Query, description = "Of this agent"),
@@ -168,19 +164,50 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
         ("state" = Option<String>, Query, description = "queued, running, done or failed"),
         ("assessment" = Option<Assessment>, Query, description = "With this assessment"),
         super::openapi::Paging),
-    responses((status = 200, description = "A page", body = Listing<Review>)))]
+    responses((status = 200, content((Listing<Review> = "application/json"), (String = "text/markdown")),
+        description = "A page. As markdown it has the findings too, and its cursors in `umbra-next-cursor` and \
+            `umbra-resume-cursor`")))]
 pub async fn list_reviews(
     State(api): State<Api>,
     caller: Caller,
+    headers: HeaderMap,
     mut params: Params,
-) -> Result<Json<Listing<Review>>, Problem> {
+) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let filter = review_filter(&mut params);
     let feed = if filter.only_done() { BY_FINISHING } else { BY_RESERVATION };
     let seek = params.seek(feed);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
-    Ok(listing(feed, seek, page, |review| review).json())
+    let mut list = listing(feed, seek, page, |review| review);
+    if !wants_markdown(&headers) {
+        return Ok(list.json().into_response());
+    }
+    let ids: Vec<ReviewId> = list.items.iter().map(|review| review.id).collect();
+    let mut findings = api.pipeline.store.findings_of(&ids).await?;
+    for review in &mut list.items {
+        let own;
+        (own, findings) = findings.into_iter().partition(|finding| finding.review_id == review.id);
+        review.findings = Some(own);
+    }
+    let text: Vec<String> = list.items.iter().map(findings::page).collect();
+    let mut response = markdown(text.join("\n---\n\n"));
+    let cursors = [("umbra-next-cursor", list.next_cursor), ("umbra-resume-cursor", Some(list.resume_cursor))];
+    for (name, cursor) in cursors {
+        if let Some(value) = cursor.and_then(|cursor| HeaderValue::from_str(&cursor).ok()) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    Ok(response)
+}
+
+fn wants_markdown(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/markdown"))
+}
+
+fn markdown(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response()
 }
 
 /// The filters that reviews and observations share.
@@ -230,9 +257,8 @@ pub async fn get_review(
     let id: ReviewId = id.parse().map_err(|_| missing())?;
     let row = api.pipeline.store.review(id).await?.ok_or_else(missing)?;
     let view = with_findings(&api, row).await?;
-    let markdown = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    if markdown.is_some_and(|accept| accept.contains("text/markdown")) {
-        return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], findings::page(&view)).into_response());
+    if wants_markdown(&headers) {
+        return Ok(markdown(findings::page(&view)));
     }
     Ok(Json(view).into_response())
 }

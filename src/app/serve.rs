@@ -149,7 +149,8 @@ pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> 
     if !bind.ip().is_loopback() {
         bail!(
             "refusing to listen on {bind} without a key that works, since anybody who reaches it could read and post: \
-             make one with `umbra keys create --name NAME --scope ingest,read,admin`, or bind to 127.0.0.1"
+             make one with `umbra keys create --name NAME --scope ingest,read,admin{}`, or bind to 127.0.0.1",
+            setup.flags()
         );
     }
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))

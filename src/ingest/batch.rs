@@ -15,10 +15,10 @@ use super::{
 /// The one member of a JSON batch.
 pub(super) const EVENTS: &str = "events";
 
-/// The lines of an NDJSON body that are not blank.
-pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) -> Option<Vec<&'a [u8]>> {
-    let mut filled =
-        strict::without_mark(body).split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+/// The lines of an NDJSON body that are not blank, each with the number of lines before it.
+pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) -> Option<Vec<(usize, &'a [u8])>> {
+    let lines = strict::without_mark(body).split(|byte| *byte == b'\n').enumerate();
+    let mut filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     let lines: Vec<_> = filled.by_ref().take(limits.batch_events).collect();
     let rest = filled.count();
     if lines.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut Faults) ->
         Err(error) if error.classify() == Category::Data => {
             faults.refuse(At::Root, code::TYPE, r#"expected an object with one member, "events": a list of events"#)
         }
-        Err(error) => faults.refuse(At::Root, code::SYNTAX, strict::syntax(&error, text)),
+        Err(error) => faults.refuse(At::Root, code::SYNTAX, strict::syntax(&error, text, 0)),
     }
 }
 

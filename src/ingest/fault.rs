@@ -90,11 +90,23 @@ const LISTED: usize = 32;
 /// The faults found so far.
 #[derive(Default)]
 pub(super) struct Faults {
+    /// Lines of the body before the text that is read.
+    lines_before: usize,
     listed: Vec<Fault>,
     more: usize,
 }
 
 impl Faults {
+    /// For a text that has so many lines before it.
+    pub fn behind(lines_before: usize) -> Self {
+        Self { lines_before, ..Self::default() }
+    }
+
+    /// Lines of the body before the text that is read.
+    pub fn lines_before(&self) -> usize {
+        self.lines_before
+    }
+
     /// Adds a fault at a place.
     pub fn add(&mut self, at: At<'_>, code: &'static str, detail: impl Into<String>) {
         self.add_with(at, code, || detail.into());
@@ -112,6 +124,17 @@ impl Faults {
     /// Adds a fault at a place that is written out already.
     pub fn add_at(&mut self, pointer: String, code: &'static str, detail: impl Into<String>) {
         self.listed.push(Fault { pointer, code, detail: detail.into() });
+    }
+
+    /// Whether a fault of this kind is listed.
+    pub fn has(&self, code: &str) -> bool {
+        self.listed.iter().any(|fault| fault.code == code)
+    }
+
+    /// Takes over the faults of another reading.
+    pub fn append(&mut self, mut other: Self) {
+        self.listed.append(&mut other.listed);
+        self.more += other.more;
     }
 
     /// Adds a fault in the place of a value.

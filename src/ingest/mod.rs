@@ -1,4 +1,4 @@
-//! Foreign shapes become [`Event`]s here. In: the bytes of a request. Out: what was meant, or every fault
+//! Foreign shapes become [`Event`]s and other requests here. In: the bytes of a request. Out: what was meant, or every fault
 //! of it at once, each with a JSON pointer. Pure: no input or output, no clock, and no text of an event in a
 //! message. It judges the form alone: secrets and hidden characters are the business of `checks`.
 //!
@@ -8,6 +8,12 @@
 //!    further in: deep or wide trees, U+0000, lone surrogates, keys given twice, numbers beyond a double.
 //! 2. `native` takes the tree apart, field by field. The list of calls there is the wire shape.
 //!
+//! A body is judged in this order: its bytes as they travel and decoded (`api/body.rs`, 413), UTF-8 (400), depth (400), an
+//! event's bytes (413), then JSON and fields (400). Depth goes before an event's bytes, since a body that is too deep
+//! is too large only by accident.
+//!
+//! Numbers are 64-bit integers and doubles. An integer beyond them keeps its digits, as text.
+//!
 //! What is lenient, on purpose: `null` means that a field is absent, and so does a blank `task_id`, `session_id`,
 //! `task_type`, `status` or `stop_reason`, since client libraries send them so. A byte order mark is skipped.
 //! Everything else that is not in the contract is refused: a misspelt `cost_usd` that is silently dropped would let
@@ -16,6 +22,7 @@
 mod batch;
 mod fault;
 mod native;
+mod request;
 mod spelling;
 mod strict;
 #[cfg(test)]
@@ -27,6 +34,7 @@ use std::fmt;
 use crate::domain::Event;
 
 pub use fault::{Fault, code};
+pub use request::{KeyRequest, ReviewRequest, key_request, review_request};
 
 use fault::{At, Faults};
 
@@ -111,7 +119,13 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
 pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     let mut faults = Faults::default();
     let lines = batch::lines(body, limits, &mut faults);
-    Ok(faults.unless_any(lines)?.into_iter().map(|line| event_alone(line, limits)).collect())
+    let read_one = |(lines_before, line)| {
+        let mut faults = Faults::behind(lines_before);
+        let text = strict::text(line, &mut faults);
+        let incoming = text.and_then(|text| one(text, Digest::IfKeyed, limits, At::Root, &mut faults));
+        faults.unless_any(incoming)
+    };
+    Ok(faults.unless_any(lines)?.into_iter().map(read_one).collect())
 }
 
 /// Reads the value of an `Idempotency-Key` header: 1 to 255 printable ASCII characters.
@@ -131,10 +145,6 @@ fn whole(body: &[u8], digest: Digest, limits: &Limits) -> Result<Incoming, Vec<F
 }
 
 fn one(text: &str, digest: Digest, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
-    if text.len() > limits.event_bytes {
-        let detail = format!("an event may have {} bytes, this one has {}", limits.event_bytes, text.len());
-        return faults.refuse(at, code::TOO_LARGE, detail);
-    }
-    let tree = strict::parse(text, limits, at, faults)?;
+    let tree = strict::within(text, limits, at, faults)?;
     native::read(tree, text.len(), digest, at, faults)
 }

@@ -75,33 +75,36 @@ fn canonical(object: &Members<'_>, size: usize) -> Vec<u8> {
 }
 
 /// An object whose fields are taken out one by one; what remains is unknown.
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     rest: Members<'a>,
     at: At<'a>,
     /// Names that were asked for.
     known: Vec<&'static str>,
+    /// Those that were given.
+    given: Vec<&'static str>,
     faults: &'a mut Faults,
 }
 
 impl<'a> Fields<'a> {
-    fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
+    pub fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
         let rest = object(tree, at, faults)?;
-        Some(Self { rest, at, known: Vec::with_capacity(20), faults })
+        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::new(), faults })
     }
 
     /// Takes a field that may be absent or null.
-    fn optional<T>(
+    pub fn optional<T>(
         &mut self,
         name: &'static str,
         rule: impl FnOnce(Tree<'a>, At<'_>, &mut Faults) -> Option<T>,
     ) -> Option<T> {
         self.known.push(name);
         let tree = self.rest.take(name)?;
+        self.given.push(name);
         rule(tree, At::Key(&self.at, name), self.faults)
     }
 
     /// Takes a field that must be given; `what` says what it is.
-    fn required<T>(
+    pub fn required<T>(
         &mut self,
         name: &'static str,
         what: &str,
@@ -113,22 +116,46 @@ impl<'a> Fields<'a> {
         self.optional(name, rule)
     }
 
-    /// Refuses whatever was not asked for.
+    /// Whether a field that was asked for is there.
+    pub fn gave(&self, name: &str) -> bool {
+        self.given.iter().any(|given| *given == name)
+    }
+
+    /// Adds a fault of a field, or between fields.
+    pub fn fault(&mut self, name: &str, code: &'static str, detail: &str) {
+        self.faults.add(At::Key(&self.at, name), code, detail);
+    }
+
+    /// Refuses whatever was not asked for, in an event.
     fn refuse_rest(self) {
+        self.refuse_unknown(|meant, _| match meant {
+            Some(name) => format!(r#"did you mean "{name}"? Data of your own belongs into "metadata""#),
+            None => r#"data of your own belongs into "metadata""#.to_owned(),
+        });
+    }
+
+    /// The same in another request.
+    pub fn refuse_rest_of_request(self) {
+        self.refuse_unknown(|meant, known| match meant {
+            Some(name) => format!(r#"did you mean "{name}"?"#),
+            None => format!("known here are {}", known.join(", ")),
+        });
+    }
+
+    fn refuse_unknown(self, advice: impl Fn(Option<&str>, &[&'static str]) -> String) {
         for key in self.rest.into_keys() {
             self.faults.add_with(At::Key(&self.at, &key), code::UNKNOWN_FIELD, || {
-                let meant = nearest(&key, &self.known).map(|name| format!(r#"did you mean "{name}"? "#));
-                format!(r#"unknown field; {}Put data of your own into "metadata""#, meant.unwrap_or_default())
+                format!("unknown field: {}", advice(nearest(&key, &self.known), &self.known))
             });
         }
     }
 }
 
-fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<T> {
+pub(super) fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<T> {
     let found = match found {
         Tree::Null => "null",
         Tree::Bool(_) => "true or false",
-        Tree::Number(_) => "a number",
+        Tree::Number(_) | Tree::LongInteger(_) => "a number",
         Tree::Text(_) => "a string",
         Tree::Array(_) => "an array",
         Tree::Object(_) => "an object",
@@ -136,7 +163,7 @@ fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut Faul
     faults.refuse(at, code::TYPE, format!("expected {expected}, found {found}"))
 }
 
-fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Cow<'t, str>> {
+pub(super) fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Cow<'t, str>> {
     match tree {
         Tree::Text(text) => Some(text),
         other => wrong_type("a string", &other, at, faults),
@@ -148,11 +175,12 @@ fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Cow<'t, s
 fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<String> {
     match tree {
         Tree::Text(text) => Some(text.into_owned()),
+        Tree::LongInteger(digits) => Some(digits.to_owned()),
         other => Some(Value::from(other).to_string()),
     }
 }
 
-fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
     let text = text(tree, at, faults)?;
     if text.len() > most {
         return faults.refuse(at, code::RANGE, format!("may have {most} bytes, has {}", text.len()));
@@ -165,14 +193,14 @@ fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
 }
 
-fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
     if text.trim().is_empty() {
         return faults.refuse(at, code::RANGE, "may not be blank");
     }
     Some(text)
 }
 
-fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
@@ -190,10 +218,14 @@ fn object<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Members
 
 fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
     let number = match tree {
-        Tree::Number(number) => number,
+        Tree::Number(number) => Some(number),
+        Tree::LongInteger(_) => None,
         other => return wrong_type("dollars as a number without quotes, such as 0.012", &other, at, faults),
     };
-    let usd = number.as_f64().filter(|usd| (0.0..=MOST_USD).contains(usd)).and_then(NanoUsd::from_usd);
+    let usd = number
+        .and_then(|number| number.as_f64())
+        .filter(|usd| (0.0..=MOST_USD).contains(usd))
+        .and_then(NanoUsd::from_usd);
     usd.or_else(|| faults.refuse(at, code::RANGE, "must be from 0 to 1000000 dollars"))
 }
 
@@ -201,10 +233,14 @@ fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
     move |tree, at, faults| {
         let number = match tree {
-            Tree::Number(number) => number,
+            Tree::Number(number) => Some(number),
+            Tree::LongInteger(_) => None,
             other => return wrong_type("a whole number without quotes", &other, at, faults),
         };
-        let number = number.as_u64().filter(|number| (least..=most).contains(number)).and_then(|n| T::try_from(n).ok());
+        let number = number
+            .and_then(|number| number.as_u64())
+            .filter(|number| (least..=most).contains(number))
+            .and_then(|n| T::try_from(n).ok());
         number.or_else(|| faults.refuse(at, code::RANGE, format!("must be a whole number from {least} to {most}")))
     }
 }
@@ -249,7 +285,7 @@ fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigg
     Some(triggers)
 }
 
-fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
+pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
     let word = text(tree, at, faults)?;
     Trigger::parse(&word).or_else(|| {
         let known = Trigger::NAMED.map(Trigger::as_str).join(", ");

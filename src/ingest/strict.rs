@@ -3,8 +3,11 @@
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Number, value::RawValue};
 
 use super::{
     Limits,
@@ -36,9 +39,24 @@ pub(super) fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)
 }
 
+/// Reads one JSON value that has no more bytes than an event may have.
+pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
+    if text.len() > limits.event_bytes {
+        let mut probed = Faults::default();
+        if parse(text, limits, at, &mut probed).is_none() && probed.has(code::TOO_DEEP) {
+            faults.append(probed);
+            return None;
+        }
+        let detail = format!("an event may have {} bytes, this one has {}", limits.event_bytes, text.len());
+        return faults.refuse(at, code::TOO_LARGE, detail);
+    }
+    parse(text, limits, at, faults)
+}
+
 /// Reads one JSON value and nothing after it. `None` where reading had to stop; the tree may come with faults too.
 pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
-    let mut reading = Reading { limits, nodes: 0, faults, stopped_at: None, over_limit: false };
+    let exact = may_hold_long_integer(text);
+    let mut reading = Reading { limits, nodes: 0, faults, stopped_at: None, over_limit: false, exact };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Node { at, depth: 0, reading: &mut reading }.deserialize(&mut deserializer);
     match read.and_then(|value| deserializer.end().map(|()| value)) {
@@ -46,19 +64,22 @@ pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut
         Err(_) if reading.over_limit => None,
         Err(error) => {
             let pointer = reading.stopped_at.unwrap_or_else(|| at.pointer());
-            faults.add_at(pointer, code::SYNTAX, syntax(&error, text));
+            let detail = syntax(&error, text, faults.lines_before());
+            faults.add_at(pointer, code::SYNTAX, detail);
             None
         }
     }
 }
 
 /// Says what is wrong with the syntax, and where; `serde_json` words it without the text itself.
-pub(super) fn syntax(error: &serde_json::Error, text: &str) -> String {
+pub(super) fn syntax(error: &serde_json::Error, text: &str, lines_before: usize) -> String {
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let rest = line.as_bytes().get(error.column().saturating_sub(1)..).unwrap_or_default();
     let is_no_number = ["NaN", "Infinity"].iter().any(|word| rest.starts_with(word.as_bytes()));
     let hint = if is_no_number { "; JSON has no NaN or Infinity: leave the field out" } else { "" };
-    format!("not valid JSON: {error}{hint}")
+    let (told, column) = (error.to_string(), error.column());
+    let what = told.strip_suffix(&format!(" at line {} column {column}", error.line())).unwrap_or(&told);
+    format!("not valid JSON: {what} at line {} column {column}{hint}", lines_before + error.line())
 }
 
 /// What is known while a tree is read.
@@ -70,6 +91,37 @@ struct Reading<'f> {
     stopped_at: Option<String>,
     /// A limit ended the reading; its fault is listed already.
     over_limit: bool,
+    /// Each value's own text is looked at: there may be an integer that no number of ours holds.
+    exact: bool,
+}
+
+/// Digits of the shortest integer that may not fit into 64 bits.
+const LONG: usize = 19;
+
+/// Whether the text has a run of digits that may be an integer beyond 64 bits.
+fn may_hold_long_integer(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    // A run of so many digits covers one byte in so many.
+    (LONG - 1..bytes.len()).step_by(LONG).any(|at| {
+        let (before, after) = bytes.split_at(at);
+        let right = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if right == 0 {
+            return false;
+        }
+        let left = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let negative = before.len().checked_sub(left + 1).and_then(|sign| before.get(sign)) == Some(&b'-');
+        // An integer of just so many digits fits if it is positive, such as a time in nanoseconds.
+        left + right > LONG || (left + right == LONG && negative)
+    })
+}
+
+/// Whether a number's text is an integer that 64 bits do not hold.
+fn is_long_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.len() >= LONG
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<i64>().is_err()
+        && text.parse::<u64>().is_err()
 }
 
 impl Reading<'_> {
@@ -118,6 +170,16 @@ impl<'f> Node<'_, 'f> {
     }
 }
 
+impl Node<'_, '_> {
+    /// The value with this text, which is one JSON value.
+    fn read_exactly(self, text: &str) -> Result<Tree<'_>, serde_json::Error> {
+        if is_long_integer(text) {
+            return Ok(Tree::LongInteger(text));
+        }
+        serde_json::Deserializer::from_str(text).deserialize_any(self)
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
     type Value = Tree<'de>;
 
@@ -128,7 +190,12 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
             return Err(self.reading.stop(At::Root, code::TOO_MANY_NODES, detail));
         }
         let at = self.at;
-        let read = deserializer.deserialize_any(self.child(at));
+        let read = if self.reading.exact {
+            let raw = <&'de RawValue>::deserialize(deserializer);
+            raw.and_then(|raw| self.child(at).read_exactly(raw.get()).map_err(D::Error::custom))
+        } else {
+            deserializer.deserialize_any(self.child(at))
+        };
         if read.is_err() && self.reading.stopped_at.is_none() {
             self.reading.stopped_at = Some(at.pointer());
         }

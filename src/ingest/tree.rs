@@ -7,13 +7,15 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Visitor},
 };
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, value::RawValue};
 
 /// One JSON value.
 pub(super) enum Tree<'a> {
     Null,
     Bool(bool),
     Number(Number),
+    /// An integer that 64 bits do not hold: its digits, which are kept as text.
+    LongInteger(&'a str),
     Text(Cow<'a, str>),
     Array(Vec<Tree<'a>>),
     Object(Members<'a>),
@@ -25,6 +27,7 @@ impl From<Tree<'_>> for Value {
             Tree::Null => Self::Null,
             Tree::Bool(value) => Self::Bool(value),
             Tree::Number(number) => Self::Number(number),
+            Tree::LongInteger(digits) => Self::String(digits.to_owned()),
             Tree::Text(text) => Self::String(text.into_owned()),
             Tree::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
             Tree::Object(members) => Self::Object(members.into()),
@@ -39,6 +42,11 @@ impl Serialize for Tree<'_> {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Number(number) => number.serialize(serializer),
+            // As a number: another event than one with the same digits as a text.
+            Self::LongInteger(digits) => match serde_json::from_str::<&RawValue>(digits) {
+                Ok(raw) => raw.serialize(serializer),
+                Err(error) => Err(serde::ser::Error::custom(error)),
+            },
             Self::Text(text) => serializer.serialize_str(text),
             Self::Array(items) => serializer.collect_seq(items),
             Self::Object(members) => members.serialize(serializer),

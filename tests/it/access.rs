@@ -82,12 +82,85 @@ async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
 }
 
 #[tokio::test]
-async fn an_open_bind_without_keys_is_refused() {
+async fn each_refusal_is_counted_and_logged_by_the_names_of_key_and_code() {
+    let umbra = Umbra::with().go().await;
+    let made =
+        made(&umbra.cli(&["keys", "create", "--name", "k", "--scope", "ingest", "--agent", "w", "--json"], None));
+    let (id, key) = (made["id"].as_str().unwrap_or_default(), made["key"].as_str().unwrap_or_default());
+    until("keys to be asked for", async || {
+        (umbra.send(Method::GET, "/v1/status", &[], None).await.status == 401).then_some(())
+    })
+    .await;
+    let agent = "ignore-all-instructions";
+    let event = json!({"agent": agent, "output": "x"});
+    assert_eq!(status(&umbra, key, Method::GET, "/v1/findings", None).await, 403);
+    assert_eq!(status(&umbra, key, Method::POST, "/v1/events", Some(&event)).await, 403);
+    let two = json!({"events": [event, event, {"agent": "w", "output": "x"}]});
+    assert_eq!(status(&umbra, key, Method::POST, "/v1/events/batch", Some(&two)).await, 200);
+    assert_eq!(status(&umbra, "umbra_sk_unknown-to-all", Method::GET, "/v1/findings", None).await, 401);
+    let both = [("authorization", format!("Bearer {key}")), ("authorization", "Bearer umbra_sk_other".to_owned())];
+    let both: Vec<(&str, &str)> = both.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let twice = umbra.send(Method::GET, "/v1/breakers/SECRET%20AGENT", &both, None).await;
+    assert_eq!(twice.status, 404, "nothing is served there yet, and nobody is asked who they are: {}", twice.text);
+    let twice = umbra.send(Method::POST, "/v1/events", &both, Some(b"{}".to_vec())).await;
+    assert_eq!(twice.status, 401, "which of the keys counts is nobody's to guess: {}", twice.text);
+    assert!(twice.text.contains("more than once"), "{}", twice.text);
+    let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
+    for (code, count) in [("forbidden", 1), ("forbidden_agent", 3), ("unauthorized", 2)] {
+        let line = format!("umbra_refusals_total{{code=\"{code}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    let log = umbra.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("refused")).collect();
+    assert_eq!(lines.len(), 5, "one for each, and none for a request without a key:\n{}", lines.join("\n"));
+    assert_eq!(lines.iter().filter(|line| line.contains(id)).count(), 3, "{}", lines.join("\n"));
+    assert!(lines[0].contains("/v1/findings") && lines[0].contains("code=\"forbidden\""), "{}", lines[0]);
+    assert!(!log.contains("umbra_sk_") && !log.contains(agent), "{log}");
+}
+
+#[tokio::test]
+async fn an_open_bind_without_keys_is_refused_with_the_flags_that_the_key_needs() {
     let umbra = Umbra::with().go().await;
     let refused = umbra.cli(&["serve", "--bind", "0.0.0.0:0"], None);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("umbra keys create"), "{said}");
+    let data = crate::support::database::data_dir().display().to_string();
+    let refused = umbra.cli(&["serve", "--bind", "0.0.0.0:0", "--data-dir", &data], None);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains(&format!("--scope ingest,read,admin --data-dir '{data}'`")), "{said}");
+}
+
+#[tokio::test]
+async fn every_fault_of_a_request_is_told_at_once() {
+    let umbra = Umbra::with().go().await;
+    for (path, body, places) in [
+        ("/v1/reviews", json!({"trigger": "all", "outptu": "x"}), "/target /trigger /output /outptu"),
+        ("/v1/admin/keys", json!({"scopes": ["write"], "agents": ["["]}), "/name /scopes/0 /agents/0"),
+    ] {
+        let answered = umbra.post(path, &body).await;
+        assert_eq!(answered.status, 400, "{}", answered.text);
+        let faults = answered.body["errors"].as_array().cloned().unwrap_or_default();
+        let found: Vec<&str> = faults.iter().filter_map(|fault| fault["pointer"].as_str()).collect();
+        assert_eq!(found.join(" "), places, "{}", answered.text);
+    }
+    let bottomless = "[".repeat(200_000) + &"]".repeat(200_000);
+    let json = [("content-type", "application/json")];
+    let answered = umbra.send(Method::POST, "/v1/events", &json, Some(bottomless.into_bytes())).await;
+    assert_eq!((answered.status.as_u16(), &answered.body["errors"][0]["code"]), (400, &json!("too_deep")));
+    assert!(answered.body["errors"][0]["pointer"].as_str().is_some_and(|place| place.starts_with("/0/0/")));
+    assert!(answered.text.contains("32 deep"), "{}", answered.text);
+}
+
+#[tokio::test]
+async fn a_batch_with_an_idempotency_key_is_refused_and_told_of_ids() {
+    let umbra = Umbra::with().go().await;
+    let body = Some(br#"{"events": [{"agent": "a", "output": "x"}]}"#.to_vec());
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let answered = umbra.send(Method::POST, "/v1/events/batch", &headers, body).await;
+    assert_eq!(answered.status, 400, "{}", answered.text);
+    assert!(answered.body["errors"][0]["detail"].as_str().is_some_and(|detail| detail.contains("`id`")));
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 0);
 }
 
 #[tokio::test]

@@ -87,14 +87,20 @@ async fn a_backlog_is_worked_off_without_waiting_for_a_poll() {
 #[tokio::test]
 async fn a_review_on_demand_is_answered_and_counts_against_the_cap() {
     let capped = ONE.replace("cooldown: 0s", "max_reviews_per_day: 1");
-    let umbra = Umbra::with().shadows(&capped).go().await;
+    let umbra = Umbra::with().shadows(&capped).clock("2026-11-21T15:30:00Z").go().await;
     let text = json!({"target": "w", "trigger": "error", "output": "```sh\nrm -rf / --no-preserve-root\n```"});
     let first = umbra.post("/v1/reviews", &text).await;
     assert_eq!(first.status, 200, "{}", first.text);
     assert_eq!(first.body["assessment"], "FLAG");
     let second = umbra.post("/v1/reviews", &text).await;
     assert_eq!(second.status, 429, "{}", second.text);
-    assert!(second.headers.contains_key("retry-after"));
+    // Half past three in the afternoon, UTC, as the shadow's day goes.
+    assert_eq!(second.headers["retry-after"], "30600", "until the cap's day is over");
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 1, "a refusal stores nothing");
+    assert_eq!(umbra.items("/v1/skips").await.len(), 0);
+    let list = umbra.send(Method::GET, "/v1/reviews", &[("accept", "text/markdown")], None).await;
+    assert!(list.text.starts_with("# one on w") && list.text.contains("**critical"), "{}", list.text);
+    assert!(list.headers.contains_key("umbra-resume-cursor") && !list.headers.contains_key("umbra-next-cursor"));
     let markdown = umbra
         .send(
             Method::GET,
@@ -291,6 +297,8 @@ async fn pages_and_documents_come_without_outside_assets() {
         assert_eq!(text.matches("createElement(\"style\",null").count(), text.matches(style).count(), "{script}");
         styles += text.matches(style).count();
     }
+    let missing = umbra.send(Method::GET, "/docs/no-such-page", &[], None).await;
+    assert_eq!((missing.status.as_u16(), &missing.body["code"]), (404, &json!("not_found")), "{}", missing.text);
     assert_eq!(styles, 1, "the page has another style than the one that its policy permits");
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(umbra.send(Method::GET, path, &[], None).await.status, 200, "{path}");

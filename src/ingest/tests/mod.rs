@@ -1,6 +1,8 @@
 //! Every rule of the wire shape as a table: a request, and the pointers and codes of its faults.
 
 mod arbitrary;
+mod bounds;
+mod requests;
 
 use serde_json::{Map, Value, json};
 

@@ -1,0 +1,130 @@
+//! What people and programs ask for, in JSON bodies of its own shape: read by the same rules as an event, and every fault
+//! told at once. In: bytes. Out: what was asked for, or the faults with their pointers.
+
+use super::{
+    Limits,
+    fault::{At, Fault, Faults, code},
+    native::{Fields, bounded, name, not_blank, text, trigger, wrong_type},
+    strict,
+    tree::Tree,
+};
+use crate::domain::{
+    Trigger,
+    key::{AgentGlobs, Scope, may_bind},
+};
+
+/// Bytes of a key's name.
+const KEY_NAME_BYTES: usize = 100;
+/// Globs of one key.
+const KEY_AGENTS: usize = 100;
+
+/// A text to be reviewed now.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReviewRequest {
+    /// The agent whose output it is.
+    pub target: String,
+    /// As if by this trigger.
+    pub trigger: Trigger,
+    /// By this shadow; without it, by the first that watches the target for the trigger.
+    pub shadow: Option<String>,
+    /// What was asked of the agent.
+    pub task: Option<String>,
+    /// The text.
+    pub output: String,
+    /// What the agent was given.
+    pub context: Option<String>,
+}
+
+/// A key to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRequest {
+    /// What it is for.
+    pub name: String,
+    /// What it permits.
+    pub scopes: Vec<Scope>,
+    /// The agents that it may speak for, as globs; all where none are given.
+    pub agents: Vec<String>,
+}
+
+/// Reads what `POST /v1/reviews` is sent.
+pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let target = fields.required("target", "the agent whose output it is", name);
+        let trigger = fields.required("trigger", "why it is looked at, such as task_complete", trigger);
+        let owned = |tree: Tree<'_>, at: At<'_>, faults: &mut Faults| text(tree, at, faults).map(|t| t.into_owned());
+        let shadow = fields.optional("shadow", name);
+        let task = fields.optional("task", owned);
+        let output = fields.required("output", "the text to review", owned);
+        let context = fields.optional("context", owned);
+        Some(ReviewRequest { target: target?, trigger: trigger?, shadow, task, output: output?, context })
+    })
+}
+
+/// Reads what `POST /v1/admin/keys` is sent.
+pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let name = fields.required("name", "what the key is for", |tree, at, faults| {
+            bounded(tree, KEY_NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
+        });
+        let scopes = fields.required("scopes", "a list of ingest, read, decide and admin", scopes);
+        let agents = fields.optional("agents", agents);
+        let agents = if fields.gave("agents") { agents? } else { vec!["*".to_owned()] };
+        let (name, scopes) = (name?, scopes?);
+        if !may_bind(&scopes, &agents) {
+            let detail = "a key that reads or administers sees every agent: leave agents out, or the scope";
+            fields.fault("agents", code::FORMAT, detail);
+        }
+        Some(KeyRequest { name, scopes, agents })
+    })
+}
+
+fn read<T>(body: &[u8], limits: &Limits, shape: impl FnOnce(&mut Fields<'_>) -> Option<T>) -> Result<T, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
+    let read = tree.and_then(|tree| {
+        let mut fields = Fields::open(tree, At::Root, &mut faults)?;
+        let value = shape(&mut fields);
+        fields.refuse_rest_of_request();
+        value
+    });
+    faults.unless_any(read)
+}
+
+fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Scope>> {
+    let Tree::Array(words) = tree else {
+        return wrong_type(r#"a list such as ["ingest"]"#, &tree, at, faults);
+    };
+    if words.is_empty() {
+        return faults.refuse(at, code::RANGE, "must have at least one of ingest, read, decide, admin");
+    }
+    let scope = |(index, word)| {
+        let at = At::Index(&at, index);
+        let word = text(word, at, faults)?;
+        Scope::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of ingest, read, decide, admin"))
+    };
+    let read: Vec<Option<Scope>> = words.into_iter().enumerate().map(scope).collect();
+    read.into_iter().collect()
+}
+
+fn agents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+    let Tree::Array(globs) = tree else {
+        return wrong_type(r#"a list such as ["writer-*"]"#, &tree, at, faults);
+    };
+    if !(1..=KEY_AGENTS).contains(&globs.len()) {
+        return faults.refuse(at, code::RANGE, format!("must have 1 to {KEY_AGENTS} entries, has {}", globs.len()));
+    }
+    let glob = |(index, tree)| {
+        let at = At::Index(&at, index);
+        let glob = name(tree, at, faults)?;
+        if AgentGlobs::compile(std::slice::from_ref(&glob)).is_err() {
+            return faults.refuse(at, code::FORMAT, "must be a glob such as writer-*, *-agent, {a,b} or [ab]?");
+        }
+        Some(glob)
+    };
+    let read: Vec<Option<String>> = globs.into_iter().enumerate().map(glob).collect();
+    let globs: Vec<String> = read.into_iter().collect::<Option<_>>()?;
+    if AgentGlobs::compile(&globs).is_err() {
+        return faults.refuse(at, code::FORMAT, "these globs are too large together: write fewer or shorter ones");
+    }
+    Some(globs)
+}
