@@ -12,6 +12,7 @@
 mod code;
 mod databases;
 mod disks;
+mod fences;
 mod files;
 mod git;
 mod incoming;

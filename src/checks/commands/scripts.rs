@@ -1,10 +1,11 @@
 //! Which texts of an event are commands. In: an event. Out: the texts, with their fields and where they begin there.
-//! Arguments of shell-like tools count whole, other texts only in fenced blocks that say they are shell.
+//! Arguments of shell-like tools count whole, other texts only in their shell parts (`fences`).
 
 use std::{borrow::Cow, ops::Range};
 
 use serde_json::Value;
 
+use super::fences::shell_parts;
 use crate::domain::{Event, FieldName};
 
 /// A text that is a command or a script.
@@ -95,12 +96,12 @@ pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
             }
         }
         if field.is_output() || field.is_tool_argument() {
-            let blocks = fenced(text).map(|(start, block)| Script {
+            let parts = shell_parts(text).into_iter().map(|(start, part)| Script {
                 field: field.clone(),
-                at: start..start + block.len(),
-                text: Cow::Borrowed(block),
+                at: start..start + part.len(),
+                text: Cow::Borrowed(part),
             });
-            scripts.extend(blocks);
+            scripts.extend(parts);
         }
     });
     if let Some(tool) = &event.tool {
@@ -128,36 +129,4 @@ fn lists(args: &Value, path: &str, scripts: &mut Vec<Script<'_>>) {
             text: Cow::Owned(joined),
         });
     }
-}
-
-/// The fenced blocks of a text that say they are shell.
-pub(in crate::checks) fn fenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    // Whether there is any is told much faster than where.
-    let mut at = if text.contains("```") { 0 } else { text.len() };
-    std::iter::from_fn(move || {
-        while let Some(fence) = text.get(at..)?.find("```") {
-            let open = at + fence;
-            let label_end = text.get(open..)?.find('\n').map(|end| open + end)?;
-            let label = text.get(open + 3..label_end)?.trim().to_ascii_lowercase();
-            let close = text.get(label_end..)?.find("```").map_or(text.len(), |end| label_end + end);
-            at = (close + 3).min(text.len());
-            let label = label.split_whitespace().next().unwrap_or_default();
-            if matches!(
-                label,
-                "bash"
-                    | "sh"
-                    | "shell"
-                    | "console"
-                    | "zsh"
-                    | "terminal"
-                    | "shell-session"
-                    | "powershell"
-                    | "cmd"
-                    | "bat"
-            ) {
-                return Some((label_end + 1, text.get(label_end + 1..close)?));
-            }
-        }
-        None
-    })
 }

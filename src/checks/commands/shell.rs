@@ -89,6 +89,21 @@ fn parser() -> Option<Parser> {
     Some(parser)
 }
 
+/// Bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `, `[user@host dir]$ `.
+pub(super) fn prompt_len(line: &[u8]) -> usize {
+    let end = match line {
+        [b'[', ..] => line.iter().position(|byte| *byte == b']').map(|at| at + 1),
+        _ => line.iter().position(|byte| *byte == b' ').and_then(|at| at.checked_sub(1)),
+    };
+    let Some(end) = end.filter(|end| line.get(end + 1) == Some(&b' ')) else { return 0 };
+    let host = line.get(..end).is_some_and(|before| before.contains(&b'@'));
+    match line.get(end) {
+        Some(b'$' | b'%') if end == 0 || host => end + 1,
+        Some(b'#') if host => end + 1,
+        _ => 0,
+    }
+}
+
 /// The syntax tree; `None` where it takes too much.
 fn tree(script: &str) -> Option<Tree> {
     let (mut steps, read) = (0, Cell::new(0));
@@ -101,9 +116,8 @@ fn tree(script: &str) -> Option<Tree> {
     let mut bytes: Vec<u8> = script.bytes().map(|byte| if byte.is_ascii() { byte } else { b'x' }).collect();
     // A prompt that was copied with its command is no part of it.
     for line in bytes.split_mut(|byte| *byte == b'\n') {
-        if let [prompt @ (b'$' | b'%'), b' ', ..] = line {
-            *prompt = b' ';
-        }
+        let prompt = prompt_len(line);
+        line.iter_mut().take(prompt).for_each(|byte| *byte = b' ');
     }
     PARSER.with_borrow_mut(|parser| {
         let parser = parser.as_mut()?;

@@ -4,6 +4,7 @@ mod cloud;
 mod code;
 mod commands;
 mod events;
+mod fences;
 mod injection;
 mod outputs;
 mod properties;

@@ -1,0 +1,220 @@
+//! Shell in a text: fenced blocks, and scripts that begin with their interpreter. In: a text. Out: its shell parts and
+//! where they begin. A block that names another language is none; one without a name is shell where it looks so, since
+//! whoever wants a command overlooked leaves the name out, and prose stands in such blocks as well.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use super::shell;
+
+/// Names of a fenced block's language that mean shell.
+const SHELLS: [&str; 24] = [
+    "bash",
+    "sh",
+    "shell",
+    "zsh",
+    "ksh",
+    "dash",
+    "ash",
+    "fish",
+    "csh",
+    "tcsh",
+    "console",
+    "terminal",
+    "shellscript",
+    "shell-script",
+    "shell-session",
+    "shellsession",
+    "bash-session",
+    "sh-session",
+    "powershell",
+    "pwsh",
+    "ps1",
+    "cmd",
+    "bat",
+    "batch",
+];
+
+/// Interpreters that a script's first line may name.
+const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "csh", "fish"];
+
+/// Programs by whose name alone a line is a command.
+static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    "apt apt-get aria2c aws az base64 bash brew bunzip2 cargo chmod chown cp crontab curl dd docker docker-compose doas \
+     dnf echo ftp gawk gcloud git gpg gsutil gunzip gzip helm history iptables kubectl ln ls lua mkdir mkfs.ext4 mkfs.xfs mongo \
+     mongosh mv mysql nc ncat netcat nft nohup npm npx openssl pacman perl php pip pip3 pkill podman poweroff psql pwd \
+     python python3 rclone reboot redis-cli rm rmdir rsync scp sed sftp sh shred shutdown socat ssh su sudo systemctl \
+     tar tee telnet terraform tmux touch truncate ufw umount unzip useradd userdel usermod wget wipe wipefs xargs yarn \
+     yum zip zsh"
+        .split_whitespace()
+        .collect()
+});
+
+/// Programs whose names are words of English too: a line is a command where what follows looks so.
+static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    "at awk cat cd command crypt cut dig env eval exec export fdisk file find grep head history install kill killall less make more \
+     mount nice node read ruby run service set sleep sort source split tail test time timeout top uniq unset watch which \
+     yes zfs zpool"
+        .split_whitespace()
+        .collect()
+});
+
+/// Lines of a block that are looked at to tell whether it is shell.
+const LINES: usize = 200;
+
+/// The shell parts of a text, each with the byte where it begins.
+pub(super) fn shell_parts(text: &str) -> Vec<(usize, &str)> {
+    let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
+    match text.get(start..) {
+        Some(script) if has_interpreter(script) => vec![(start, script)],
+        _ => fenced(text).filter(|block| block.is_shell()).map(|block| (block.start, block.text)).collect(),
+    }
+}
+
+/// A fenced block.
+struct Block<'t> {
+    label: &'t str,
+    start: usize,
+    text: &'t str,
+}
+
+impl Block<'_> {
+    fn is_shell(&self) -> bool {
+        // Of ```{.bash}, ```bash:deploy.sh and ```sh,ignore the name.
+        let sign = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '#'));
+        let name = self.label.split(sign).find(|part| !part.is_empty());
+        match name {
+            Some(name) => SHELLS.iter().any(|shell| shell.eq_ignore_ascii_case(name)),
+            None => self.label.trim().is_empty() && looks_like_shell(self.text),
+        }
+    }
+}
+
+/// The fenced blocks of a text; one that is never closed goes to its end.
+fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
+    // Whether there is any is told much faster than where.
+    let mut at = if text.contains("```") || text.contains("~~~") { 0 } else { text.len() };
+    std::iter::from_fn(move || {
+        loop {
+            let (open, mark) = next_fence(text, at)?;
+            let length = text.get(open..)?.bytes().take_while(|byte| *byte == mark).count();
+            let label_end = text.get(open..)?.find('\n').map(|end| open + end)?;
+            let label = text.get(open + length..label_end)?.trim();
+            let start = label_end + 1;
+            // Code within a line, closed where it began.
+            if label.contains('`') {
+                at = label_end;
+                continue;
+            }
+            let (end, after) = closing(text, start, mark, length);
+            at = after;
+            return Some(Block { label, start, text: text.get(start..end)? });
+        }
+    })
+}
+
+/// The next run of three or more backquotes or tildes: where, and of which.
+fn next_fence(text: &str, from: usize) -> Option<(usize, u8)> {
+    let rest = text.get(from..)?;
+    let find = |fence: &str| rest.find(fence).map(|at| from + at);
+    match (find("```"), find("~~~")) {
+        (Some(ticks), Some(tildes)) if tildes < ticks => Some((tildes, b'~')),
+        (Some(ticks), _) => Some((ticks, b'`')),
+        (None, tildes) => tildes.map(|at| (at, b'~')),
+    }
+}
+
+/// Where a block ends whose fence has `length` marks, and where reading goes on.
+fn closing(text: &str, start: usize, mark: u8, length: usize) -> (usize, usize) {
+    let mut from = start;
+    while let Some(rest) = text.get(from..) {
+        let Some(found) = rest.bytes().position(|byte| byte == mark) else { break };
+        let run = rest.bytes().skip(found).take_while(|byte| *byte == mark).count();
+        if run >= length {
+            return (from + found, from + found + run);
+        }
+        from += found + run;
+    }
+    (text.len(), text.len())
+}
+
+/// Whether a script's first line names a shell: `#!/bin/bash`, `#!/usr/bin/env -S bash -e`.
+fn has_interpreter(script: &str) -> bool {
+    let Some(line) = script.strip_prefix("#!").and_then(|rest| rest.lines().next()) else { return false };
+    let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
+    let program = words.next();
+    let named =
+        if program == Some("env") { words.find(|word| !word.starts_with('-') && !word.contains('=')) } else { program };
+    named.is_some_and(|name| INTERPRETERS.contains(&name))
+}
+
+/// Whether a block without a name is shell: it names its interpreter, shows a prompt before a program, half of its
+/// lines are commands, or its only line may be one.
+fn looks_like_shell(block: &str) -> bool {
+    let block = block.trim();
+    if has_interpreter(block) {
+        return true;
+    }
+    let (mut lines, mut commands, mut goes_on, mut quoted) = (0_usize, 0_usize, false, false);
+    for line in block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).take(LINES) {
+        let prompt = shell::prompt_len(line.as_bytes());
+        let is_command = is_command(line.get(prompt..).unwrap_or_default());
+        if prompt > 0 && is_command {
+            return true;
+        }
+        lines += 1;
+        let command = is_command || goes_on || quoted;
+        commands += usize::from(command);
+        goes_on = command && line.ends_with(['\\', '|', '&']);
+        // Within a command's quotes every line is its own.
+        quoted = command && (quoted ^ (line.matches('\'').count() % 2 == 1));
+    }
+    let single = lines == 1 && !block.ends_with(['.', ':', '!', '?']) && block.split_whitespace().count() <= 12;
+    let may_be = single && block.split_whitespace().next().is_some_and(is_program_like);
+    may_be || (commands > 0 && commands * 2 >= lines)
+}
+
+fn is_command(line: &str) -> bool {
+    let mut words = line.split_whitespace().skip_while(|word| is_assignment(word) || *word == "{" || *word == "(");
+    let Some(first) = words.next() else { return false };
+    let name = first.rsplit('/').next().unwrap_or_default().trim_matches(['"', '\'']);
+    if PROGRAMS.contains(name) {
+        // A sentence that begins with a program's name ends like a sentence.
+        return !line.ends_with('.') || looks_like_arguments(line, first);
+    }
+    if WORDS.contains(name) {
+        return looks_like_arguments(line, first);
+    }
+    // Any other program shows by an option.
+    is_program_like(name) && !line.ends_with(['.', ',', ':']) && words.any(is_option)
+}
+
+/// Whether a word may be a program's name, as most are: lower case, digits, a hyphen; on Windows with its ending.
+fn is_program_like(word: &str) -> bool {
+    if [".exe", ".bat", ".cmd", ".ps1"].iter().any(|ending| word.to_ascii_lowercase().ends_with(ending)) {
+        return true;
+    }
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
+    word.bytes().all(plain) && word.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// `-f`, `--force`, and not a hyphen between words or a number.
+fn is_option(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|rest| rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whether what follows the first word is more than words: an option, a path, a variable, a quote, an operator.
+fn looks_like_arguments(line: &str, first: &str) -> bool {
+    let rest = line.split_once(first).map_or("", |(_, rest)| rest);
+    rest.split_whitespace().any(|word| {
+        word.starts_with('-') && word.len() > 1
+            || word.starts_with(['/', '~', '$', '"', '\'', '*', '.', '>', '<', '|', '&'])
+            || word.contains(['=', '|', '>', ';'])
+    })
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
