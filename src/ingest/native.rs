@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
 
     /// Whether a field that was asked for is there.
     pub fn gave(&self, name: &str) -> bool {
-        self.given.iter().any(|given| *given == name)
+        self.given.contains(&name)
     }
 
     /// Adds a fault of a field, or between fields.

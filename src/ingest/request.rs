@@ -1,6 +1,8 @@
 //! What people and programs ask for, in JSON bodies of its own shape: read by the same rules as an event, and every fault
 //! told at once. In: bytes. Out: what was asked for, or the faults with their pointers.
 
+use std::borrow::Cow;
+
 use super::{
     Limits,
     fault::{At, Fault, Faults, code},
@@ -51,7 +53,7 @@ pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec
     read(body, limits, |fields| {
         let target = fields.required("target", "the agent whose output it is", name);
         let trigger = fields.required("trigger", "why it is looked at, such as task_complete", trigger);
-        let owned = |tree: Tree<'_>, at: At<'_>, faults: &mut Faults| text(tree, at, faults).map(|t| t.into_owned());
+        let owned = |tree: Tree<'_>, at: At<'_>, faults: &mut Faults| text(tree, at, faults).map(Cow::into_owned);
         let shadow = fields.optional("shadow", name);
         let task = fields.optional("task", owned);
         let output = fields.required("output", "the text to review", owned);

@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 10] = [
+const INVARIANTS: [Invariant; 11] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -52,6 +52,13 @@ const INVARIANTS: [Invariant; 10] = [
               WHERE coalesce(m.held_usd, 0) <> coalesce(c.held, 0) OR coalesce(m.spent_usd, 0) <> coalesce(c.spent, 0)
                  OR coalesce(m.held_tokens, 0) <> coalesce(c.held_tokens, 0)
                  OR coalesce(m.spent_tokens, 0) <> coalesce(c.spent_tokens, 0)",
+    },
+    Invariant {
+        name: "no_call_beyond_its_hold",
+        promise: "no call is settled at more than was held for it",
+        sql: "SELECT format('review %s, call %s: held %s and %s tokens, settled at %s and %s tokens', review_id, n,
+                     hold_usd, hold_tokens, actual_usd, actual_tokens) FROM provider_call
+              WHERE actual_usd NOT BETWEEN 0 AND hold_usd OR actual_tokens NOT BETWEEN 0 AND hold_tokens",
     },
     Invariant {
         name: "one_review_a_pair",

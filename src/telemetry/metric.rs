@@ -48,6 +48,6 @@ metrics_list! {
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
-    REFUSALS = "umbra_refusals_total", counter, "Requests and events refused for who sent them, by code: unauthorized (with a key), forbidden, forbidden_agent, bad_host, bad_origin.";
+    REFUSALS = "umbra_refusals_total", counter, "Requests and events refused for who sent them, by the code of the problem; of requests without a key none.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

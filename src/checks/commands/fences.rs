@@ -66,7 +66,7 @@ pub(super) fn shell_parts(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
     match text.get(start..) {
         Some(script) if has_interpreter(script) => vec![(start, script)],
-        _ => fenced(text).filter(|block| block.is_shell()).map(|block| (block.start, block.text)).collect(),
+        _ => fenced(text).filter(Block::is_shell).map(|block| (block.start, block.text)).collect(),
     }
 }
 
