@@ -38,6 +38,8 @@ const FEED: char = 'e';
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Posts one event. It is durable when this answers; nobody waits for a review, but whom `Prefer: wait=N` tells to.
+/// What is wrong is told in this order: the body's bytes (413), its UTF-8 and how deep its JSON is (400), the event's
+/// bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as text.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
     params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`."),
         ("Prefer" = Option<String>, Header, example = "wait=20",

@@ -36,6 +36,7 @@ fn review(n: u128, agent: &str) -> Review {
         created_at: at,
         started_at: Some(at),
         finished_at: Some(at),
+        released: false,
         findings: None,
     }
 }

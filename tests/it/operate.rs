@@ -99,7 +99,7 @@ async fn a_review_on_demand_is_answered_and_counts_against_the_cap() {
     assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 1, "a refusal stores nothing");
     assert_eq!(umbra.items("/v1/skips").await.len(), 0);
     let list = umbra.send(Method::GET, "/v1/reviews", &[("accept", "text/markdown")], None).await;
-    assert!(list.text.starts_with("# one on w") && list.text.contains("**critical"), "{}", list.text);
+    assert!(list.text.contains("# one on w") && list.text.contains("**critical"), "{}", list.text);
     assert!(list.headers.contains_key("umbra-resume-cursor") && !list.headers.contains_key("umbra-next-cursor"));
     let markdown = umbra
         .send(

@@ -47,8 +47,10 @@ impl HeadWatch {
 
 /// The head that these bytes begin with, if its end is among them. Lines may end without a carriage return.
 fn whole(bytes: &[u8]) -> Option<&[u8]> {
-    let ends = [b"\n\r\n".as_slice(), b"\n\n"].into_iter().filter_map(|end| memmem::find(bytes, end));
-    bytes.get(..ends.min()?)
+    let found = memmem::find(bytes, b"\n\r\n").and_then(|end| bytes.get(..end));
+    // What follows the head may be a long body.
+    let bare = memmem::find(found.unwrap_or(bytes), b"\n\n").and_then(|end| bytes.get(..end));
+    bare.or(found)
 }
 
 fn has_two_lengths(head: &[u8]) -> bool {
