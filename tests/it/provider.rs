@@ -54,22 +54,33 @@ async fn no_count_that_a_provider_reports_breaks_a_cap() {
         // Fewer than the hold in all, and yet more than may be written, at the dearer price.
         (json!(10), json!(9_000)),
     ];
+    let model = ModelServer::start(|seen| counted(seen, &json!(1), &json!(1))).await;
+    let umbra = with_model(&model, ", max_usd_per_day: 0.1, max_tokens_per_day: 100000").await;
+    let schema = &umbra.schema;
     for (input, output) in claims {
         let what = format!("{input} read and {output} written");
-        let model = ModelServer::start(move |seen| counted(seen, &input, &output)).await;
-        let umbra = with_model(&model, ", max_usd_per_day: 0.05, max_tokens_per_day: 40000").await;
-        for _ in 0..3 {
-            umbra.event(&event()).await;
-            umbra.drain().await;
-        }
-        let schema = &umbra.schema;
+        model.set(move |seen| counted(seen, &input, &output));
+        let asked = model.count();
+        umbra.event(&event()).await;
+        umbra.drain().await;
+        assert_eq!(model.count(), asked + 1, "{what}: what came before has spent the day");
         let money: i64 = schema.one("SELECT max(held_usd + spent_usd) FROM meter WHERE agent = ''").await;
         let tokens: i64 = schema.one("SELECT max(held_tokens + spent_tokens) FROM meter WHERE agent = ''").await;
-        assert!((1..=50_000_000).contains(&money), "{what}: {money} nano-dollars of 50,000,000");
-        assert!((1..=40_000).contains(&tokens), "{what}: {tokens} tokens of 40,000");
+        assert!((1..=100_000_000).contains(&money), "{what}: {money} nano-dollars of 100,000,000");
+        assert!((1..=100_000).contains(&tokens), "{what}: {tokens} tokens of 100,000");
         let beyond = "SELECT count(*) FROM provider_call WHERE actual_usd > hold_usd OR actual_tokens > hold_tokens";
         assert_eq!(schema.one::<i64>(beyond).await, 0, "{what}");
     }
+    // Each of these is charged at its hold.
+    model.set(|seen| counted(seen, &json!(u64::MAX), &json!(u64::MAX)));
+    let left: i64 = schema.one("SELECT 100000000 - max(spent_usd) FROM meter WHERE agent = ''").await;
+    let call: i64 = schema.one("SELECT max(hold_usd) FROM provider_call").await;
+    for _ in 0..=left / call {
+        umbra.event(&event()).await;
+        umbra.drain().await;
+    }
+    let refused = "SELECT count(*) FROM event WHERE 18 = ANY(outcomes)";
+    assert_eq!(schema.one::<i64>(refused).await, 1, "the day's money ends where its holds do");
 }
 
 #[tokio::test]
@@ -128,17 +139,18 @@ async fn a_released_reservation_can_be_read_by_its_id_and_is_not_listed() {
 
 #[tokio::test]
 async fn a_review_that_failed_after_calls_that_may_have_been_charged_says_what_they_cost() {
-    let model = ModelServer::start(|_| Answer::Drop).await;
+    let refusal = Answer::error(401, "authentication_error", "invalid x-api-key");
+    let model = ModelServer::queue(vec![Answer::Drop, refusal]).await;
     let umbra = with_model(&model, "").await;
     let accepted = umbra.event(&event()).await;
     umbra.drain().await;
     let id = accepted["dispositions"][0]["review_id"].as_str().unwrap_or_default();
     let review = umbra.get(&format!("/v1/reviews/{id}")).await;
     assert_eq!(review["state"], "failed", "{review}");
-    let held: i64 = umbra.schema.one("SELECT sum(hold_usd)::bigint FROM provider_call").await;
+    let spent: i64 = umbra.schema.one("SELECT sum(actual_usd)::bigint FROM provider_call").await;
     let cost = review["cost_usd"].as_f64().unwrap_or_default();
     #[expect(clippy::cast_possible_truncation, reason = "a fraction of a cent")]
     let nano = (cost * 1e9).round() as i64;
-    assert!(held > 0 && nano == held, "{review}");
+    assert!(spent > 0 && nano == spent, "{review}");
     assert_eq!(umbra.items("/v1/reviews?state=failed").await[0]["cost_usd"], review["cost_usd"]);
 }
