@@ -13,6 +13,7 @@ pub mod events;
 pub mod findings;
 pub mod front;
 pub mod health;
+mod missing;
 pub mod openapi;
 pub mod params;
 pub mod problem;

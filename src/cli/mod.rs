@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod completions;
 mod doctor;
+mod erase;
 mod keys;
 mod migrate;
 mod review;
@@ -95,6 +96,8 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
+    /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
+    Erase(erase::Options),
     /// Measure what is claimed, on this machine.
     Bench {
         #[command(subcommand)]
@@ -169,6 +172,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Doctor => doctor::run(&global).await,
+        Command::Erase(options) => erase::run(&global, options).await,
         Command::Bench { what } => bench::run(&global, what).await,
         Command::Completions { shell } => completions::run(&global, shell),
     }

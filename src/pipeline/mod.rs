@@ -3,15 +3,17 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended;
-//! - [`tick`]: what happens by time alone.
+//! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes).
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
 mod call;
+pub mod erasure;
 pub mod follow;
 mod pending;
 mod plan;
+mod retention;
 pub mod rules;
 pub mod status;
 pub mod tick;

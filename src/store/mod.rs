@@ -6,6 +6,7 @@
 
 pub mod calls;
 pub mod doctor;
+pub mod erasure;
 mod error;
 pub mod events;
 pub mod findings;
@@ -18,6 +19,7 @@ mod migrate;
 pub mod partitions;
 pub mod postgres;
 pub mod results;
+pub mod retention;
 pub mod reviews;
 pub mod rivals;
 pub mod seek;

@@ -40,6 +40,7 @@ metrics_list! {
     PROVIDER_NANO_USD = "umbra_provider_nano_usd_total", counter, "Money spent by model, in billionths of a dollar.";
     ARTIFACT_FAILURES = "umbra_artifact_failures_total", counter, "Pages of reviews that could not be written to files yet.";
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
+    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";

@@ -65,7 +65,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 36] = [
+    let cases: [(&str, usize, &[&str]); 42] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -97,6 +97,12 @@ fn every_bound_holds() {
         ("queue:\n  heartbeat: 9s", 2, &["in order"]),
         ("ingest:\n  queue_events: 10", 2, &["flush_events is above"]),
         ("retention: {idempotency_hours: 1e12}", 1, &["out of bounds"]),
+        ("retention: {events_days: -1}", 1, &["out of bounds"]),
+        ("retention: {events_days: forever}", 1, &["no number of days", "never"]),
+        ("retention: {events_days: 2}", 1, &["before their ids are forgotten", "idempotency_hours"]),
+        ("retention:\n  reviews_days: 29", 2, &["before their events"]),
+        ("retention: {events_days: never}", 1, &["before their events", "reviews_days"]),
+        ("retention: {counts_days: 6}", 1, &["not over", "7 or more"]),
         ("logging: {level: inof}", 1, &["did you mean `info`"]),
         ("logging: {format: xml}", 1, &["text or json"]),
         ("storage: {download_postgres: 1}", 1, &["neither true nor false"]),
