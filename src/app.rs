@@ -126,6 +126,7 @@ impl Setup {
         PrivateOptions {
             data_dir: self.settings.storage.data_dir.clone(),
             pg_bin: self.settings.storage.pg_bin.clone(),
+            program: Environment::program(),
             search_path: self.env.get("PATH").map(os),
             runtime_dir: path("XDG_RUNTIME_DIR"),
             cache_dir: path("XDG_CACHE_HOME")
