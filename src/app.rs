@@ -19,7 +19,7 @@ use crate::{
         shadows::{load, read},
     },
     domain::{ModelSpec, Shadow, key},
-    findings::Artifacts,
+    findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models},
     pipeline::{Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
@@ -284,6 +284,15 @@ pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
         Artifacts::writable(dir.clone(), data_dir.join(dir))
     });
     Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
+}
+
+/// Where files of reviews may lie, without making any folder.
+pub fn artifact_places(setup: &Setup) -> Places {
+    let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
+    let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));
+    let mut pages = vec![settings.reviews_dir.clone(), data_dir.join(&settings.reviews_dir)];
+    pages.dedup();
+    Places { pages, log, keep: settings.observations_keep }
 }
 
 /// Puts the admin key of `file` in force.

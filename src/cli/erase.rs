@@ -1,14 +1,19 @@
 //! `umbra erase`: the contents of what an agent or a task left go, with the database open to running servers.
 
-use std::io::{BufRead, IsTerminal};
+use std::{
+    io::{BufRead, IsTerminal},
+    path::PathBuf,
+};
 
 use clap::Args;
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
+    app::artifact_places,
     clock::Clock,
-    pipeline::erasure::{erase, forecast},
+    findings::{ErasedFiles, Places},
+    pipeline::erasure::{Erased, erase, forecast},
     store::erasure::{Counts, Whose},
 };
 
@@ -42,22 +47,22 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             "erasing the {named} cannot be undone, and nobody is here to be asked: add --yes, or --dry-run to count"
         )));
     }
-    let (_, database) = global.open_existing().await?;
-    let store = &database.store;
+    let (setup, database) = global.open_existing().await?;
+    let (store, places) = (&database.store, artifact_places(&setup));
     let done = async {
-        let counts = if dry_run || asks { Some(forecast(store, &whose).await?) } else { None };
+        let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
         if let Some(counts) = counts
             && asks
-            && counts != Counts::default()
+            && counts != Erased::default()
             && !confirm(&named, counts)
         {
             return Err(Failure::Error(anyhow::anyhow!("nothing was erased")));
         }
         match counts {
-            Some(counts) if dry_run || counts == Counts::default() => Ok(counts),
+            Some(counts) if dry_run || counts == Erased::default() => Ok(counts),
             _ => {
                 let replica = Clock::system().new_id();
-                Ok(erase(store, &whose, replica).await?)
+                Ok(erase(store, &whose, replica, places.clone()).await?)
             }
         }
     };
@@ -69,23 +74,34 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         document[kind] = json!(whose.name());
         return answer_json(&document);
     }
-    if counts == Counts::default() {
+    if counts == Erased::default() {
         answer(&format!("nothing of the {named} is stored"));
         return Ok(());
     }
     answer(&format!("{} of the {named}: {}", if dry_run { "would erase" } else { "erased" }, words(counts)));
+    if !dry_run {
+        complain(&format!("files were looked for in {}", folders(&places)));
+    }
     Ok(())
 }
 
-fn words(counts: Counts) -> String {
-    let Counts { events, reviews_ended, reviews, findings, verdicts } = counts;
+fn words(erased: Erased) -> String {
+    let Counts { events, reviews_ended, reviews, findings, verdicts } = erased.rows;
+    let ErasedFiles { pages, log_lines } = erased.files;
     format!(
-        "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; \
-         {reviews_ended} reviews that were not over are ended"
+        "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
+         and {log_lines} lines of the observations log; {reviews_ended} reviews that were not over are ended"
     )
 }
 
-fn confirm(named: &str, counts: Counts) -> bool {
+fn folders(places: &Places) -> String {
+    let log = places.log.parent();
+    let all: Vec<String> =
+        places.pages.iter().map(PathBuf::as_path).chain(log).map(|dir| dir.display().to_string()).collect();
+    all.join(", ")
+}
+
+fn confirm(named: &str, counts: Erased) -> bool {
     complain(&format!("This erases of the {named}: {}.", words(counts)));
     complain("It cannot be undone. Counters and caps stay as they are. Type yes to go on:");
     let mut line = String::new();

@@ -1,6 +1,7 @@
 //! What became of a review, for people: an observation, a page of markdown, and the files that hold them.
 
 mod artifacts;
+mod erase;
 mod journal;
 mod markdown;
 mod observation;
@@ -8,6 +9,7 @@ mod pages;
 
 pub use self::{
     artifacts::{ArtifactError, Artifacts},
+    erase::{ErasedFiles, Places, Unwanted, erase_files},
     markdown::page,
     observation::{Observation, ObservedFinding},
 };

@@ -1,7 +1,7 @@
 //! `umbra erase`: what an agent or a task left, made unreadable, beside running servers.
 //!
-//! It walks the events in order of receipt, a few at a time; each step may be repeated, so one that was interrupted
-//! is finished by running it again. What arrives meanwhile stays.
+//! It walks the events in order of receipt, a few at a time, and then the files that lie on this machine; each step may
+//! be repeated, so one that was interrupted is finished by running it again. What arrives meanwhile stays.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{Event, EventId, StoredEvent},
+    findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
     store::{
         Store, StoreError,
         erasure::{Counts, Erasable, Whose},
@@ -24,40 +25,82 @@ const COUNT_STEP: i64 = 1_000;
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
+/// What was, or would be, erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Erased {
+    /// In the database.
+    #[serde(flatten)]
+    pub rows: Counts,
+    /// On this machine.
+    #[serde(flatten)]
+    pub files: ErasedFiles,
+}
+
+/// Why it could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ErasureError {
+    /// The database does not answer, or stays busy.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file cannot be erased.
+    #[error(transparent)]
+    File(#[from] ArtifactError),
+}
+
 /// Counts what [`erase`] would erase.
 ///
 /// # Errors
-/// The database does not answer.
-pub async fn forecast(store: &Store, whose: &Whose) -> Result<Counts, StoreError> {
-    let (mut counts, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
+/// The database does not answer, or a file cannot be read.
+pub async fn forecast(store: &Store, whose: &Whose, places: Places) -> Result<Erased, ErasureError> {
+    let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
     loop {
         let page = store.erasable(whose, (after, last), false, COUNT_STEP).await?;
-        let Some(end) = page.last() else { return Ok(counts) };
+        let Some(end) = page.last() else { break };
         after = end.seq;
-        counts.add(store.count_erasable(&ids(&page)).await?);
+        rows.add(store.count_erasable(&ids(&page)).await?);
     }
+    let files = erase_files(places, unwanted(store, whose).await?, true).await?;
+    Ok(Erased { rows, files })
 }
 
 /// Erases. `replica` is a fresh id, under which ended reviews are counted.
 ///
 /// # Errors
-/// The database does not answer, or stays busy: what is done stays done, and running it again goes on.
-pub async fn erase(store: &Store, whose: &Whose, replica: Uuid) -> Result<Counts, StoreError> {
-    let (mut counts, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
+/// As said there; what is done stays done, and running it again goes on.
+pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, places: Places) -> Result<Erased, ErasureError> {
+    let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
     loop {
         let page = store.erasable(whose, (after, last), true, STEP).await?;
         let Some(end) = page.last() else { break };
         after = end.seq;
-        counts.add(patiently(store, page, replica).await?);
+        rows.add(patiently(store, page, replica).await?);
     }
-    if counts.reviews_ended > 0 {
+    if rows.reviews_ended > 0 {
         // Whoever waits for a verdict looks again.
         store.ring(News::Reviews).await?;
     }
-    if counts.events > 0 {
+    // From here on whoever writes files reads what is left; what was read before is written by then.
+    store.outwait_writers().await?;
+    let files = erase_files(places, unwanted(store, whose).await?, false).await?;
+    if rows.events > 0 {
         store.vacuum_erased().await?;
     }
-    Ok(counts)
+    Ok(Erased { rows, files })
+}
+
+/// Whose files go: those that name the agent or the task, and those of reviews of their events.
+async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> {
+    let name = |whose: &Whose| Some(whose.name().to_owned());
+    let mut unwanted = match whose {
+        Whose::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
+        Whose::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
+    };
+    let mut after = 0;
+    while let Some((last, reviews)) = store.reviews_left_by(whose, after, COUNT_STEP).await? {
+        after = last;
+        unwanted.reviews.extend(reviews);
+    }
+    Ok(unwanted)
 }
 
 /// One step, again where another transaction was in the way.

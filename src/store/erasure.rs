@@ -8,7 +8,7 @@ use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{Store, StoreError};
-use crate::domain::{EventId, SkipReason};
+use crate::domain::{EventId, ReviewId, SkipReason};
 
 /// What stands where a text stood.
 const ERASED: &str = "[erased]";
@@ -113,6 +113,44 @@ impl Store {
             .fetch_all(&self.work)
             .await?;
         Ok(rows.into_iter().map(|(seq, id, payload)| Erasable { seq, id: EventId(id), payload }).collect())
+    }
+
+    /// The reviews of the next so many events of a span, erased or not, and the last of these events' numbers; `None`
+    /// when there are no more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_left_by(
+        &self,
+        whose: &Whose,
+        after: i64,
+        limit: i64,
+    ) -> Result<Option<(i64, Vec<ReviewId>)>, StoreError> {
+        let sql = format!(
+            "/* erasure.reviews */ WITH e AS (
+                 SELECT id, seq FROM event WHERE {} = $1 AND seq > $2 ORDER BY seq LIMIT $3)
+             SELECT (SELECT max(seq) FROM e),
+                 ARRAY(SELECT DISTINCT review_id FROM review_event WHERE event_id IN (SELECT id FROM e))",
+            whose.column()
+        );
+        let (last, reviews): (Option<i64>, Vec<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(whose.name())
+            .bind(after)
+            .bind(limit)
+            .fetch_one(&self.work)
+            .await?;
+        Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
+    }
+
+    /// Waits until whoever writes reviews to files is done with those that it has read already.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again.
+    pub async fn outwait_writers(&self) -> Result<(), StoreError> {
+        sqlx::query("/* erasure.writers */ SELECT FROM follower WHERE name = 'artifacts' FOR UPDATE")
+            .execute(&self.work)
+            .await?;
+        Ok(())
     }
 
     /// What erasing these events would erase.

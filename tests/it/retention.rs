@@ -187,6 +187,13 @@ async fn tables_with(schema: &Schema, text: &str) -> Vec<String> {
     found
 }
 
+/// How many of a server's files hold a text.
+fn files_with(umbra: &Umbra, text: &str) -> usize {
+    let pages = std::fs::read_dir(umbra.file("memory/shadow-reviews")).into_iter().flatten().flatten();
+    let files = pages.map(|entry| entry.path()).chain([umbra.file("observations.jsonl")]);
+    files.filter(|path| std::fs::read_to_string(path).is_ok_and(|held| held.contains(text))).count()
+}
+
 /// An event with the canary in every text that is no name.
 fn telling(agent: &str, task: &str, canary: &str) -> Value {
     json!({"agent": agent, "task_id": task, "session_id": canary, "task": canary, "task_type": canary, "input": canary,
@@ -236,6 +243,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
         assert!(tables_with(&umbra.schema, "kanarienvogel").await.contains(&table.to_owned()), "{table} is not tested");
     }
 
+    until("the files to be written", async || (files_with(&umbra, "kanarienvogel") == 2).then_some(())).await;
     let unasked = umbra.cli(&["erase", "--agent", "alice"], None);
     assert_eq!(unasked.status.code(), Some(2), "nobody could be asked");
     assert_eq!(umbra.cli(&["erase", "--yes"], None).status.code(), Some(2));
@@ -247,12 +255,15 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
         (&json!(2), &json!(1)),
         "{counted}"
     );
+    assert_eq!((&counted["erased"]["pages"], &counted["erased"]["log_lines"]), (&json!(1), &json!(1)), "{counted}");
     assert!(!tables_with(&umbra.schema, "kanarienvogel").await.is_empty(), "it only counts");
+    assert_eq!(files_with(&umbra, "kanarienvogel"), 2, "it only counts");
 
     let erased = umbra.cli(&["erase", "--agent", "alice", "--yes", "--json"], None);
     let erased: Value = serde_json::from_slice(&erased.stdout).unwrap_or_default();
     assert_eq!(erased["erased"], counted["erased"]);
     assert_eq!(tables_with(&umbra.schema, "kanarienvogel").await, Vec::<String>::new());
+    assert_eq!((files_with(&umbra, "kanarienvogel"), files_with(&umbra, "spatz")), (0, 2));
     let (status, detail) = refusal(&umbra, &format!("/v1/events/{}", told["id"].as_str().unwrap_or_default())).await;
     assert!(status == 404 && detail.contains("erased on request"), "{detail}");
     assert_eq!(umbra.items("/v1/events?agent=alice").await, Vec::<Value>::new());
