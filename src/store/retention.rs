@@ -26,7 +26,7 @@ const SLACK_DAYS: i32 = 2;
 
 /// Tables whose rows belong to a review by `review_id` and go with it. A test compares them with the schema.
 const OF_REVIEWS: [&str; 4] = ["review_event", "provider_call", "review_result", "finding"];
-/// Tables whose rows go by the age of `event_id`, as old as reviews.
+/// Tables whose rows belong to an event by `event_id` and go with the last of its reviews.
 const OF_EVENTS: [&str; 1] = ["verdict"];
 
 /// What is kept by age.
@@ -130,6 +130,11 @@ impl Sweep {
         .bind(BATCH)
         .fetch_all(&mut *tx)
         .await?;
+        let events: Vec<Uuid> =
+            sqlx::query_scalar("/* retention.events */ SELECT event_id FROM review_event WHERE review_id = ANY($1)")
+                .bind(&ids)
+                .fetch_all(&mut *tx)
+                .await?;
         let mut deleted = 0;
         let by_review = OF_REVIEWS.map(|table| (table, "review_id"));
         for (table, column) in by_review.into_iter().chain([("review", "id")]) {
@@ -138,10 +143,10 @@ impl Sweep {
         }
         for table in OF_EVENTS {
             let sql = format!(
-                "/* retention.{table} */ DELETE FROM {table} WHERE event_id IN
-                 (SELECT event_id FROM {table} WHERE event_id < $1 ORDER BY event_id LIMIT $2)"
+                "/* retention.{table} */ DELETE FROM {table} t WHERE t.event_id = ANY($1)
+                 AND NOT EXISTS (SELECT FROM review_event e WHERE e.event_id = t.event_id)"
             );
-            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(first_id).bind(BATCH).execute(&mut *tx).await?;
+            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut *tx).await?;
             deleted += gone.rows_affected();
         }
         tx.commit().await?;
