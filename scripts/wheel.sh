@@ -28,7 +28,8 @@ if [[ -z $wheel ]]; then
 fi
 
 echo "== install $(basename "$wheel")"
-python3 -m venv "$work/venv"
+# Copies, so that no link leads into a closed home directory.
+python3 -m venv --copies "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 "$work/venv/bin/pip" list --disable-pip-version-check | grep -iE 'umbra|postgres'
 

