@@ -8,6 +8,7 @@ mod chaos;
 mod cli;
 mod config;
 mod dashboard;
+mod deploy;
 mod front;
 mod house;
 mod judge;
