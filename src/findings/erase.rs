@@ -54,14 +54,18 @@ pub(super) struct Named {
     watched_agent: Option<String>,
     #[serde(default)]
     task_id: Option<String>,
+    /// It is what [`blank`] has left.
+    #[serde(default)]
+    erased: bool,
 }
 
 impl Unwanted {
     fn covers(&self, named: &Named) -> bool {
         let same = |wanted: &Option<String>, said: &Option<String>| wanted.is_some() && wanted == said;
-        same(&self.agent, &named.watched_agent)
+        let meant = same(&self.agent, &named.watched_agent)
             || same(&self.task_id, &named.task_id)
-            || self.reviews.contains(&named.review_id)
+            || self.reviews.contains(&named.review_id);
+        meant && !named.erased
     }
 }
 
@@ -136,7 +140,7 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
     Ok(blanked)
 }
 
-/// Writes what is left of a line over it. It names no agent, so it is not met again.
+/// Writes what is left of a line over it.
 fn blank(file: &File, at: u64, length: usize, review: ReviewId) -> io::Result<()> {
     let said = format!("{{\"erased\": true, \"review_id\": \"{review}\"");
     let room = length.saturating_sub(1);
@@ -176,7 +180,6 @@ mod tests {
         assert!(!new.contains("kanarienvogel") && new.contains("torn {"), "{new}");
         let left: serde_json::Value = serde_json::from_str(old.lines().next().unwrap_or_default()).expect("JSON");
         assert_eq!(left["erased"], true);
-        let by_name = Unwanted { reviews: HashSet::new(), ..unwanted };
-        assert_eq!(erase_files(places, by_name, false).await.expect("it looks"), ErasedFiles::default());
+        assert_eq!(erase_files(places, unwanted, false).await.expect("it looks"), ErasedFiles::default());
     }
 }
