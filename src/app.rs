@@ -15,7 +15,7 @@ use crate::{
         shadows::{load, read},
     },
     domain::{ModelSpec, Shadow, key},
-    findings::Artifacts,
+    findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
@@ -150,6 +150,7 @@ impl Setup {
         PrivateOptions {
             data_dir: self.settings.storage.data_dir.clone(),
             pg_bin: self.settings.storage.pg_bin.clone(),
+            program: Environment::program(),
             search_path: self.env.get("PATH").map(os),
             runtime_dir: path("XDG_RUNTIME_DIR"),
             cache_dir: path("XDG_CACHE_HOME")
@@ -319,6 +320,15 @@ pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
         Artifacts::writable(dir.clone(), data_dir.join(dir))
     });
     Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
+}
+
+/// Where files of reviews may lie, without making any folder.
+pub fn artifact_places(setup: &Setup) -> Places {
+    let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
+    let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));
+    let mut pages = vec![settings.reviews_dir.clone(), data_dir.join(&settings.reviews_dir)];
+    pages.dedup();
+    Places { pages, log, keep: settings.observations_keep }
 }
 
 /// Puts an admin key in force, once.

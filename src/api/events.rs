@@ -20,6 +20,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
+    missing::{malformed, missing},
     params::{Params, PathPart, listing, preferred_wait},
     problem::Problem,
     verdicts::waited,
@@ -186,7 +187,10 @@ pub async fn list_events(
     let page = api.pipeline.store.events(&filter, seek).await?;
     let mut views = Vec::with_capacity(page.items.len());
     for (seq, row) in page.items {
-        views.push((seq, EventView::new(row, None)?));
+        // What was erased is left out; the cursor passes it like the others.
+        if !row.erased {
+            views.push((seq, EventView::new(row, None)?));
+        }
     }
     Ok(listing(FEED, seek, crate::store::seek::Page { items: views, more: page.more }, |view| view).json())
 }
@@ -201,9 +205,11 @@ pub async fn get_event(
     PathPart(id): PathPart,
 ) -> Result<Json<EventView>, Problem> {
     caller.require(Scope::Read)?;
-    let missing = || Problem::not_found("there is no such event; ids look like evt_ and 32 hex digits");
-    let id: EventId = id.parse().map_err(|_| missing())?;
-    let row = api.pipeline.store.event(id).await?.ok_or_else(missing)?;
+    let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
+    let Some(row) = api.pipeline.store.event(id).await? else { return Err(missing(&api, id).await) };
+    if row.erased {
+        return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
+    }
     let reviews = api.pipeline.store.reviews_of(id.0).await?;
     Ok(Json(EventView::new(row, Some(reviews))?))
 }

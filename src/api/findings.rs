@@ -11,6 +11,7 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
+    missing::{malformed, missing},
     params::{Params, PathPart, listing},
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
@@ -88,9 +89,11 @@ pub async fn get_finding(
 }
 
 async fn find(api: &Api, id: &str) -> Result<FindingItem, Problem> {
-    let missing = || Problem::not_found("there is no such finding; ids look like fnd_ and 32 hex digits");
-    let id: FindingId = id.parse().map_err(|_| missing())?;
-    api.pipeline.store.finding(id).await?.ok_or_else(missing)
+    let id: FindingId = id.parse().map_err(|_| malformed::<FindingId>())?;
+    match api.pipeline.store.finding(id).await? {
+        Some(finding) => Ok(finding),
+        None => Err(missing(api, id).await),
+    }
 }
 
 /// What people made of a finding.

@@ -15,6 +15,7 @@ pub mod events;
 pub mod findings;
 pub mod front;
 pub mod health;
+mod missing;
 pub mod openapi;
 pub mod params;
 pub mod problem;

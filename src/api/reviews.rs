@@ -15,6 +15,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::{invalid, refused},
+    missing::{malformed, missing},
     params::{Params, PathPart, listing, preferred_wait},
     problem::Problem,
 };
@@ -253,9 +254,8 @@ pub async fn get_review(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
-    let missing = || Problem::not_found("there is no such review; ids look like rev_ and 32 hex digits");
-    let id: ReviewId = id.parse().map_err(|_| missing())?;
-    let row = api.pipeline.store.review(id).await?.ok_or_else(missing)?;
+    let id: ReviewId = id.parse().map_err(|_| malformed::<ReviewId>())?;
+    let Some(row) = api.pipeline.store.review(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
     if wants_markdown(&headers) {
         return Ok(markdown(findings::page(&view)));

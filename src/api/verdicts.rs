@@ -7,6 +7,7 @@ use axum::{Json, extract::State};
 use super::{
     Api,
     auth::Caller,
+    missing::{malformed, missing},
     params::{Params, PathPart},
     problem::Problem,
 };
@@ -29,9 +30,8 @@ pub async fn get_verdict(
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
-    let missing = || Problem::not_found("there is no such event; ids look like evt_ and 32 hex digits");
-    let id: EventId = id.parse().map_err(|_| missing())?;
-    let agent = api.pipeline.store.agent_of(id).await?.ok_or_else(missing)?;
+    let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
+    let Some(agent) = api.pipeline.store.agent_of(id).await? else { return Err(missing(&api, id).await) };
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
     }

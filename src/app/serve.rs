@@ -100,8 +100,8 @@ async fn run(
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
-    let hours = i64::from(settings.retention.idempotency_hours);
-    background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), hours));
+    let retention = settings.retention.clone();
+    background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), retention));
     background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
     stop_when_failing(tasks, &background);
 

@@ -6,6 +6,8 @@ mod bench;
 mod check;
 mod completions;
 mod doctor;
+mod erase;
+mod health;
 mod keys;
 mod migrate;
 mod promote;
@@ -98,6 +100,10 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
+    /// Ask a running server how it is; exit 1 if it does not take work.
+    Health(health::Options),
+    /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
+    Erase(erase::Options),
     /// Measure what is claimed, on this machine.
     Bench {
         #[command(subcommand)]
@@ -182,6 +188,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Doctor => doctor::run(&global).await,
+        Command::Health(options) => health::run(&global, options).await,
+        Command::Erase(options) => erase::run(&global, options).await,
         Command::Bench { what } => bench::run(&global, what).await,
         Command::Completions { shell } => completions::run(&global, shell),
     }

@@ -177,7 +177,8 @@ async fn newest(pipeline: &Pipeline, target: &str, trigger: Trigger) -> Result<E
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
     let page = pipeline.store.events(&filter, seek).await?;
-    let stored = page.items.into_iter().filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
+    let stored = page.items.into_iter().filter(|(_, row)| !row.erased);
+    let stored = stored.filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
     let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));
     let found = carrying.next().map(|stored| stored.event);
     if found.is_some() {

@@ -46,6 +46,11 @@ impl Environment {
             .collect()
     }
 
+    /// The program that this process runs, where the system tells.
+    pub fn program() -> Option<std::path::PathBuf> {
+        std::env::current_exe().ok()
+    }
+
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

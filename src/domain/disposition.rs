@@ -67,6 +67,8 @@ skip_reasons! {
     Overload = 19, "overload";
     /// The model could not be reached in the calls that a review may make.
     ProviderUnavailable = 20, "provider_unavailable";
+    /// The event was erased on request before its review.
+    Erased = 21, "erased";
 }
 
 impl SkipReason {

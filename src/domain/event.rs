@@ -151,6 +151,20 @@ pub struct StoredEvent {
     pub marks: Vec<Mark>,
 }
 
+impl StoredEvent {
+    /// What is left of it when its contents are erased: whose it was, and its triggers' names.
+    #[must_use]
+    pub fn erased(self) -> Self {
+        let Event { agent, task_id, .. } = self.event;
+        let nameless = |mark: TriggerMark| TriggerMark { why: String::new(), ..mark };
+        Self {
+            event: Event { agent, task_id, ..Event::default() },
+            triggers: self.triggers.into_iter().map(nameless).collect(),
+            marks: Vec::new(),
+        }
+    }
+}
+
 impl Event {
     /// Calls `visit` with each text that a review looks at, in reading order.
     pub fn for_each_text<'a>(&'a self, mut visit: impl FnMut(FieldName, &'a str)) {

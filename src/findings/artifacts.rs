@@ -13,8 +13,8 @@ use crate::store::reviews::Review;
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be written: {cause}", path.display())]
 pub struct ArtifactError {
-    path: PathBuf,
-    cause: io::Error,
+    pub(super) path: PathBuf,
+    pub(super) cause: io::Error,
 }
 
 /// Writes reviews that ended. Writing one again changes nothing.

@@ -124,7 +124,8 @@ impl Journal {
     }
 }
 
-fn rotated(path: &Path, n: u32) -> PathBuf {
+/// The nth full file of a log.
+pub(super) fn rotated(path: &Path, n: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{n}"));
     name.into()

@@ -1,6 +1,7 @@
 //! What became of a review, for people: an observation, a page of markdown, and the files that hold them.
 
 mod artifacts;
+mod erase;
 mod journal;
 mod markdown;
 mod observation;
@@ -9,6 +10,7 @@ mod precision;
 
 pub use self::{
     artifacts::{ArtifactError, Artifacts},
+    erase::{ErasedFiles, Places, Unwanted, erase_files},
     markdown::page,
     observation::{Observation, ObservedFinding},
     precision::{Precision, Tally},

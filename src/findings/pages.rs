@@ -9,7 +9,10 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::tz::TimeZone;
 
-use super::markdown::{METADATA, page};
+use super::{
+    erase::Named,
+    markdown::{METADATA, page},
+};
 use crate::{domain::Trigger, store::reviews::Review};
 
 /// Most characters of an agent's name in a file's.
@@ -69,10 +72,14 @@ pub(super) fn slug(name: &str) -> String {
 
 /// Whether a file is the page of this review.
 fn holds(path: &Path, review: &Review) -> bool {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_string(&mut text));
-    let encoded = text.strip_prefix(METADATA).and_then(|rest| rest.split_once(' ')).map(|(encoded, _)| encoded);
-    let fields = encoded.and_then(|encoded| URL_SAFE_NO_PAD.decode(encoded).ok());
-    let fields: Option<serde_json::Value> = fields.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    read.is_ok() && fields.is_some_and(|fields| fields["review_id"] == review.id.to_string())
+    named(path).is_some_and(|named| named.review_id == review.id)
+}
+
+/// What a page says of its review; `None` if the file is no page of ours.
+pub(super) fn named(path: &Path) -> Option<Named> {
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_end(&mut bytes)).ok()?;
+    // What stands after the metadata may be cut in the middle of a character.
+    let encoded = bytes.strip_prefix(METADATA.as_bytes())?.split(|byte| *byte == b' ').next()?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()
 }

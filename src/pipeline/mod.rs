@@ -3,7 +3,7 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended ([`consequences`]: [`breakers`], [`reflexions`], scores);
-//! - [`tick`]: what happens by time alone.
+//! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes).
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
@@ -11,12 +11,14 @@ pub mod accept;
 pub mod breakers;
 mod call;
 pub mod consequences;
+pub mod erasure;
 pub mod feedback;
 pub mod follow;
 mod pending;
 mod plan;
 mod recall;
 pub mod reflexions;
+mod retention;
 pub mod rules;
 pub mod status;
 pub mod tick;

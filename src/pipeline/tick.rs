@@ -1,4 +1,4 @@
-//! What happens by time alone: heartbeats, relief of the silent, partitions made ahead, keys forgotten, other processes woken.
+//! What happens by time alone: heartbeats, relief of the silent, partitions made ahead, old rows deleted, other processes woken.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,9 +6,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{store::wake::News, telemetry::metric};
+use crate::{config::settings::Retention, store::wake::News, telemetry::metric};
 
-/// Between looks at partitions and old keys.
+/// Between looks at partitions and at what is too old.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
 /// Between looks at released units: a few fit into the second within which one must be noticed.
 const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
@@ -99,24 +99,21 @@ impl Pipeline {
         }
     }
 
-    /// Makes partitions ahead, forgets old keys and counts what people judged, until `stop`.
-    pub async fn keep_house_until(self, stop: CancellationToken, idempotency_hours: i64) {
+    /// Makes partitions ahead, deletes what is too old and counts what people judged, until `stop`.
+    pub async fn keep_house_until(self, stop: CancellationToken, retention: Retention) {
         loop {
             let rules = self.rules.load_full();
             let shadows: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
             if let Err(error) = self.show_precision(&shadows).await {
                 tracing::debug!(%error, "what people judged could not be counted");
             }
+            stop.run_until_cancelled(self.sweep(&retention)).await;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(HOUSEKEEPING) => {}
             }
-            let now = self.clock.now();
-            if let Err(error) = self.store.make_partitions(now).await {
+            if let Err(error) = self.store.make_partitions(self.clock.now()).await {
                 tracing::warn!(%error, "partitions could not be made ahead; trying again");
-            }
-            if let Err(error) = self.store.prune_keys(now, idempotency_hours).await {
-                tracing::warn!(%error, "old idempotency keys could not be forgotten; trying again");
             }
         }
     }

@@ -35,7 +35,8 @@ const INVARIANTS: [Invariant; 11] = [
               FROM (SELECT shadow, agent, day, used FROM meter WHERE trigger = '') m
               FULL JOIN (SELECT shadow, coalesce(agent, '') AS agent, day, count(*) AS n FROM review
                          WHERE state <> 'released' GROUP BY GROUPING SETS ((shadow, day), (shadow, agent, day))) r
-              USING (shadow, agent, day) WHERE coalesce(m.used, 0) <> coalesce(r.n, 0)",
+              USING (shadow, agent, day) WHERE coalesce(m.used, 0) <> coalesce(r.n, 0)
+                AND day >= (SELECT max(before) FROM retention WHERE kind IN ('review', 'count'))",
     },
     Invariant {
         name: "money_equals_calls",
@@ -49,9 +50,10 @@ const INVARIANTS: [Invariant; 11] = [
                      coalesce(sum(hold_tokens) FILTER (WHERE state = 'sent'), 0) AS held_tokens,
                      coalesce(sum(actual_tokens) FILTER (WHERE state <> 'sent'), 0) AS spent_tokens
                      FROM provider_call GROUP BY shadow, day) c USING (shadow, day)
-              WHERE coalesce(m.held_usd, 0) <> coalesce(c.held, 0) OR coalesce(m.spent_usd, 0) <> coalesce(c.spent, 0)
+              WHERE (coalesce(m.held_usd, 0) <> coalesce(c.held, 0) OR coalesce(m.spent_usd, 0) <> coalesce(c.spent, 0)
                  OR coalesce(m.held_tokens, 0) <> coalesce(c.held_tokens, 0)
-                 OR coalesce(m.spent_tokens, 0) <> coalesce(c.spent_tokens, 0)",
+                 OR coalesce(m.spent_tokens, 0) <> coalesce(c.spent_tokens, 0))
+                AND day >= (SELECT max(before) FROM retention WHERE kind IN ('review', 'count'))",
     },
     Invariant {
         name: "no_call_beyond_its_hold",
@@ -73,9 +75,10 @@ const INVARIANTS: [Invariant; 11] = [
                      coalesce(r.n, 0))
               FROM (SELECT e.id AS event, u.shadow, count(*) AS n FROM event e,
                     unnest(e.shadows, e.outcomes) u(shadow, outcome)
-                    WHERE u.outcome < 10 GROUP BY 1, 2) p
+                    WHERE u.outcome < 10 AND e.id >= (SELECT first_id FROM retention WHERE kind = 'event')
+                    GROUP BY 1, 2) p
               FULL JOIN (SELECT event_id AS event, shadow, count(*) AS n FROM review_event
-                    WHERE event_id >= coalesce((SELECT id FROM event ORDER BY id LIMIT 1), event_id)
+                    WHERE event_id >= (SELECT first_id FROM retention WHERE kind = 'event')
                     GROUP BY 1, 2) r USING (event, shadow)
               WHERE coalesce(p.n, 0) <> coalesce(r.n, 0)",
     },
@@ -105,7 +108,7 @@ const INVARIANTS: [Invariant; 11] = [
         promise: "each idempotency key names a stored event",
         sql: "SELECT format('key of event %s', k.event_id) FROM event_key k
               WHERE NOT EXISTS (SELECT FROM event e WHERE e.id = k.event_id)
-                AND k.event_id >= coalesce((SELECT id FROM event ORDER BY id LIMIT 1), k.event_id)",
+                AND k.event_id >= (SELECT first_id FROM retention WHERE kind = 'event')",
     },
     Invariant {
         name: "events_numbered_once",

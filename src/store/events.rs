@@ -24,6 +24,8 @@ pub struct EventRow {
     pub payload: Vec<u8>,
     /// What became of it for each matched shadow. A pair whose review was given up shows as skipped.
     pub dispositions: Vec<Disposition>,
+    /// Its contents were erased on request; the payload says whose it was.
+    pub erased: bool,
 }
 
 /// Which events.
@@ -37,16 +39,20 @@ pub struct EventFilter {
     pub span: Span,
 }
 
-type Row = (i64, Uuid, Vec<i32>, Vec<i16>, Vec<i16>, Vec<u8>);
-const COLUMNS: &str = "SELECT seq, id, shadows, outcomes, triggers, payload FROM event WHERE true";
+type Row = (i64, Uuid, Vec<i32>, Vec<i16>, Vec<i16>, Vec<u8>, bool);
+const COLUMNS: &str =
+    "SELECT seq, id, shadows, outcomes, triggers, payload, erased_at IS NOT NULL FROM event WHERE true";
 
 impl Store {
-    /// The payload of an event, for a worker.
+    /// The payload of an event, for a worker; `None` if it is gone or erased.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn payload(&self, id: EventId) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(sqlx::query_scalar("SELECT payload FROM event WHERE id = $1").bind(id.0).fetch_optional(&self.work).await?)
+        Ok(sqlx::query_scalar("SELECT payload FROM event WHERE id = $1 AND erased_at IS NULL")
+            .bind(id.0)
+            .fetch_optional(&self.work)
+            .await?)
     }
 
     /// One event.
@@ -117,7 +123,7 @@ impl Store {
 }
 
 fn bare(row: Row, dispositions: Vec<Disposition>) -> (i64, EventRow) {
-    (row.0, EventRow { id: EventId(row.1), payload: row.5, dispositions })
+    (row.0, EventRow { id: EventId(row.1), payload: row.5, dispositions, erased: row.6 })
 }
 
 fn disposition(

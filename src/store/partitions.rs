@@ -27,7 +27,7 @@ impl Store {
     }
 
     async fn make_partition(&self, day: Date) -> Result<bool, StoreError> {
-        let name = format!("event_{}", day.strftime("%Y%m%d"));
+        let name = name_of(day);
         let attached = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1))";
         if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&self.control).await? {
             return Ok(false);
@@ -50,18 +50,14 @@ impl Store {
         tx.commit().await?;
         Ok(true)
     }
-
-    /// Forgets idempotency keys older than `hours`; answers how many.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn prune_keys(&self, now: Timestamp, hours: i64) -> Result<u64, StoreError> {
-        let oldest = first_id_at(now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN));
-        let done = sqlx::query("DELETE FROM event_key WHERE event_id < $1").bind(oldest).execute(&self.control).await?;
-        Ok(done.rows_affected())
-    }
 }
 
-fn start_of(day: Date) -> Timestamp {
+/// The partition of a day.
+pub(super) fn name_of(day: Date) -> String {
+    format!("event_{}", day.strftime("%Y%m%d"))
+}
+
+/// When a day begins, by UTC.
+pub(super) fn start_of(day: Date) -> Timestamp {
     day.to_zoned(TimeZone::UTC).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
 }

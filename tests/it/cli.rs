@@ -16,7 +16,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Schema, database};
+use crate::support::{Schema, Umbra, database};
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_umbra"));
@@ -180,4 +180,31 @@ fn what_serve_would_refuse_is_found_by_check() {
     let output = command(&["status", "--json"]).env("UMBRA__QUEUE__HEARTBEAT", "20s").output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{report}");
+}
+
+#[tokio::test]
+async fn health_is_asked_by_the_binary_itself() {
+    let mut umbra = Umbra::with().go().await;
+    let base = umbra.base.clone();
+    for args in [vec!["health", "--url", &base], vec!["health", "--live", "--url", &base, "--json"]] {
+        let well = umbra.cli(&args, None);
+        assert_eq!(well.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&well.stderr));
+    }
+    for url in ["https://localhost", "localhost:1", "http://localhost/readyz"] {
+        assert_eq!(umbra.cli(&["health", "--url", url], None).status.code(), Some(2), "{url}");
+    }
+    // Without a URL it asks where the settings say that a server listens: nobody does there.
+    std::fs::write(umbra.file("umbra.yaml"), "server: {bind: '127.0.0.1:1'}\n").unwrap();
+    let nobody = umbra.cli(&["health"], None);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("http://127.0.0.1:1/readyz"));
+    umbra.stop();
+    assert_eq!(umbra.cli(&["health", "--url", &base], None).status.code(), Some(1));
+    // A server that accepts and says nothing is not well.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let slow = umbra.cli(&["health", "--url", &url, "--timeout", "200ms"], None);
+    assert_eq!(slow.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&slow.stderr).contains("did not answer within"));
+    std::fs::remove_file(umbra.file("umbra.yaml")).unwrap();
 }

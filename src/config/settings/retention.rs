@@ -1,11 +1,77 @@
 //! `retention`: how long things are kept.
 
-use super::{super::number::whole, section::section};
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        fault::Faults,
+        keys::{Keys, Shape},
+        number::whole,
+        tree::{Kind, Node},
+    },
+    section::section,
+};
+
+/// A century: who wants more means `never`.
+const MOST_DAYS: u64 = 36_500;
 
 section! {
-    /// How long things are kept.
+    /// How long things are kept. What is older is deleted in the background, by one process at a time.
     Retention {
         /// Hours in which an event's id, sent again, is answered with the first answer.
         idempotency_hours: u32 = 72, whole(1..=720).to();
+        /// Days that events are kept after their receipt; `never` (or 0) keeps them for ever.
+        events_days: u32 = 30, Days;
+        /// Days that reviews are kept, with their findings, verdicts and calls; at least as long as events.
+        reviews_days: u32 = 365, Days;
+        /// Days that each day's counters are kept: reviews, money, tokens and skips.
+        counts_days: u32 = 730, Days;
+    }
+    rules check;
+}
+
+/// A number of days, or `never`, which is 0.
+struct Days;
+
+impl Shape for Days {
+    type Value = u32;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<u32> {
+        match &node.kind {
+            Kind::Text(word) if word == "never" => Some(0),
+            Kind::Text(_) => {
+                let help = format!("write a number of days up to {MOST_DAYS}, or `never` to delete nothing");
+                faults.fault(node.at, "this is no number of days", help);
+                None
+            }
+            _ => whole(0..=MOST_DAYS).hint(" days; 0 or `never` deletes nothing").to().read(node, faults),
+        }
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"oneOf": [{"type": "integer", "minimum": 0, "maximum": MOST_DAYS}, {"const": "never"}]})
+    }
+}
+
+fn check(retention: &mut Retention, keys: &mut Keys<'_>) {
+    let Retention { idempotency_hours, events_days, reviews_days, counts_days } = *retention;
+    if events_days != 0 && events_days * 24 < idempotency_hours {
+        let key = keys.first_of(["events_days", "idempotency_hours"]);
+        keys.fault(
+            key,
+            "events would be deleted before their ids are forgotten",
+            "keep idempotency_hours within events_days: what is sent again is answered from the stored event",
+        );
+    }
+    if reviews_days != 0 && (events_days == 0 || reviews_days < events_days) {
+        let key = keys.first_of(["reviews_days", "events_days"]);
+        keys.fault(
+            key,
+            "reviews would be deleted before their events",
+            "write at least as many reviews_days as events_days: an event shows what became of it",
+        );
+    }
+    if (1..7).contains(&counts_days) {
+        keys.fault("counts_days", "counters of days that are not over would be deleted", "write 7 or more, or `never`");
     }
 }

@@ -66,7 +66,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 41] = [
+    let cases: [(&str, usize, &[&str]); 47] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -103,6 +103,12 @@ fn every_bound_holds() {
         ("reflexion: {threshold: 1}", 1, &["out of bounds"]),
         ("baseline: {spreads: many}", 1, &["a number of spreads"]),
         ("promote: {floor: 80}", 1, &["out of bounds", "a share from 0 to 1"]),
+        ("retention: {events_days: -1}", 1, &["out of bounds"]),
+        ("retention: {events_days: forever}", 1, &["no number of days", "never"]),
+        ("retention: {events_days: 2}", 1, &["before their ids are forgotten", "idempotency_hours"]),
+        ("retention:\n  reviews_days: 29", 2, &["before their events"]),
+        ("retention: {events_days: never}", 1, &["before their events", "reviews_days"]),
+        ("retention: {counts_days: 6}", 1, &["not over", "7 or more"]),
         ("logging: {level: inof}", 1, &["did you mean `info`"]),
         ("logging: {format: xml}", 1, &["text or json"]),
         ("storage: {download_postgres: 1}", 1, &["neither true nor false"]),

@@ -4,8 +4,9 @@
 //! directory that holds `postgres` and `initdb` and answers `--version` as that user. Never: runs a candidate as
 //! root, or mixes majors.
 //!
-//! The order: `UMBRA_PG_BIN` alone when it is set; else `PATH`, Debian's, PGDG's and Homebrew's directories (newest
-//! first), a wheel fetched before, a wheel fetched now. Data that exists fixes the major.
+//! The order: `UMBRA_PG_BIN` alone when it is set; else the wheel that was installed with us by pip, `PATH`, Debian's,
+//! PGDG's and Homebrew's directories (newest first), a wheel fetched before, a wheel fetched now. Data that exists
+//! fixes the major.
 
 use std::{
     fs,
@@ -61,6 +62,12 @@ pub(super) async fn find(
             Err(why) => tracing::debug!(dir = %dir.display(), why, "no PostgreSQL here"),
         }
     }
+    if fits(wheel::MAJOR)
+        && let Some(dir) = wheel::lend(options, account)?
+        && let Ok(found) = probe(&dir, account).await
+    {
+        return Ok(found);
+    }
     let why = if !fits(wheel::MAJOR) {
         String::from("none of the wanted version was found")
     } else if !options.allow_download {
@@ -97,7 +104,8 @@ fn too_old(found: &Binaries) -> String {
 
 /// Every directory that may hold binaries on this machine, in order, each once.
 fn candidates(options: &PrivateOptions) -> Vec<PathBuf> {
-    let mut dirs: Vec<PathBuf> = options.search_path.iter().flat_map(std::env::split_paths).collect();
+    let mut dirs: Vec<PathBuf> = options.program.iter().flat_map(|program| wheel::beside(program)).collect();
+    dirs.extend(options.search_path.iter().flat_map(std::env::split_paths));
     dirs.extend(versions_below(Path::new("/usr/lib/postgresql"), "", "bin"));
     dirs.extend(versions_below(Path::new("/usr"), "pgsql-", "bin"));
     for prefix in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {

@@ -93,6 +93,8 @@ pub struct PrivateOptions {
     pub data_dir: PathBuf,
     /// `UMBRA_PG_BIN`: the one `bin` directory to use.
     pub pg_bin: Option<PathBuf>,
+    /// Our own program: a Postgres installed beside it by pip is meant for it.
+    pub program: Option<PathBuf>,
     /// `PATH`, searched for `postgres` and for `python3`.
     pub search_path: Option<OsString>,
     /// `XDG_RUNTIME_DIR`, for the socket when the data directory's path is too long.

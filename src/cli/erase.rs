@@ -1,0 +1,109 @@
+//! `umbra erase`: the contents of what an agent or a task left go, with the database open to running servers.
+
+use std::{
+    io::{BufRead, IsTerminal},
+    path::PathBuf,
+};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Failure, Global, answer, answer_json, complain, table};
+use crate::{
+    app::artifact_places,
+    clock::Clock,
+    findings::{ErasedFiles, Places},
+    pipeline::erasure::{Erased, erase, forecast},
+    store::erasure::{Counts, Whose},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Erase what this agent did; its exact name.
+    #[arg(long, value_name = "NAME", required_unless_present = "task", conflicts_with = "task")]
+    agent: Option<String>,
+    /// Erase what was done in this task, by whichever agent; its exact id.
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Only count what would be erased.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let Options { agent, task, dry_run, yes } = options;
+    let (kind, whose) = match (agent, task) {
+        (Some(name), _) => ("agent", Whose::Agent(name)),
+        (None, Some(id)) => ("task", Whose::Task(id)),
+        (None, None) => return Err(Failure::Usage("name whose contents go: --agent NAME or --task ID".into())),
+    };
+    let named = format!("{kind} {}", table::plain(whose.name()));
+    let asks = !dry_run && !yes;
+    if asks && (global.json || !std::io::stdin().is_terminal()) {
+        return Err(Failure::Usage(format!(
+            "erasing the {named} cannot be undone, and nobody is here to be asked: add --yes, or --dry-run to count"
+        )));
+    }
+    let (setup, database) = global.open_existing().await?;
+    let (store, places) = (&database.store, artifact_places(&setup));
+    let done = async {
+        let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
+        if let Some(counts) = counts
+            && asks
+            && counts != Erased::default()
+            && !confirm(&named, counts)
+        {
+            return Err(Failure::Error(anyhow::anyhow!("nothing was erased")));
+        }
+        match counts {
+            Some(counts) if dry_run || counts == Erased::default() => Ok(counts),
+            _ => {
+                let replica = Clock::system().new_id();
+                Ok(erase(store, &whose, replica, places.clone()).await?)
+            }
+        }
+    };
+    let counts = done.await;
+    database.close().await;
+    let counts = counts?;
+    if global.json {
+        let mut document = json!({"dry_run": dry_run, "erased": counts});
+        document[kind] = json!(whose.name());
+        return answer_json(&document);
+    }
+    if counts == Erased::default() {
+        answer(&format!("nothing of the {named} is stored"));
+        return Ok(());
+    }
+    answer(&format!("{} of the {named}: {}", if dry_run { "would erase" } else { "erased" }, words(counts)));
+    if !dry_run {
+        complain(&format!("files were looked for in {}", folders(&places)));
+    }
+    Ok(())
+}
+
+fn words(erased: Erased) -> String {
+    let Counts { events, reviews_ended, reviews, findings, verdicts } = erased.rows;
+    let ErasedFiles { pages, log_lines } = erased.files;
+    format!(
+        "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
+         and {log_lines} lines of the observations log; {reviews_ended} reviews that were not over are ended"
+    )
+}
+
+fn folders(places: &Places) -> String {
+    let log = places.log.parent();
+    let all: Vec<String> =
+        places.pages.iter().map(PathBuf::as_path).chain(log).map(|dir| dir.display().to_string()).collect();
+    all.join(", ")
+}
+
+fn confirm(named: &str, counts: Erased) -> bool {
+    complain(&format!("This erases of the {named}: {}.", words(counts)));
+    complain("It cannot be undone. Counters and caps stay as they are. Type yes to go on:");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "yes")
+}

@@ -1,0 +1,151 @@
+//! What is shipped beside the binary knows what the binary is: metrics, settings, versions.
+#![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test may panic; UMBRA_UPDATE is its own")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use umbra::{
+    config::{DEFAULT_SETTINGS, Environment, Settings},
+    telemetry::metric,
+};
+
+use crate::support::{
+    Umbra,
+    judge::verdict,
+    model_server::{Answer, ModelServer},
+};
+
+fn read(path: &str) -> String {
+    fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
+}
+
+/// Every word of a text that looks like a metric's name.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("umbra_")).map(ToOwned::to_owned).collect()
+}
+
+/// The name under which a metric is declared, without what Prometheus adds to a histogram's.
+fn declared(name: &str) -> Option<&'static str> {
+    let whole = |name: &str| metric::ALL.iter().map(|(known, _)| *known).find(|known| *known == name);
+    let part = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+    whole(name).or_else(|| part.filter(|part| part.ends_with("_seconds")).and_then(whole))
+}
+
+/// Every expression of the board.
+fn expressions(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get("expr").and_then(Value::as_str).map(ToOwned::to_owned));
+            map.values().for_each(|value| expressions(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| expressions(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn rules_and_board_name_only_metrics_that_there_are() {
+    let rules = read("deploy/prometheus/umbra.rules.yml");
+    let board: Value = serde_json::from_str(&read("deploy/grafana/umbra.json")).expect("JSON");
+    let mut shown = Vec::new();
+    expressions(&board, &mut shown);
+    assert!(shown.len() > 20, "{}", shown.len());
+    let shown = metrics_in(&shown.join("\n"));
+    for name in metrics_in(&rules).iter().chain(&shown) {
+        assert!(declared(name).is_some(), "{name} is no metric of telemetry/metric.rs");
+    }
+}
+
+#[test]
+fn the_manual_lists_every_metric() {
+    let (begin, end) = ("| metric | is |\n| --- | --- |\n", "<!-- /metrics -->");
+    let manual = read("docs/deploy.md");
+    let rows: Vec<String> = metric::ALL.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |\n")).collect();
+    let rows = rows.concat();
+    let (before, rest) = manual.split_once(begin).expect("the table");
+    let (listed, after) = rest.split_once(end).expect("its end");
+    if std::env::var_os("UMBRA_UPDATE").is_some() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/deploy.md");
+        fs::write(path, format!("{before}{begin}{rows}{end}{after}")).expect("it is written");
+    } else {
+        assert_eq!(listed, rows, "UMBRA_UPDATE=1 cargo test --test it deploy writes it");
+    }
+}
+
+/// The label names by which expressions select or group, with their metrics' names.
+fn labels_in(expression: &str) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for (at, _) in expression.match_indices("umbra_") {
+        let rest = &expression[at..];
+        let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        let Some(selector) = rest[name.len()..].strip_prefix('{').and_then(|rest| rest.split('}').next()) else {
+            continue;
+        };
+        for matcher in selector.split(',') {
+            let label = matcher.split(['=', '!']).next().unwrap_or_default().trim();
+            found.insert((name.clone(), label.to_owned()));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn rules_and_board_select_by_labels_that_are_exported() {
+    let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "FLAG", 1, &json!([])))).await;
+    let settings = format!(
+        "models:\n  judge: {{provider: openai, name: j, base_url: '{}', input_usd_per_mtok: 1, output_usd_per_mtok: 1}}\n",
+        model.openai_url()
+    );
+    let shadows =
+        "shadow_agents:\n  - {name: one, model: judge, mode: review, watch: [{agent: '*', triggers: [error]}]}\n";
+    let umbra = Umbra::with().shadows(shadows).settings(&settings).go().await;
+    for _ in 0..2 {
+        let output = "```sh\nrm -rf / --no-preserve-root\n```";
+        umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": output})).await;
+    }
+    umbra.drain().await;
+    let exported = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    let board: Value = serde_json::from_str(&read("deploy/grafana/umbra.json")).expect("JSON");
+    let mut all = vec![read("deploy/prometheus/umbra.rules.yml")];
+    expressions(&board, &mut all);
+    let mut checked = 0;
+    for (name, label) in all.iter().flat_map(|text| labels_in(text)) {
+        // What Prometheus adds by itself, and what did not happen here.
+        let lines: Vec<&str> = exported.lines().filter(|line| line.starts_with(&format!("{name}{{"))).collect();
+        if label == "instance" || lines.is_empty() {
+            continue;
+        }
+        checked += 1;
+        assert!(
+            lines.iter().all(|line| line.contains(&format!("{label}=\""))),
+            "{name} has no label {label}: {lines:?}"
+        );
+    }
+    assert!(checked > 10, "{checked}");
+}
+
+#[test]
+fn containers_set_settings_that_there_are() {
+    let (dockerfile, compose) = (read("Dockerfile"), read("docker-compose.yml"));
+    let mut found = 0;
+    let both = format!("{dockerfile}\n{compose}");
+    for name in both.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("UMBRA__")) {
+        found += 1;
+        // Whatever the value, an unknown setting is the fault that counts.
+        let env: Environment = [(name.to_owned(), "x".to_owned())].into_iter().collect();
+        if let Err(report) = Settings::parse("umbra.default.yaml", DEFAULT_SETTINGS, &env, &|_, _| Ok(())) {
+            assert!(!report.to_string().contains("unknown key"), "{report}");
+        }
+    }
+    assert!(found >= 6, "{found}");
+    let (_, rust) = dockerfile.split_once("FROM rust:").expect("a build stage");
+    assert!(rust.starts_with(env!("CARGO_PKG_RUST_VERSION")), "the Dockerfile builds with another Rust");
+    for path in compose.lines().filter_map(|line| line.trim().strip_prefix("- ./")?.split(':').next()) {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists(), "{path} is not there");
+    }
+}
