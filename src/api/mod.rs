@@ -107,6 +107,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(events::get_event))
         .routes(routes!(reviews::list_reviews))
         .routes(routes!(reviews::get_review))
+        .routes(routes!(reviews::batch::post_batch))
         .routes(routes!(findings::list_findings))
         .routes(routes!(findings::get_finding, findings::patch_finding))
         .routes(routes!(findings::list_observations))

@@ -2,12 +2,14 @@
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
+mod batch;
 mod bench;
 mod check;
 mod completions;
 mod doctor;
 mod keys;
 mod migrate;
+mod progress;
 mod review;
 mod schema;
 mod serve;
@@ -76,6 +78,9 @@ enum Command {
     },
     /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
     Review(review::Options),
+    /// Review recent stored events that no shadow has reviewed, the newest first, within the caps.
+    #[command(after_help = batch::EXIT_CODES)]
+    Batch(batch::Options),
     /// Show shadows, today's counts, caps and skips, and who reviews.
     Status,
     /// Check the settings and shadows files; every fault is listed with its line.
@@ -163,6 +168,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match command.unwrap_or(Command::Serve { bind: None }) {
         Command::Serve { bind } => serve::run(&global, bind).await,
         Command::Review(options) => Box::pin(review::run(&global, options)).await,
+        Command::Batch(options) => Box::pin(batch::run(&global, options)).await,
         Command::Status => status::run(&global).await,
         Command::Check => check::run(&global),
         Command::Keys { action } => keys::run(&global, action).await,

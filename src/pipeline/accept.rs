@@ -161,7 +161,7 @@ impl Pipeline {
     }
 
     #[expect(clippy::unused_self, reason = "a step of accept, beside the others")]
-    fn candidate(
+    pub(super) fn candidate(
         &self,
         rules: &Rules,
         shadow: usize,
@@ -193,7 +193,7 @@ pub(super) fn worst_case(rules: &Rules, shadow: &crate::domain::Shadow, event: &
 }
 
 /// The loop guard's eye for content: an origin mark that instrumented providers copy, or our own prompt in the text.
-fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
+pub(super) fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
     event.metadata.contains_key("umbra.origin")
         || event.metadata.contains_key("umbra-origin")
         || memmem::find(payload, review::FENCE_MARK.as_bytes()).is_some()

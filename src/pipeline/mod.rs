@@ -9,6 +9,7 @@
 
 pub mod accept;
 mod call;
+pub mod catch_up;
 pub mod follow;
 mod pending;
 mod plan;

@@ -5,6 +5,7 @@
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
 pub mod calls;
+pub mod catch_up;
 pub mod doctor;
 mod error;
 pub mod events;

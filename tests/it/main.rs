@@ -4,6 +4,7 @@ mod accept;
 mod access;
 mod bombs;
 mod budget;
+mod catch_up;
 mod chaos;
 mod cli;
 mod config;
