@@ -47,6 +47,7 @@ pub struct Paging {
     tags(
         (name = "events", description = "Copies of what agents do"),
         (name = "reviews", description = "What shadows conclude"),
+        (name = "backtests", description = "A version of a shadow, tried on stored events before it goes live"),
         (name = "findings", description = "What was found"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global, answer, answer_json, complain, progress, table};
 use crate::{
-    app::App,
+    app::{App, artifacts},
     clock::Clock,
     config::quantity::parse_moment,
     domain::{ReviewId, ReviewState, SkipReason},
@@ -67,6 +67,9 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let (walked, ()) = tokio::join!(walk, pipeline.clone().beat_until(stop.clone()));
     database.close().await;
     let (caught_up, reviews) = walked?;
+    for review in reviews.values().filter(|review| review.assessment.is_some()) {
+        artifacts(&setup).write_page(review).await.map_err(anyhow::Error::from)?;
+    }
     show(global, &caught_up, &reviews)
 }
 
@@ -102,7 +105,10 @@ async fn perform(pipeline: Pipeline, id: ReviewId) -> Result<Option<Review>, Sto
         {
             Worker::new(pipeline.clone()).perform(job, None).await;
         }
-        let review = pipeline.store.review(id).await?;
+        let mut review = pipeline.store.review(id).await?;
+        if let Some(review) = review.as_mut().filter(|review| review.has_ended()) {
+            review.findings = Some(pipeline.store.findings_of(&[id]).await?);
+        }
         if review.as_ref().is_none_or(Review::has_ended) || Instant::now() > deadline {
             return Ok(review);
         }

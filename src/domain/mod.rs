@@ -1,6 +1,7 @@
 //! The nouns of the product, as the user meets them in YAML, URLs and tables.
 //! Plain data and its rules; no input or output, nothing of the rooms.
 
+pub mod backtest;
 pub mod disposition;
 pub mod event;
 pub mod finding;
@@ -16,11 +17,12 @@ pub mod shadow;
 pub mod trigger;
 pub mod verdict;
 
+pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
-pub use ids::{EventId, FindingId, KeyId, ReviewId, WorkerId};
+pub use ids::{BacktestId, EventId, FindingId, KeyId, ReviewId, WorkerId};
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};

@@ -17,7 +17,7 @@ use crate::{
     checks::{self, Screened},
     domain::{Event, EventId, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
-    llm::Readiness,
+    llm::{Gateway, Readiness},
     review,
     store::intake::NewKey,
 };
@@ -153,7 +153,7 @@ impl Pipeline {
     }
 
     /// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
-    fn sample(&self, id: EventId) -> u32 {
+    pub(super) fn sample(&self, id: EventId) -> u32 {
         let hash = self.installation.hash("sample", &[id.0.as_bytes()]);
         let mut first = [0_u8; 8];
         first.copy_from_slice(&hash[..8]);
@@ -174,20 +174,19 @@ impl Pipeline {
             if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
                 return Worst::default();
             }
-            worst_case(rules, &armed.shadow, event)
+            worst_case(&rules.gateway, &armed.shadow, event)
         });
         Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand }
     }
 }
 
 /// What one call of a review may cost at worst; nothing where the built-in checks review alone.
-pub(super) fn worst_case(rules: &Rules, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
-    if !matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready) {
+pub(super) fn worst_case(gateway: &Gateway, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
+    if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
         return Worst::default();
     }
     let bytes = review::worst_prompt_bytes(shadow, event);
-    rules
-        .gateway
+    gateway
         .worst_case(&shadow.model, bytes, None)
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }

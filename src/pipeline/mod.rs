@@ -3,11 +3,13 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended;
-//! - [`tick`]: what happens by time alone.
+//! - [`tick`]: what happens by time alone;
+//! - [`catch_up`], [`backtest`]: reviews of the past.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
+pub mod backtest;
 mod call;
 pub mod catch_up;
 pub mod follow;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::SignedDuration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 pub use self::{
     accept::Origin,
@@ -60,6 +62,8 @@ pub struct Pipeline {
     pub patience: Patience,
     /// Requests that wait.
     pub waiters: Waiters,
+    /// Rung when a backtest was posted here.
+    pub backtests: Arc<Notify>,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -73,9 +77,20 @@ impl Pipeline {
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let waiters = Waiters::default();
-        let pipeline =
-            Self { store, clock, rules, installation, intake, pulse, patience, waiters, writer: sender, screening };
+        let (waiters, backtests) = (Waiters::default(), Arc::default());
+        let pipeline = Self {
+            store,
+            clock,
+            rules,
+            installation,
+            intake,
+            pulse,
+            patience,
+            waiters,
+            backtests,
+            writer: sender,
+            screening,
+        };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }

@@ -82,6 +82,9 @@ impl Pipeline {
             if let Err(error) = self.store.make_partitions(now).await {
                 tracing::warn!(%error, "partitions could not be made ahead; trying again");
             }
+            if let Err(error) = self.store.forget_plans().await {
+                tracing::warn!(%error, "backtests that nobody confirmed could not be forgotten; trying again");
+            }
             if let Err(error) = self.store.prune_keys(now, idempotency_hours).await {
                 tracing::warn!(%error, "old idempotency keys could not be forgotten; trying again");
             }

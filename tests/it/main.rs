@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod backtest;
 mod bombs;
 mod budget;
 mod catch_up;
