@@ -116,6 +116,7 @@ async fn walk(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
             Ok(Some(_)) => break,
             // Another process runs it: look on.
             Ok(None) => {
+                bar.set_message("events (another process has it)");
                 let backtest = find(pipeline, id).await?;
                 bar.set_position(backtest.ended());
                 if backtest.state != Some(BacktestState::Running) {

@@ -170,9 +170,11 @@ impl Store {
         type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
         let rows: Vec<Row> = sqlx::query_as(
             "/* backtests.waiting */
+             WITH page AS MATERIALIZED (
+                 SELECT seq, event_id, trigger, before_assessment FROM backtest_item
+                 WHERE backtest = $1 AND outcome = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3)
              SELECT i.seq, i.event_id, i.trigger, e.payload, i.before_assessment
-             FROM backtest_item i LEFT JOIN event e ON e.id = i.event_id
-             WHERE i.backtest = $1 AND i.outcome = 'waiting' AND i.seq > $2 ORDER BY i.seq LIMIT $3",
+             FROM page i LEFT JOIN event e ON e.id = i.event_id ORDER BY i.seq",
         )
         .bind(claim.id.0)
         .bind(after)

@@ -92,28 +92,31 @@ impl Store {
         (after, last): (i64, i64),
         limit: u32,
     ) -> Result<Vec<StoredRow>, StoreError> {
-        let mut query = QueryBuilder::new(
-            "/* backtests.rows */
-             SELECT e.seq, e.id, e.payload, o.own, o.reason, r.id AS review, r.version, r.assessment
-             FROM event e
+        // The page is found by narrow rows: what hangs on an event is looked up for these alone.
+        let mut query =
+            QueryBuilder::new("/* backtests.rows */ WITH page AS MATERIALIZED (SELECT seq, id FROM event WHERE id >= ");
+        query.push_bind(first_id_at(span.0)).push(" AND id < ").push_bind(first_id_at(span.1));
+        equals(&mut query, "agent", agent);
+        query.push(" AND seq > ").push_bind(after).push(" AND seq <= ").push_bind(last);
+        query.push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
+        query.push(
+            ") SELECT p.seq, e.id, e.payload, o.own, o.reason, r.id AS review, r.version, r.assessment
+             FROM page p JOIN event e ON e.id = p.id
              CROSS JOIN LATERAL (
                  SELECT coalesce(bool_or(u.outcome = ",
         );
         query.push_bind(SkipReason::LoopGuard.code());
-        query.push("), false) AS own, min(u.outcome) FILTER (WHERE v.name = ").push_bind(shadow);
+        query.push("), false) AS own, min(u.outcome) FILTER (WHERE u.outcome >= 10 AND u.shadow = ANY(ARRAY(");
+        query.push("SELECT v.id FROM shadow_version v WHERE v.name = ").push_bind(shadow);
         query.push(
-            " AND u.outcome >= 10) AS reason
-                 FROM unnest(e.shadows, e.outcomes) u(shadow, outcome) JOIN shadow_version v ON v.id = u.shadow) o
+            "))) AS reason
+                 FROM unnest(e.shadows, e.outcomes) u(shadow, outcome)) o
              LEFT JOIN LATERAL (
                  SELECT r.id, v.version, d.assessment FROM review_event x JOIN review r ON r.id = x.review_id
                  JOIN review_result d ON d.review_id = r.id JOIN shadow_version v ON v.id = r.version
                  WHERE x.event_id = e.id AND r.shadow = ",
         );
-        query.push_bind(shadow).push(" ORDER BY r.seq DESC LIMIT 1) r ON true WHERE e.id >= ");
-        query.push_bind(first_id_at(span.0)).push(" AND e.id < ").push_bind(first_id_at(span.1));
-        equals(&mut query, "e.agent", agent);
-        query.push(" AND e.seq > ").push_bind(after).push(" AND e.seq <= ").push_bind(last);
-        query.push(" ORDER BY e.seq LIMIT ").push_bind(i64::from(limit));
+        query.push_bind(shadow).push(" ORDER BY r.seq DESC LIMIT 1) r ON true ORDER BY p.seq");
         let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
