@@ -78,6 +78,7 @@ enum Command {
         bind: Option<SocketAddr>,
     },
     /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
+    #[command(after_help = review::NOTES)]
     Review(review::Options),
     /// Review recent stored events that no shadow has reviewed, the newest first, within the caps.
     #[command(after_help = batch::EXIT_CODES)]
