@@ -156,7 +156,7 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
         answer(&rows.to_string());
     }
     if refused > 0 {
-        complain(&format!("{refused} refused: the caps of their shadows are reached for today"));
+        complain(&format!("{refused} refused, for the reason beside each"));
     }
     if open > 0 {
         complain(&format!("{open} without a result: what still waits goes on where a server runs"));

@@ -244,6 +244,27 @@ async fn a_model_is_asked_within_the_budget_which_can_be_raised() {
     assert_eq!(live(&umbra).await, before, "its provider is as well as before");
 }
 
+#[tokio::test]
+async fn a_server_that_stops_waits_for_no_slow_model_and_another_goes_on() {
+    let slow = Answer::Slow(std::time::Duration::from_secs(50), Box::new(Answer::error(500, "slow", "too late")));
+    let model = ModelServer::start(move |_| slow.clone()).await;
+    let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
+    let mut umbra = Umbra::with().shadows(LIVE).settings(&settings).go().await;
+    post_all(&umbra, 8).await;
+    let version = changed().replace("model: checks", "model: judge").replace("checks: [commands]", "checks: none");
+    let asked = start(&umbra, &json!({"shadows": version, "max_tokens": 10_000_000})).await;
+    until("the model to be asked", async || (model.count() > 0).then_some(())).await;
+    assert!(umbra.stop().success(), "{}", umbra.log());
+    let open: i64 = umbra.schema.one("SELECT count(*) FROM backtest_call WHERE state = 'sent'").await;
+    assert!(open > 0, "their outcome is unknown");
+    model.set(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([]))));
+    let second = Umbra::with().shadows(LIVE).settings(&settings).on(&umbra.schema).go().await;
+    let done = ended(&second, &asked).await;
+    assert_eq!((&done["state"], &done["result"]["assessments"]), (&json!("done"), &json!({"APPROVE": 8})), "{done}");
+    assert_eq!(done["spend"]["calls"], 8 + open, "they are charged, and asked again: {done}");
+    umbra.unchecked();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_forecasts_asks_and_runs_without_a_server() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([])))).await;

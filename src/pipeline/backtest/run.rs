@@ -33,6 +33,8 @@ const HEARTBEAT: Duration = Duration::from_secs(3);
 const DEAD_AFTER: Duration = Duration::from_secs(15);
 /// Between looks for a backtest that a server is to run.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// How long a process that stops waits for answers on their way.
+const GRACE: Duration = Duration::from_secs(3);
 /// Longest that one event waits for its model.
 const PATIENCE: Duration = Duration::from_mins(10);
 
@@ -55,6 +57,9 @@ struct Bench {
     pipeline: Pipeline,
     gateway: Gateway,
     claim: Claim,
+    /// The process stops.
+    leaving: CancellationToken,
+    /// The run stops, for that or another reason.
     stop: CancellationToken,
 }
 
@@ -96,7 +101,8 @@ impl Pipeline {
             return Ok(None);
         };
         let gateway = self.rules.load().gateway.apart();
-        let bench = Arc::new(Bench { pipeline: self.clone(), gateway, claim: claim.clone(), stop: stop.child_token() });
+        let (leaving, stop) = (stop.clone(), stop.child_token());
+        let bench = Arc::new(Bench { pipeline: self.clone(), gateway, claim: claim.clone(), leaving, stop });
         let ran = tokio::select! {
             ran = bench.review_all(progress) => ran,
             lost = bench.keep_claim() => Err(lost),
@@ -184,7 +190,11 @@ impl Bench {
                 running.spawn(async move { bench.by_model(item).await });
             }
             // Those that are asked already are paid for: their answers are kept, whatever stops the run.
-            let Some(done) = running.join_next().await else { return stopped.map_or(Ok(()), Err) };
+            let done = tokio::select! {
+                done = running.join_next() => done,
+                () = self.overtime() => return Err(Stop::Left),
+            };
+            let Some(done) = done else { return stopped.map_or(Ok(()), Err) };
             match done.map_err(|error| Stop::Failed(format!("a review ended abnormally: {error}"))).flatten() {
                 Ok(reviewed) => {
                     self.store(&[reviewed]).await?;
@@ -198,6 +208,12 @@ impl Bench {
                 }
             }
         }
+    }
+
+    /// Ends when the process has waited long enough for answers, which then are charged at their hold.
+    async fn overtime(&self) {
+        self.leaving.cancelled().await;
+        tokio::time::sleep(GRACE).await;
     }
 
     async fn store(&self, reviewed: &[Reviewed]) -> Result<(), Stop> {
