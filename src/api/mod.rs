@@ -8,6 +8,7 @@ pub mod admin;
 pub mod admission;
 mod audit;
 pub mod auth;
+pub mod backtests;
 pub mod body;
 pub mod breakers;
 pub mod entrance;
@@ -41,7 +42,7 @@ use self::{
     entrance::Entrance,
     problem::Problem,
 };
-use crate::{ingest, pipeline::Pipeline, store::StoreError};
+use crate::{domain::PricePerMtok, ingest, pipeline::Pipeline, store::StoreError};
 
 /// What handlers need.
 #[derive(Clone)]
@@ -87,6 +88,8 @@ pub struct Parts {
     pub limits: ingest::Limits,
     /// Longest that a caller may wait for a review.
     pub max_wait: Duration,
+    /// The dearest output price that needs no `allow_costly_model`.
+    pub cheap_ceiling: PricePerMtok,
     /// Renders metrics; `None` where the process has another recorder.
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration anew.
@@ -105,12 +108,20 @@ impl Api {
 /// Every route, by the class of its work.
 fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
-    let waits = OpenApiRouter::new().routes(routes!(reviews::post_review)).routes(routes!(verdicts::get_verdict));
+    let waits = OpenApiRouter::new()
+        .routes(routes!(reviews::post_review))
+        .routes(routes!(verdicts::get_verdict))
+        .routes(routes!(backtests::post_backtest));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
         .routes(routes!(reviews::list_reviews))
         .routes(routes!(reviews::get_review))
+        .routes(routes!(reviews::batch::post_batch))
+        .routes(routes!(backtests::list_backtests))
+        .routes(routes!(backtests::get_backtest, backtests::delete_backtest))
+        .routes(routes!(backtests::list_items))
+        .routes(routes!(backtests::post_resume))
         .routes(routes!(findings::list_findings))
         .routes(routes!(findings::get_finding, findings::patch_finding))
         .routes(routes!(findings::list_observations))

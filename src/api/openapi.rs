@@ -68,6 +68,7 @@ pub struct Pages {
     tags(
         (name = "events", description = "Copies of what agents do"),
         (name = "reviews", description = "What shadows conclude"),
+        (name = "backtests", description = "A version of a shadow, tried on stored events before it goes live"),
         (name = "findings", description = "What was found"),
         (name = "breakers", description = "Whether an agent should go on"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),

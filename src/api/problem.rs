@@ -105,6 +105,7 @@ problems! {
     bad_request 400 "This is no request that can be read";
     bad_json 400 "The body is not the JSON that is expected";
     invalid_event 400 "The event breaks a rule";
+    invalid_request 400 "The request breaks a rule";
     bad_query 400 "The query has a parameter that cannot be used";
     bad_path 400 "The path has a part that cannot be used";
     bad_cursor 400 "The cursor is not one that this list has given";

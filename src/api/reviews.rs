@@ -1,5 +1,7 @@
 //! `/v1/reviews`: what shadows concluded, and a review on demand.
 
+pub mod batch;
+
 use std::time::Duration;
 
 use axum::{

@@ -99,6 +99,9 @@ async fn run(
     background.spawn("relief", pipeline.clone().relieve_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
+    if settings.queue.workers > 0 {
+        background.spawn("backtests", pipeline.clone().backtest_until(tasks.soft().clone()));
+    }
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), retention));
@@ -187,6 +190,7 @@ pub(super) fn api_of(
             nodes: server.json_nodes,
         },
         max_wait: server.max_wait,
+        cheap_ceiling: setup.settings.cheap_model.max_output_usd_per_mtok,
         metrics,
         reload,
         draining: tasks.soft().clone(),

@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
+mod backtest;
+mod batch;
 mod bench;
 mod check;
 mod completions;
@@ -10,6 +12,7 @@ mod erase;
 mod health;
 mod keys;
 mod migrate;
+mod progress;
 mod promote;
 mod review;
 mod schema;
@@ -78,7 +81,14 @@ enum Command {
         bind: Option<SocketAddr>,
     },
     /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
+    #[command(after_help = review::NOTES)]
     Review(review::Options),
+    /// Review recent stored events that no shadow has reviewed, the newest first, within the caps.
+    #[command(after_help = batch::EXIT_CODES)]
+    Batch(batch::Options),
+    /// Try a changed shadow on stored events: what it would flag and cost, and what differs from what ran.
+    #[command(after_help = backtest::NOTES)]
+    Backtest(backtest::Options),
     /// Show shadows, today's counts, caps and skips, and who reviews.
     Status,
     /// Check the settings and shadows files; every fault is listed with its line.
@@ -181,6 +191,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match command.unwrap_or(Command::Serve { bind: None }) {
         Command::Serve { bind } => serve::run(&global, bind).await,
         Command::Review(options) => Box::pin(review::run(&global, options)).await,
+        Command::Batch(options) => Box::pin(batch::run(&global, options)).await,
+        Command::Backtest(options) => Box::pin(backtest::run(&global, options)).await,
         Command::Status => status::run(&global).await,
         Command::Check => check::run(&global),
         Command::Keys { action } => keys::run(&global, action).await,

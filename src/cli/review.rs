@@ -27,6 +27,13 @@ const LOOK_BACK: u32 = 500;
 /// Longest wait for a review that another process took.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// What the help says beside the options.
+pub(super) const NOTES: &str = "Without standard input the newest stored event of that target and trigger is reviewed. \
+    It counts against the shadow's caps; its cooldown does not hold it back. It is also written as markdown where \
+    `artifacts.enabled` says so, into `artifacts.reviews_dir`.\n\n\
+    Exit codes: 0 reviewed, whatever it concludes; 1 faults, a cap that refuses it, or what --fail-on names; \
+    2 wrong usage.";
+
 /// What to review.
 #[derive(Debug, Args)]
 pub(super) struct Options {

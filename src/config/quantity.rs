@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 /// Units of time with their milliseconds, largest first.
 const TIME: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 /// Units of size with their bytes, largest first.
@@ -27,6 +29,25 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         rest = next;
     }
     (!text.is_empty()).then(|| Duration::from_millis(millis))
+}
+
+/// Reads a moment of the past: `24h` is so long before `now`, and an RFC 3339 time is itself. `None` where it is neither,
+/// or out of the range that the database holds.
+///
+/// ```
+/// use umbra::config::quantity::parse_moment;
+/// let now = "2026-02-28T14:30:00Z".parse().unwrap();
+/// assert_eq!(parse_moment("24h", now), "2026-02-27T14:30:00Z".parse().ok());
+/// assert_eq!(parse_moment("2026-02-01T00:00:00Z", now), "2026-02-01T00:00:00Z".parse().ok());
+/// assert_eq!(parse_moment("yesterday", now), None);
+/// ```
+pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let moment = match parse_duration(text) {
+        Some(ago) => now.checked_sub(SignedDuration::try_from(ago).ok()?).ok()?,
+        None => text.parse().ok()?,
+    };
+    // Ids of events begin with the time since 1970.
+    (0..=253_402_207_200).contains(&moment.as_second()).then_some(moment)
 }
 
 /// Reads `4MiB`, `512 KiB` or `100B`. `None` where it is none of these.

@@ -74,6 +74,10 @@ typed_id!(
     ReflexionId, "rfx_"
 );
 typed_id!(
+    /// One backtest.
+    BacktestId, "bkt_"
+);
+typed_id!(
     /// One API key (its public name, not the secret).
     KeyId, "key_"
 );

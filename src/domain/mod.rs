@@ -1,6 +1,7 @@
 //! The nouns of the product, as the user meets them in YAML, URLs and tables.
 //! Plain data and its rules; no input or output, nothing of the rooms.
 
+pub mod backtest;
 pub mod breaker;
 pub mod disposition;
 pub mod event;
@@ -17,12 +18,13 @@ pub mod shadow;
 pub mod trigger;
 pub mod verdict;
 
+pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
-pub use ids::{EventId, FindingId, KeyId, ReflexionId, ReviewId, WorkerId};
+pub use ids::{BacktestId, EventId, FindingId, KeyId, ReflexionId, ReviewId, WorkerId};
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};

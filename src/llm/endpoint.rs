@@ -55,6 +55,7 @@ impl PartialEq for Identity {
 }
 
 /// A model that can be called.
+#[derive(Clone)]
 pub(super) struct Endpoint {
     protocol: &'static dyn Protocol,
     client: Client,

@@ -182,6 +182,29 @@ impl Gateway {
         Ok(Self { routes, policy })
     }
 
+    /// The same models with a health of their own: what fails here keeps nobody else from calling.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let mut links: Vec<(&Arc<Link>, Arc<Link>)> = Vec::new();
+        let mut routes = BTreeMap::new();
+        for (alias, Route { spec, link }) in &self.routes {
+            let known = links.iter().find(|(before, _)| Arc::ptr_eq(before, link)).map(|(_, own)| Arc::clone(own));
+            let own = known.unwrap_or_else(|| {
+                let (identity, endpoint) = (link.identity.clone(), link.endpoint.clone());
+                let own = Arc::new(Link { identity, endpoint, breaker: Arc::default() });
+                links.push((link, Arc::clone(&own)));
+                own
+            });
+            routes.insert(alias.clone(), Route { spec: spec.clone(), link: own });
+        }
+        Self { routes, policy: self.policy.clone() }
+    }
+
+    /// Every model, by its alias.
+    pub fn specs(&self) -> BTreeMap<String, ModelSpec> {
+        self.routes.iter().map(|(alias, route)| (alias.clone(), route.spec.clone())).collect()
+    }
+
     /// The model behind an alias.
     pub fn spec(&self, alias: &str) -> Option<&ModelSpec> {
         self.routes.get(alias).map(|route| &route.spec)

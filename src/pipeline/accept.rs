@@ -17,7 +17,7 @@ use crate::{
     checks::{self, Screened},
     domain::{Event, EventId, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
-    llm::Readiness,
+    llm::{Gateway, Readiness},
     review,
     store::intake::NewKey,
 };
@@ -155,7 +155,7 @@ impl Pipeline {
     }
 
     /// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
-    fn sample(&self, id: EventId) -> u32 {
+    pub(super) fn sample(&self, id: EventId) -> u32 {
         let hash = self.installation.hash("sample", &[id.0.as_bytes()]);
         let mut first = [0_u8; 8];
         first.copy_from_slice(&hash[..8]);
@@ -163,7 +163,7 @@ impl Pipeline {
     }
 
     #[expect(clippy::unused_self, reason = "a step of accept, beside the others")]
-    fn candidate(
+    pub(super) fn candidate(
         &self,
         rules: &Rules,
         shadow: usize,
@@ -176,26 +176,25 @@ impl Pipeline {
             if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
                 return Worst::default();
             }
-            worst_case(rules, &armed.shadow, event)
+            worst_case(&rules.gateway, &armed.shadow, event)
         });
         Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand }
     }
 }
 
 /// What one call of a review may cost at worst; nothing where the built-in checks review alone.
-pub(super) fn worst_case(rules: &Rules, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
-    if !matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready) {
+pub(super) fn worst_case(gateway: &Gateway, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
+    if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
         return Worst::default();
     }
     let bytes = review::worst_prompt_bytes(shadow, event);
-    rules
-        .gateway
+    gateway
         .worst_case(&shadow.model, bytes, None)
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }
 
 /// The loop guard's eye for content: an origin mark that instrumented providers copy, or our own prompt in the text.
-fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
+pub(super) fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
     event.metadata.contains_key("umbra.origin")
         || event.metadata.contains_key("umbra-origin")
         || memmem::find(payload, review::FENCE_MARK.as_bytes()).is_some()

@@ -2,19 +2,20 @@
 //!
 //! This is the one place that decides whether to call again. A wait never holds a worker: the job goes back.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use rand::Rng;
 
-use super::{Pipeline, Rules, accept::worst_case};
+use super::accept::worst_case;
 use crate::{
     checks,
     domain::{NanoUsd, Shadow, SkipReason},
-    llm::{self, Charge, Failure, FailureKind, Finish, Reply, Request, Rest},
+    llm::{self, Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest},
     queue::backoff,
     review::{self, Judgement, ModelReply, Prompt, PromptError, Subject},
     store::{
-        StoreError,
+        Store, StoreError,
+        backtests::Claim,
         calls::{Held, Hold, MAX_CALLS},
         jobs::Job,
     },
@@ -42,10 +43,58 @@ pub(super) enum Asked {
 
 /// One review's conversation with its model.
 pub(super) struct Conversation<'a> {
-    pub pipeline: &'a Pipeline,
-    pub rules: &'a Arc<Rules>,
+    pub store: &'a Store,
+    pub gateway: &'a Gateway,
     pub shadow: &'a Shadow,
-    pub job: &'a Job,
+    pub purse: Purse<'a>,
+}
+
+/// Whose money pays for the calls.
+#[derive(Clone, Copy)]
+pub(super) enum Purse<'a> {
+    /// The shadow's, for a review.
+    Review(&'a Job),
+    /// A backtest's own, for the event with this number.
+    Backtest(&'a Claim, i64),
+}
+
+impl Purse<'_> {
+    /// Holds the worst case of a call.
+    async fn hold(self, store: &Store, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
+        let job = match self {
+            Self::Review(job) => job,
+            Self::Backtest(claim, seq) => return store.hold_for_backtest(claim, seq, &shadow.model, worst).await,
+        };
+        let control = &shadow.cost_control;
+        let hold = Hold {
+            review: job.review,
+            lease: job.lease,
+            shadow: &shadow.name,
+            zone: &control.time_zone,
+            model: &shadow.model,
+            worst,
+            caps: (control.max_usd_per_day, control.max_tokens_per_day),
+        };
+        store.hold(&hold).await
+    }
+
+    /// Settles a call.
+    async fn settle(self, store: &Store, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
+        match self {
+            Self::Review(job) => store.settle(job.review, n, actual).await.map(drop),
+            Self::Backtest(claim, seq) => store.settle_for_backtest(claim, seq, n, actual).await,
+        }
+    }
+}
+
+/// What is paid for, for the log.
+impl fmt::Display for Purse<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Review(job) => job.review.fmt(f),
+            Self::Backtest(claim, _) => claim.id.fmt(f),
+        }
+    }
 }
 
 /// What one call brought.
@@ -72,7 +121,7 @@ impl Conversation<'_> {
             Ok(prompt) => prompt,
             Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
         };
-        match self.rules.gateway.rest(&self.shadow.model) {
+        match self.gateway.rest(&self.shadow.model) {
             None => {}
             Some(Rest::Sick { wait, why }) => return Ok(Asked::Later { delay: wait, why, counted: false }),
             Some(Rest::Barred { why }) => {
@@ -124,24 +173,13 @@ impl Conversation<'_> {
 
     /// One call: its worst case is held before a byte leaves, and settled whatever happens.
     async fn turn(&self, subject: &Subject<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
-        let store = &self.pipeline.store;
-        let control = &self.shadow.cost_control;
-        let worst = worst_case(self.rules, self.shadow, subject.event);
-        let hold = Hold {
-            review: self.job.review,
-            lease: self.job.lease,
-            shadow: &self.shadow.name,
-            zone: &control.time_zone,
-            model: &self.shadow.model,
-            worst: (worst.usd, worst.tokens),
-            caps: (control.max_usd_per_day, control.max_tokens_per_day),
-        };
-        let n = match store.hold(&hold).await? {
+        let worst = worst_case(self.gateway, self.shadow, subject.event);
+        let n = match self.purse.hold(self.store, self.shadow, (worst.usd, worst.tokens)).await? {
             Held::Granted(n) => n,
             other => return Ok(Turn::NotHeld(other)),
         };
-        let Some(spec) = self.rules.gateway.spec(&self.shadow.model) else {
-            store.settle(self.job.review, n, Some((NanoUsd::ZERO, 0))).await?;
+        let Some(spec) = self.gateway.spec(&self.shadow.model) else {
+            self.purse.settle(self.store, n, Some((NanoUsd::ZERO, 0))).await?;
             return Ok(Turn::NotHeld(Held::NoCallsLeft));
         };
         let request = Request {
@@ -151,7 +189,7 @@ impl Conversation<'_> {
             schema: prompt.schema.clone(),
             max_output_tokens: spec.max_output_tokens,
         };
-        let mut answer = self.rules.gateway.call(&self.shadow.model, &request).await;
+        let mut answer = self.gateway.call(&self.shadow.model, &request).await;
         let mut excessive = false;
         let actual = match &mut answer {
             Ok(Reply { usage: Some(usage), .. }) => {
@@ -160,7 +198,7 @@ impl Conversation<'_> {
                 if excessive {
                     *usage = usage.at_most(worst.tokens, spec.max_output_tokens);
                     metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
-                    tracing::warn!(review = %self.job.review, model = %self.shadow.model,
+                    tracing::warn!(review = %self.purse, model = %self.shadow.model,
                         "the provider reported more tokens than the call could take; it is settled at its hold");
                 }
                 Some((cost(*usage), usage.tokens()))
@@ -169,7 +207,7 @@ impl Conversation<'_> {
             Err(failure) => (failure.charge == Charge::None).then_some((NanoUsd::ZERO, 0)),
         };
         record(&self.shadow.model, &answer, actual);
-        store.settle(self.job.review, n, actual).await?;
+        self.purse.settle(self.store, n, actual).await?;
         Ok(match answer {
             Ok(reply) => Turn::Reply { reply, excessive },
             Err(failure) => Turn::Failed { failure, n },
@@ -187,7 +225,7 @@ impl Conversation<'_> {
             let delay = backoff(u32::from(n.unsigned_abs()), failure.retry_after, jitter);
             return Asked::Later { delay, why, counted: true };
         }
-        tracing::warn!(review = %self.job.review, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
+        tracing::warn!(review = %self.purse, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
         Asked::Never { reason: SkipReason::ProviderUnavailable, why }
     }
 }
@@ -200,8 +238,8 @@ fn not_held(held: Held) -> Asked {
             why: "other calls hold what is left of the day's budget".into(),
             counted: false,
         },
-        Held::UsdCap => never(SkipReason::UsdCap, "the shadow's money of the day does not suffice for another call"),
-        Held::TokenCap => never(SkipReason::TokenCap, "the shadow's tokens of the day do not suffice for another call"),
+        Held::UsdCap => never(SkipReason::UsdCap, "the money that is left does not suffice for another call"),
+        Held::TokenCap => never(SkipReason::TokenCap, "the tokens that are left do not suffice for another call"),
         Held::NoCallsLeft => never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls"),
         Held::Fenced => Asked::Fenced,
     }

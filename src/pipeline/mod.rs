@@ -3,13 +3,16 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended ([`consequences`]: [`breakers`], [`reflexions`], scores);
-//! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes).
+//! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes);
+//! - [`catch_up`], [`backtest`]: reviews of the past.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
+pub mod backtest;
 pub mod breakers;
 mod call;
+pub mod catch_up;
 pub mod consequences;
 pub mod erasure;
 pub mod feedback;
@@ -31,7 +34,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::SignedDuration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 pub use self::{
     accept::Origin,
@@ -69,6 +72,8 @@ pub struct Pipeline {
     pub habits: Habits,
     /// Requests that wait.
     pub waiters: Waiters,
+    /// Rung when a backtest was posted here.
+    pub backtests: Arc<Notify>,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -88,7 +93,7 @@ impl Pipeline {
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let waiters = Waiters::default();
+        let (waiters, backtests) = (Waiters::default(), Arc::default());
         let pipeline = Self {
             store,
             clock,
@@ -99,6 +104,7 @@ impl Pipeline {
             patience,
             habits,
             waiters,
+            backtests,
             writer: sender,
             screening,
         };

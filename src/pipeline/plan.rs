@@ -27,6 +27,8 @@ pub(super) struct Plan<'a> {
     decided: Option<(Meters, Timestamp)>,
     changes: Vec<MeterChange>,
     era: Era,
+    /// Whether this process takes reviews at once, as far as it has places.
+    leases: bool,
 }
 
 /// What a plan comes to.
@@ -67,7 +69,13 @@ impl<'a> Plan<'a> {
         let pairs = events.iter().flat_map(|pending| &pending.pairs);
         let candidates = pairs.filter_map(|pair| pair.fate.as_ref().ok().cloned()).collect();
         let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
-        Self { pipeline, events, candidates, decisions: Vec::new(), decided: None, changes: Vec::new(), era }
+        let (decisions, changes) = (Vec::new(), Vec::new());
+        Self { pipeline, events, candidates, decisions, decided: None, changes, era, leases: true }
+    }
+
+    /// The same, but every review waits in the queue for whoever claims it.
+    pub fn unleased(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
+        Self { leases: false, ..Self::new(pipeline, events) }
     }
 
     fn rules(&self) -> Option<&'a Rules> {
@@ -117,7 +125,7 @@ impl<'a> Plan<'a> {
 
     /// Puts together what is to be stored and what is to be answered.
     pub fn finish(self) -> Planned<'a> {
-        let Self { pipeline, events, candidates, decisions, decided, changes, era } = self;
+        let Self { pipeline, events, candidates, decisions, decided, changes, era, leases } = self;
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
             Decision::Skip(reason) => Some((candidate, *reason)),
             Decision::Reserve(_) => None,
@@ -177,7 +185,8 @@ impl<'a> Plan<'a> {
             count(&first.rules, &skips, &writing.reviews);
             writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
         }
-        let handed = lease(pipeline, &mut writing.reviews, |review| payloads.get(&review.event).map(|p| (*p).clone()));
+        let payload = |review: &NewReview| payloads.get(&review.event).map(|p| (*p).clone());
+        let handed = if leases { lease(pipeline, &mut writing.reviews, payload) } else { Vec::new() };
         Planned { writing, dispositions: all_dispositions, handed, refusals }
     }
 }

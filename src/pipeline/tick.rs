@@ -115,6 +115,9 @@ impl Pipeline {
             if let Err(error) = self.store.make_partitions(self.clock.now()).await {
                 tracing::warn!(%error, "partitions could not be made ahead; trying again");
             }
+            if let Err(error) = self.store.forget_plans().await {
+                tracing::warn!(%error, "backtests that nobody confirmed could not be forgotten; trying again");
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     Pipeline, Rules,
-    call::{Asked, Conversation},
+    call::{Asked, Conversation, Purse},
 };
 use crate::{
     checks,
@@ -138,7 +138,8 @@ impl Worker {
                 why: "it was begun too often without an end".into(),
             }
         } else {
-            Conversation { pipeline: &self.pipeline, rules, shadow, job }.ask(&subject).await?
+            let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
+            Conversation { store, gateway, shadow, purse: Purse::Review(job) }.ask(&subject).await?
         };
         Ok(match asked {
             Asked::Judged(judgement, tokens) => result(judgement, Some(&shadow.model), tokens),

@@ -148,6 +148,6 @@ impl Store {
     }
 }
 
-fn to_i64(tokens: u64) -> i64 {
+pub(super) fn to_i64(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }

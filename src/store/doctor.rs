@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 11] = [
+const INVARIANTS: [Invariant; 12] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -64,13 +64,14 @@ const INVARIANTS: [Invariant; 11] = [
     },
     Invariant {
         name: "one_review_a_pair",
-        promise: "an event and a shadow have at most one review",
-        sql: "SELECT format('event %s, shadow version %s: %s reviews', event_id, shadow, count(*)) FROM review_event
-              GROUP BY event_id, shadow HAVING count(*) > 1",
+        promise: "an event and a shadow have at most one review that was not given up",
+        sql: "SELECT format('event %s, shadow version %s: %s reviews', e.event_id, e.shadow, count(*))
+              FROM review_event e JOIN review r ON r.id = e.review_id WHERE r.state NOT IN ('released', 'failed')
+              GROUP BY e.event_id, e.shadow HAVING count(*) > 1",
     },
     Invariant {
         name: "queued_pairs_have_reviews",
-        promise: "each pair that was queued has its review, and no other pair has one",
+        promise: "each pair that was queued has its review, and no other pair has one but by later request",
         sql: "SELECT format('event %s, shadow version %s: queued %s, reviews %s', event, shadow, coalesce(p.n, 0),
                      coalesce(r.n, 0))
               FROM (SELECT e.id AS event, u.shadow, count(*) AS n FROM event e,
@@ -78,7 +79,8 @@ const INVARIANTS: [Invariant; 11] = [
                     WHERE u.outcome < 10 AND e.id >= (SELECT first_id FROM retention WHERE kind = 'event')
                     GROUP BY 1, 2) p
               FULL JOIN (SELECT event_id AS event, shadow, count(*) AS n FROM review_event
-                    WHERE event_id >= (SELECT first_id FROM retention WHERE kind = 'event')
+                    WHERE NOT later
+                      AND event_id >= (SELECT first_id FROM retention WHERE kind = 'event')
                     GROUP BY 1, 2) r USING (event, shadow)
               WHERE coalesce(p.n, 0) <> coalesce(r.n, 0)",
     },
@@ -102,6 +104,21 @@ const INVARIANTS: [Invariant; 11] = [
         sql: "SELECT format('call %s of review %s (%s)', c.n, c.review_id, r.state) FROM provider_call c
               LEFT JOIN review r ON r.id = c.review_id
               WHERE c.state = 'sent' AND r.state IS DISTINCT FROM 'running'",
+    },
+    Invariant {
+        name: "backtests_equal_their_calls",
+        promise: "a backtest's held and spent money and tokens equal its calls, and do not exceed its budget",
+        sql: "SELECT format('backtest %s: held %s, calls %s; spent %s, calls %s; at most %s', b.id, b.held_usd,
+                     coalesce(c.held, 0), b.spent_usd, coalesce(c.spent, 0), coalesce(b.max_usd::text, '-'))
+              FROM backtest b LEFT JOIN (SELECT backtest,
+                     coalesce(sum(hold_usd) FILTER (WHERE state = 'sent'), 0) AS held,
+                     coalesce(sum(actual_usd) FILTER (WHERE state <> 'sent'), 0) AS spent,
+                     coalesce(sum(hold_tokens) FILTER (WHERE state = 'sent'), 0) AS held_tokens,
+                     coalesce(sum(actual_tokens) FILTER (WHERE state <> 'sent'), 0) AS spent_tokens
+                     FROM backtest_call GROUP BY backtest) c ON c.backtest = b.id
+              WHERE b.held_usd <> coalesce(c.held, 0) OR b.spent_usd <> coalesce(c.spent, 0)
+                 OR b.held_tokens <> coalesce(c.held_tokens, 0) OR b.spent_tokens <> coalesce(c.spent_tokens, 0)
+                 OR b.held_usd + b.spent_usd > b.max_usd OR b.held_tokens + b.spent_tokens > b.max_tokens",
     },
     Invariant {
         name: "keys_name_events",

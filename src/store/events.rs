@@ -22,7 +22,8 @@ pub struct EventRow {
     pub id: EventId,
     /// The stored event, its triggers and marks, as JSON.
     pub payload: Vec<u8>,
-    /// What became of it for each matched shadow. A pair whose review was given up shows as skipped.
+    /// What became of it for each matched shadow. A pair whose review was given up shows as skipped, and one that was
+    /// skipped as queued once a review of it was asked for later.
     pub dispositions: Vec<Disposition>,
     /// Its contents were erased on request; the payload says whose it was.
     pub erased: bool,
@@ -101,7 +102,7 @@ impl Store {
             names.into_iter().map(|(id, name, mode)| (id, (name, mode))).collect();
         let reviews: Vec<(Uuid, i32, Uuid, Option<i16>)> = sqlx::query_as(
             "SELECT e.event_id, e.shadow, r.id, r.reason FROM review_event e JOIN review r ON r.id = e.review_id
-             WHERE e.event_id = ANY($1)",
+             WHERE e.event_id = ANY($1) ORDER BY r.state NOT IN ('released', 'failed'), r.seq",
         )
         .bind(ids)
         .fetch_all(&self.read)
@@ -140,6 +141,8 @@ fn disposition(
         (disposition::QUEUED_CODE | disposition::BATCHED_CODE, Some(reason)) => (Outcome::Skipped, Some(reason)),
         (disposition::QUEUED_CODE, None) => (Outcome::Queued, None),
         (disposition::BATCHED_CODE, None) => (Outcome::Batched, None),
+        // Skipped at first, and reviewed by later request.
+        (_, None) if review.is_some() => (Outcome::Queued, None),
         (code, _) => (Outcome::Skipped, SkipReason::from_code(code)),
     };
     Ok(Disposition {

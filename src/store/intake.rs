@@ -157,10 +157,12 @@ pub struct Writing<'a> {
     pub meters: Vec<MeterChange>,
     /// Skips by shadow and reason.
     pub skips: Vec<SkipTally>,
+    /// The reviews are of events that were stored before.
+    pub later: bool,
 }
 
 /// An open accept transaction.
-pub struct Flush(Transaction<'static, Postgres>);
+pub struct Flush(pub(super) Transaction<'static, Postgres>);
 
 impl Store {
     /// Opens an accept transaction.
@@ -330,8 +332,8 @@ WITH f AS (
     ORDER BY shadow COLLATE \"C\", reason
     ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
 )
-INSERT INTO review_event (review_id, event_id, shadow)
-SELECT * FROM unnest($8::uuid[], $28::uuid[], $10::int4[])";
+INSERT INTO review_event (review_id, event_id, shadow, later)
+SELECT r.*, $29 FROM unnest($8::uuid[], $28::uuid[], $10::int4[]) r";
 
 async fn write<'e>(
     executor: impl PgExecutor<'e>,
@@ -368,7 +370,8 @@ async fn write<'e>(
         .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
         .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
         .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.event.0).collect::<Vec<_>>());
+        .bind(reviews.iter().map(|r| r.event.0).collect::<Vec<_>>())
+        .bind(writing.later);
     Ok(query.execute(executor).await?)
 }
 

@@ -4,9 +4,11 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+pub mod backtests;
 pub mod baselines;
 pub mod breakers;
 pub mod calls;
+pub mod catch_up;
 pub mod doctor;
 pub mod erasure;
 mod error;

@@ -103,7 +103,8 @@ struct ActiveRow {
 const FILED: &str = "SELECT event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
 
 impl Store {
-    /// What is known of an event's verdict. An event without active reviews is an open case without any.
+    /// What is known of an event's verdict. An event without active reviews is an open case without any; one that was
+    /// asked for later gives none, since nobody waited for it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -118,7 +119,7 @@ impl Store {
                     ARRAY(SELECT f.description FROM finding f WHERE f.review_id = r.id AND f.severity >= $2
                           AND f.event_id = e.event_id ORDER BY f.severity DESC, f.seq LIMIT $3) AS reasons
              FROM review_event e JOIN review r ON r.id = e.review_id LEFT JOIN review_result d ON d.review_id = r.id
-             WHERE e.event_id = $1 AND r.mode = $4 ORDER BY r.seq",
+             WHERE e.event_id = $1 AND r.mode = $4 AND NOT e.later ORDER BY r.seq",
         )
         .bind(event.0)
         .bind(Severity::Warning.code())
@@ -200,7 +201,7 @@ impl Store {
         let events: Vec<Uuid> = sqlx::query_scalar(
             "/* verdicts.undecided */
              SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
-             WHERE r.mode = $1 AND r.state IN ('queued', 'running')
+             WHERE r.mode = $1 AND r.state IN ('queued', 'running') AND NOT e.later
                AND r.created_at <= clock() - make_interval(secs => $2)
                AND NOT EXISTS (SELECT FROM verdict v WHERE v.event_id = e.event_id) LIMIT $3",
         )

@@ -2,8 +2,10 @@
 
 mod accept;
 mod access;
+mod backtest;
 mod bombs;
 mod budget;
+mod catch_up;
 mod chaos;
 mod cli;
 mod config;

@@ -31,7 +31,7 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
                 assert_eq!(has(status), reads_body, "{method} {path}: {status}");
             }
             let one = format!("{method} {path}");
-            assert_eq!(has("404"), path.contains('{') || one == "post /v1/reviews", "{one}: 404");
+            assert_eq!(has("404"), path.contains('{') || one.starts_with("post /v1/reviews"), "{one}: 404");
             assert_eq!(has("422"), one == "post /v1/events", "{one}: 422");
             assert_eq!(has("429"), one == "post /v1/reviews", "{one}: 429");
             assert_eq!(has("401"), path.starts_with("/v1/"), "{one}: 401");

@@ -1,0 +1,305 @@
+//! `/v1/backtests`: a version of a shadow, tried on stored events before it goes live.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderName, StatusCode, header},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    body::{Media, expect_media, from_json},
+    params::{Params, PathPart, listing},
+    problem::Problem,
+};
+use crate::{
+    config::{Models, quantity::parse_moment, shadows::load},
+    domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope},
+    pipeline::backtest::{PlanError, Tried},
+    store::backtests::{Backtest, Item, ItemFilter},
+};
+
+/// Names the lists, so that a cursor of one is refused by another.
+const BACKTESTS: char = 'b';
+const ITEMS: char = 'i';
+
+/// What is to be tried, and on which events.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BacktestRequest {
+    /// A shadows file as YAML or JSON text, or as a JSON object; without it, a shadow in force is tried.
+    #[schema(value_type = Option<Object>)]
+    pub shadows: Option<Value>,
+    /// Which shadow; may be left out where `shadows` holds one.
+    pub shadow: Option<String>,
+    /// How long ago the events were received at most, such as `7d`, which is the default; or from which time (RFC 3339).
+    #[schema(example = "7d")]
+    pub since: Option<String>,
+    /// Only events received before: so long ago, or a time (RFC 3339). Now, without it.
+    pub until: Option<String>,
+    /// Only events of this agent.
+    pub agent: Option<String>,
+    /// So many events at most, the newest.
+    #[schema(minimum = 1, maximum = 100_000, default = 10_000)]
+    pub max_events: Option<u32>,
+    /// Most that it may cost, in US dollars. A model needs this, or `max_tokens`.
+    pub max_usd: Option<f64>,
+    /// Most tokens that it may take.
+    pub max_tokens: Option<u64>,
+}
+
+/// A larger budget.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResumeRequest {
+    /// Most that it may cost in all, in US dollars; a smaller one than before changes nothing.
+    pub max_usd: Option<f64>,
+    /// Most tokens that it may take in all; fewer than before change nothing.
+    pub max_tokens: Option<u64>,
+}
+
+/// Tries a version of a shadow on stored events. The answer comes with the forecast; then the reviews are made, within
+/// the budget, and nothing that is live is touched. Each event is reviewed alone.
+#[utoipa::path(post, path = "/v1/backtests", tag = "backtests", request_body = BacktestRequest,
+    responses((status = 202, description = "It is planned and runs: ask for it by its id", body = Backtest,
+            headers(("Location" = String, description = "Where it can be asked for"))),
+        (status = 409, description = "Too many backtests are unfinished",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_backtest(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Backtest>), Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body: BacktestRequest = from_json(&api.bodies.read(request).await?)?;
+    let tried = tried(&api, body)?;
+    let pipeline = &api.pipeline;
+    let id = pipeline.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
+        PlanError::Store(error) => error.into(),
+        PlanError::Pattern(error) => refuse([("/shadows", error.to_string())]),
+        PlanError::TooMany | PlanError::Deleted => Problem::conflict(error.to_string()),
+    })?;
+    pipeline.store.start_backtest(id, None, None).await?;
+    pipeline.backtests.notify_one();
+    let backtest = find(&api, id).await?;
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, format!("/v1/backtests/{id}"))], Json(backtest)))
+}
+
+/// The request, or every fault of it.
+fn tried(api: &Api, body: BacktestRequest) -> Result<Tried, Problem> {
+    let now = api.pipeline.clock.now();
+    let gateway = &api.pipeline.rules.load().gateway;
+    let mut faults = Vec::new();
+    let right = "expected a duration such as 7d, or an RFC 3339 time";
+    let mut moment = |pointer, text: Option<String>, otherwise: &str| {
+        let moment = parse_moment(text.as_deref().unwrap_or(otherwise), now);
+        if moment.is_none() {
+            faults.push((pointer, right.to_owned()));
+        }
+        moment.unwrap_or(now)
+    };
+    let (since, until) = (moment("/since", body.since, "7d"), moment("/until", body.until, "0s"));
+    if since >= until && faults.is_empty() {
+        faults.push(("/since", "nothing lies between since and until".into()));
+    }
+    let max_events = body.max_events.unwrap_or(10_000);
+    if !(1..=100_000).contains(&max_events) {
+        faults.push(("/max_events", "expected a number from 1 to 100000".into()));
+    }
+    if body.agent.as_ref().is_some_and(|agent| agent.is_empty() || agent.contains('\0')) {
+        faults.push(("/agent", "expected a name, without U+0000; or leave it out".into()));
+    }
+    let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
+    let shadow = shadow(api, body.shadows, body.shadow.as_deref(), &mut faults);
+    let Some(shadow) = shadow.filter(|_| faults.is_empty()) else { return Err(refuse(faults)) };
+    let (agent, by_server) = (body.agent, true);
+    let tried = Tried { shadow, by_server, since, until, agent, max_events, max_usd, max_tokens };
+    if tried.lacks_budget(gateway) {
+        let model = &tried.shadow.model;
+        let pointer = if tried.max_usd.is_some() { "/max_tokens" } else { "/max_usd" };
+        let detail = format!("the model {model} would be called: say what that may cost (max_usd, or max_tokens)");
+        return Err(refuse([(pointer, detail)]));
+    }
+    Ok(tried)
+}
+
+fn budget(
+    usd: Option<f64>,
+    tokens: Option<u64>,
+    faults: &mut Vec<(&'static str, String)>,
+) -> (Option<NanoUsd>, Option<u64>) {
+    let max_usd = usd.and_then(NanoUsd::from_usd).filter(|usd| usd.0 > 0);
+    if usd.is_some() && max_usd.is_none() {
+        faults.push(("/max_usd", "expected an amount in US dollars above 0".into()));
+    }
+    if tokens == Some(0) {
+        faults.push(("/max_tokens", "expected a number of tokens above 0".into()));
+    }
+    (max_usd, tokens)
+}
+
+/// The version to be tried: of the text, or in force.
+fn shadow(
+    api: &Api,
+    shadows: Option<Value>,
+    name: Option<&str>,
+    faults: &mut Vec<(&'static str, String)>,
+) -> Option<Shadow> {
+    let rules = api.pipeline.rules.load();
+    let candidates: Vec<Shadow> = match shadows {
+        None => rules.shadows.iter().map(|armed| (*armed.shadow).clone()).collect(),
+        Some(value) => {
+            let text = if let Value::String(text) = value { text } else { value.to_string() };
+            let specs = rules.gateway.specs();
+            match load("shadows", &text, &Models { specs: &specs, ceiling: api.cheap_ceiling }) {
+                Ok(loaded) => loaded.value,
+                Err(report) => {
+                    faults.extend(report.faults.iter().map(|fault| ("/shadows", fault.to_string())));
+                    return None;
+                }
+            }
+        }
+    };
+    let names = || candidates.iter().map(|shadow| shadow.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = match (name, candidates.as_slice()) {
+        (None, [only]) => Some(only.clone()),
+        (None, _) => None,
+        (Some(name), all) => all.iter().find(|shadow| shadow.name == name).cloned(),
+    };
+    if found.is_none() {
+        faults.push(("/shadow", format!("expected one of: {}", names())));
+    }
+    found
+}
+
+fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
+    let problem = Problem::invalid_request("the request breaks rules; errors lists them");
+    faults.into_iter().fold(problem, |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail))
+}
+
+async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
+    api.pipeline.store.backtest(id).await?.ok_or_else(missing)
+}
+
+fn missing() -> Problem {
+    Problem::not_found("there is no such backtest; GET /v1/backtests lists them")
+}
+
+/// Lists backtests, without what has come of them.
+#[utoipa::path(get, path = "/v1/backtests", tag = "backtests",
+    params(("shadow" = Option<String>, Query, description = "Of this shadow"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many; 50 without it"),
+        ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
+        ("cursor" = Option<String>, Query, description = "Of an earlier answer")),
+    responses((status = 200, description = "A page", body = Listing<Backtest>)))]
+pub async fn list_backtests(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<Backtest>>, Problem> {
+    caller.require(Scope::Admin)?;
+    let shadow = params.text("shadow");
+    let seek = params.seek(BACKTESTS);
+    params.finish()?;
+    let page = api.pipeline.store.backtests(shadow.as_deref(), seek).await?;
+    Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
+}
+
+/// One backtest: where it stands, its forecast, what has come of the events so far, and what differs from what ran.
+#[utoipa::path(get, path = "/v1/backtests/{id}", tag = "backtests",
+    params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
+    responses((status = 200, description = "The backtest", body = Backtest)))]
+pub async fn get_backtest(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+) -> Result<Json<Backtest>, Problem> {
+    caller.require(Scope::Admin)?;
+    find(&api, id.parse().map_err(|_| missing())?).await.map(Json)
+}
+
+/// Lists a backtest's events in order of receipt: those that the version watches, and those that the shadow reviewed.
+/// Filtered by what is only known of reviewed ones, the list is complete once the backtest is done.
+#[utoipa::path(get, path = "/v1/backtests/{id}/items", tag = "backtests",
+    params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
+        ("change" = Option<Change>, Query, description = "With this change"),
+        ("outcome" = Option<ItemOutcome>, Query, description = "With this outcome"),
+        ("assessment" = Option<Assessment>, Query, description = "With this assessment by the version"),
+        ("agent" = Option<String>, Query, description = "Of this agent"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many; 50 without it"),
+        ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
+        ("cursor" = Option<String>, Query, description = "Of an earlier answer")),
+    responses((status = 200, description = "A page", body = Listing<Item>)))]
+pub async fn list_items(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    mut params: Params,
+) -> Result<Json<Listing<Item>>, Problem> {
+    caller.require(Scope::Admin)?;
+    let id: BacktestId = id.parse().map_err(|_| missing())?;
+    let words = |words: Vec<&str>| words.join(", ");
+    let changes = words(Change::ALL.iter().map(|change| change.as_str()).collect());
+    let outcomes = words(ItemOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect());
+    let filter = ItemFilter {
+        change: params.parsed("change", changes, Change::parse),
+        outcome: params.parsed("outcome", outcomes, ItemOutcome::parse),
+        assessment: params.parsed("assessment", "APPROVE, INCONCLUSIVE, SUGGEST or FLAG", Assessment::parse),
+        agent: params.text("agent"),
+    };
+    let seek = params.seek(ITEMS);
+    params.finish()?;
+    let page = api.pipeline.store.backtest_items(id, &filter, seek).await?;
+    if page.items.is_empty() {
+        find(&api, id).await?;
+    }
+    Ok(listing(ITEMS, seek, page, |item| item).json())
+}
+
+/// Lets a backtest that stopped go on, with a larger budget where that is given.
+#[utoipa::path(post, path = "/v1/backtests/{id}/resume", tag = "backtests", request_body = ResumeRequest,
+    params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
+    responses((status = 202, description = "It goes on", body = Backtest),
+        (status = 409, description = "It is done, or was never planned to its end",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_resume(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    request: Request,
+) -> Result<(StatusCode, Json<Backtest>), Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body: ResumeRequest = from_json(&api.bodies.read(request).await?)?;
+    let id: BacktestId = id.parse().map_err(|_| missing())?;
+    let mut faults = Vec::new();
+    let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
+    if !faults.is_empty() {
+        return Err(refuse(faults));
+    }
+    find(&api, id).await?;
+    if !api.pipeline.store.resume_on_server(id, max_usd, max_tokens).await? {
+        return Err(Problem::conflict("the backtest is done, or was never planned to its end: ask for a new one"));
+    }
+    api.pipeline.backtests.notify_one();
+    Ok((StatusCode::ACCEPTED, Json(find(&api, id).await?)))
+}
+
+/// Forgets a backtest; one that runs is stopped.
+#[utoipa::path(delete, path = "/v1/backtests/{id}", tag = "backtests",
+    params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
+    responses((status = 204, description = "It is gone")))]
+pub async fn delete_backtest(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+) -> Result<StatusCode, Problem> {
+    caller.require(Scope::Admin)?;
+    let id: BacktestId = id.parse().map_err(|_| missing())?;
+    if api.pipeline.store.delete_backtest(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+}

@@ -1,0 +1,130 @@
+//! `POST /v1/reviews/batch`: reviews of recent stored events that no shadow has reviewed.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        problem::Problem,
+    },
+    config::quantity::parse_moment,
+    domain::{Disposition, EventId, key::Scope},
+    pipeline::catch_up::{CatchUp, CatchUpError, CaughtUp},
+    store::events::received_at,
+};
+
+/// Which events are to be reviewed.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BatchRequest {
+    /// How long ago they were received at most, such as `24h`, which is the default; or from which time (RFC 3339).
+    #[schema(example = "24h")]
+    pub since: Option<String>,
+    /// So many at most, the newest first.
+    #[schema(minimum = 1, maximum = 500, default = 5)]
+    pub max: Option<usize>,
+    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    pub shadow: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+}
+
+/// What became of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BatchAnswer {
+    /// Reviews reserved.
+    pub queued: usize,
+    /// Refused, for caps.
+    pub refused: usize,
+    /// Each event, the newest first. Fewer than `max` where no more without a review were found.
+    pub items: Vec<BatchItem>,
+}
+
+/// An event, and what became of the request to review it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BatchItem {
+    /// The event.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub event_id: EventId,
+    /// Its agent.
+    pub agent: String,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// When it was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub received_at: Timestamp,
+    /// By whom, and queued or why not.
+    #[serde(flatten)]
+    pub disposition: Disposition,
+}
+
+impl From<CaughtUp> for BatchItem {
+    fn from(CaughtUp { event, agent, task_id, disposition }: CaughtUp) -> Self {
+        Self { event_id: event, agent, task_id, received_at: received_at(event), disposition }
+    }
+}
+
+/// Reviews recent stored events that no shadow has reviewed, the newest first. They count against the shadows' caps, and
+/// what a cap refuses is told. Cooldown and sample do not hold them back; they never give a verdict. Ask for the reviews
+/// by their ids.
+#[utoipa::path(post, path = "/v1/reviews/batch", tag = "reviews", request_body = BatchRequest,
+    responses((status = 202, description = "What was queued and what was refused", body = BatchAnswer),
+        (status = 404, description = "There is no such shadow",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The shadow is switched off",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_batch(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<(StatusCode, Json<BatchAnswer>), Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body: BatchRequest = from_json(&api.bodies.read(request).await?)?;
+    let request = catch_up(&api, body)?;
+    let caught_up = api.pipeline.catch_up(&request).await.map_err(|error| match error {
+        CatchUpError::UnknownShadow => Problem::unknown_shadow(error.to_string()),
+        CatchUpError::ShadowDisabled => Problem::conflict(error.to_string()),
+        CatchUpError::Store(error) => error.into(),
+    })?;
+    let items: Vec<BatchItem> = caught_up.into_iter().map(Into::into).collect();
+    let queued = items.iter().filter(|item| item.disposition.review_id.is_some()).count();
+    if queued > 0 {
+        api.pipeline.intake.wake();
+    }
+    Ok((StatusCode::ACCEPTED, Json(BatchAnswer { queued, refused: items.len() - queued, items })))
+}
+
+/// The request, or every fault of it.
+fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
+    let since = parse_moment(body.since.as_deref().unwrap_or("24h"), api.pipeline.clock.now());
+    let max = body.max.unwrap_or(5);
+    let mut faults = Vec::new();
+    if since.is_none() {
+        faults.push(("/since", "expected a duration such as 24h, or an RFC 3339 time"));
+    }
+    if !(1..=500).contains(&max) {
+        faults.push(("/max", "expected a number from 1 to 500"));
+    }
+    for (pointer, text) in [("/shadow", &body.shadow), ("/agent", &body.agent)] {
+        if text.as_ref().is_some_and(|text| text.is_empty() || text.contains('\0')) {
+            faults.push((pointer, "expected a name, without U+0000; or leave it out"));
+        }
+    }
+    match since {
+        Some(since) if faults.is_empty() => Ok(CatchUp { since, max, shadow: body.shadow, agent: body.agent }),
+        _ => Err(faults.into_iter().fold(
+            Problem::invalid_request("the request breaks rules; errors lists them"),
+            |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail),
+        )),
+    }
+}

@@ -1,0 +1,276 @@
+//! `umbra backtest`: a changed shadow tried on stored events, with or without a server.
+
+mod report;
+
+use std::{
+    io::{BufRead, IsTerminal},
+    time::Duration,
+};
+
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Global, answer, answer_json, complain, progress};
+use crate::{
+    app::App,
+    clock::Clock,
+    config::quantity::parse_moment,
+    domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow},
+    pipeline::{Pipeline, backtest::Tried},
+    store::{
+        backtests::{Backtest, ItemFilter},
+        seek::Seek,
+    },
+};
+
+/// What the help says beside the options.
+pub(super) const NOTES: &str = "The shadow is read from --shadows FILE. Each event is reviewed alone, and nothing that \
+    is live is touched: no cap, no count, no finding. Cooldown and caps of the shadow go by the time of the events, and \
+    begin empty. What is flagged is what the version concludes with FLAG.\n\n\
+    A run that was ended goes on with --resume ID, or DELETE /v1/backtests/ID forgets it.\n\n\
+    Exit codes: 0 done; 1 faults, or it stopped before its end (its budget, its model); 2 wrong usage, or not confirmed.";
+
+/// Between looks at a backtest that a server runs.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+/// What to try, and on which events.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The shadow of the file; may be left out where the file holds one.
+    #[arg(long, value_name = "NAME")]
+    shadow: Option<String>,
+    /// How long ago the events were received at most (7d, 24h), or from which time (RFC 3339).
+    #[arg(long, default_value = "7d", value_name = "TIME")]
+    since: String,
+    /// Only events received before: so long ago, or a time (RFC 3339).
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Only events of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// So many events at most, the newest.
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_events: u32,
+    /// Most that it may cost, in US dollars. A model needs this, or --max-tokens.
+    #[arg(long, value_name = "USD")]
+    max_usd: Option<f64>,
+    /// Most tokens that it may take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// Go on with this backtest, with a larger budget where one is given.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["shadow", "until", "agent"])]
+    resume: Option<BacktestId>,
+    /// Print the events with this change, one a line, instead of the counts; with --json, what was found as well.
+    #[arg(long, value_name = "CHANGE", value_parser = changes())]
+    events: Option<Change>,
+    /// Do not ask before a model is called.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let max_usd = match options.max_usd {
+        None => None,
+        Some(usd) => Some(
+            NanoUsd::from_usd(usd)
+                .filter(|usd| usd.0 > 0)
+                .ok_or_else(|| Failure::Usage("--max-usd: expected an amount in US dollars above 0".into()))?,
+        ),
+    };
+    let (setup, database) = global.open_existing().await?;
+    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let done = walk(&pipeline, &options, max_usd).await;
+    let shown = match done {
+        Ok(Some(id)) => show(global, &pipeline, id, options.events).await,
+        Ok(None) => Err(Failure::Said),
+        Err(failure) => Err(failure),
+    };
+    database.close().await;
+    shown
+}
+
+/// Plans, asks and runs; the backtest, if it has begun.
+async fn walk(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+    let id = match options.resume {
+        Some(id) => resumed(pipeline, id).await?,
+        None => plan(pipeline, options, max_usd).await?,
+    };
+    let Some(id) = id else { return Ok(options.resume) };
+    let started = pipeline.store.start_backtest(id, max_usd, options.max_tokens).await?;
+    if !started {
+        return Err(anyhow::anyhow!("{id} was deleted").into());
+    }
+    complain(&format!("{id} runs; if it is ended: umbra backtest --resume {id}"));
+    let backtest = find(pipeline, id).await?;
+    let (before, all) = (backtest.ended(), backtest.forecast.map_or(0, |forecast| forecast.reviews));
+    let bar = progress::bar(all, "events").with_position(before);
+    bar.reset_eta();
+    let stop = CancellationToken::new();
+    loop {
+        let ran = pipeline.run_backtest(Some(id), &stop, &|ended| bar.set_position(before + ended)).await;
+        match ran {
+            Ok(Some(_)) => break,
+            // Another process runs it: look on.
+            Ok(None) => {
+                bar.set_message("events (another process has it)");
+                let backtest = find(pipeline, id).await?;
+                bar.set_position(backtest.ended());
+                if backtest.state != Some(BacktestState::Running) {
+                    break;
+                }
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
+            Err(error) => {
+                bar.finish_and_clear();
+                return Err(anyhow::anyhow!("{id}: {error} (umbra backtest --resume {id})").into());
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Some(id))
+}
+
+/// A backtest to go on with; `None` where it is done.
+async fn resumed(pipeline: &Pipeline, id: BacktestId) -> Result<Option<BacktestId>, Failure> {
+    match find(pipeline, id).await?.state {
+        Some(BacktestState::Done) => Ok(None),
+        Some(BacktestState::Planning) => {
+            Err(anyhow::anyhow!("{id} was ended before its forecast stood: begin it anew").into())
+        }
+        _ => Ok(Some(id)),
+    }
+}
+
+async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+    let now = pipeline.store.now().await?;
+    let moment = |name: &str, text: &str| {
+        parse_moment(text, now).ok_or_else(|| {
+            Failure::Usage(format!("--{name}: {text:?} is neither a duration such as 7d nor an RFC 3339 time"))
+        })
+    };
+    let since = moment("since", &options.since)?;
+    let until = options.until.as_deref().map_or(Ok(now), |text| moment("until", text))?;
+    if since >= until {
+        return Err(Failure::Usage("--since: nothing lies between --since and --until".into()));
+    }
+    let tried = Tried {
+        shadow: shadow(pipeline, options.shadow.as_deref())?,
+        by_server: false,
+        since,
+        until,
+        agent: options.agent.clone(),
+        max_events: options.max_events,
+        max_usd,
+        max_tokens: options.max_tokens,
+    };
+    let bar = progress::bar(0, "events looked at");
+    let planned = pipeline
+        .plan_backtest(&tried, &|looked, all| {
+            bar.set_length(all);
+            bar.set_position(looked);
+        })
+        .await;
+    bar.finish_and_clear();
+    let id = planned?;
+    let backtest = find(pipeline, id).await?;
+    let forecast = backtest.forecast.ok_or_else(|| anyhow::anyhow!("{id} has no forecast"))?;
+    complain(&report::foretell(&tried.shadow, &forecast));
+    let refusal = if tried.lacks_budget(&pipeline.rules.load().gateway) {
+        Some(format!(
+            "the model {} would be called: say what that may cost, --max-usd or --max-tokens",
+            tried.shadow.model
+        ))
+    } else if forecast.calls > 0 && !options.yes && !confirmed() {
+        Some("not confirmed: --yes begins without being asked".to_owned())
+    } else {
+        None
+    };
+    if let Some(refusal) = refusal {
+        pipeline.store.delete_backtest(id).await?;
+        return Err(Failure::Usage(refusal));
+    }
+    Ok(Some(id))
+}
+
+/// The version to be tried.
+fn shadow(pipeline: &Pipeline, name: Option<&str>) -> Result<Shadow, Failure> {
+    let rules = pipeline.rules.load();
+    let found = match (name, rules.shadows.as_slice()) {
+        (None, [only]) => Some(only),
+        (None, _) => None,
+        (Some(name), all) => all.iter().find(|armed| armed.shadow.name == name),
+    };
+    found.map(|armed| (*armed.shadow).clone()).ok_or_else(|| {
+        let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
+        Failure::Usage(format!("--shadow: name one of those in the shadows file: {}", names.join(", ")))
+    })
+}
+
+/// Asks a person; where none sits there, nobody has agreed.
+fn confirmed() -> bool {
+    if !std::io::stdin().is_terminal() {
+        return false;
+    }
+    complain("Begin? [y/N]");
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+async fn find(pipeline: &Pipeline, id: BacktestId) -> Result<Backtest, Failure> {
+    let found = pipeline.store.backtest(id).await?;
+    found.ok_or_else(|| anyhow::anyhow!("there is no backtest {id} (any more)").into())
+}
+
+fn changes() -> impl TypedValueParser<Value = Change> {
+    let words = PossibleValuesParser::new(Change::ALL.iter().map(|change| change.as_str()));
+    words.try_map(|word| Change::parse(&word).ok_or("no such change"))
+}
+
+/// Every event with a change.
+async fn events(global: &Global, pipeline: &Pipeline, id: BacktestId, change: Change) -> Result<(), Failure> {
+    let filter = ItemFilter { change: Some(change), ..ItemFilter::default() };
+    let mut seek = Seek { from: None, descending: false, limit: 500 };
+    let mut found = Vec::new();
+    loop {
+        let page = pipeline.store.backtest_items(id, &filter, seek).await?;
+        seek.from = page.items.last().map(|(seq, _)| *seq);
+        for (_, item) in page.items {
+            if global.json {
+                found.push(item);
+            } else {
+                answer(&item.event_id.to_string());
+            }
+        }
+        if !page.more {
+            return if global.json {
+                answer_json(&json!({"id": id, "change": change, "items": found}))
+            } else {
+                Ok(())
+            };
+        }
+    }
+}
+
+async fn show(global: &Global, pipeline: &Pipeline, id: BacktestId, change: Option<Change>) -> Result<(), Failure> {
+    let backtest = find(pipeline, id).await?;
+    let done = backtest.state == Some(BacktestState::Done);
+    if let Some(change) = change {
+        events(global, pipeline, id, change).await?;
+    } else if global.json {
+        answer_json(&backtest)?;
+    } else {
+        answer(&report::result(&backtest));
+    }
+    match (&backtest.failure, done) {
+        (_, true) => Ok(()),
+        (why, false) => {
+            complain(&format!("{id} stopped: {}", why.as_deref().unwrap_or("it was ended")));
+            Err(Failure::Said)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `umbra batch`: reviews of recent stored events that no shadow has reviewed, with or without a server.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use clap::Args;
+use serde_json::json;
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Global, answer, answer_json, complain, progress, table};
+use crate::{
+    app::{App, artifacts},
+    clock::Clock,
+    config::quantity::parse_moment,
+    domain::{ReviewId, ReviewState, SkipReason},
+    pipeline::{
+        Pipeline, Worker,
+        catch_up::{CatchUp, CaughtUp},
+    },
+    store::{StoreError, events::received_at, reviews::Review},
+};
+
+/// Reviews at a time.
+const PLACES: usize = 4;
+/// Longest that one is waited for, before it is left to a server.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Between looks at a review that waits, or that a server took.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
+/// What the command ends with.
+pub(super) const EXIT_CODES: &str = "An event counts as reviewed where a review of it is done or on its way. Cooldown and \
+    sample do not hold these reviews back; the caps of the day do.\n\n\
+    Exit codes: 0 all were reviewed, or there was nothing to review; 1 a cap refused some, or some have no result yet; \
+    2 wrong usage.";
+
+/// Which events to review.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// How long ago they were received at most (24h, 7d), or from which time (RFC 3339).
+    #[arg(long, default_value = "24h", value_name = "TIME")]
+    since: String,
+    /// So many at most, the newest first.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
+    max: u16,
+    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    #[arg(long)]
+    shadow: Option<String>,
+    /// Of this agent alone.
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let (setup, database) = global.open_existing().await?;
+    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let since = parse_moment(&options.since, pipeline.clock.now()).ok_or_else(|| {
+        Failure::Usage(format!("--since: {:?} is neither a duration such as 24h nor an RFC 3339 time", options.since))
+    })?;
+    let request = CatchUp { since, max: options.max.into(), shadow: options.shadow, agent: options.agent };
+    pipeline.pulse.beat().await?;
+    let stop = CancellationToken::new();
+    let walk = async {
+        let walked = walk(&pipeline, &request).await;
+        stop.cancel();
+        walked
+    };
+    let (walked, ()) = tokio::join!(walk, pipeline.clone().beat_until(stop.clone()));
+    database.close().await;
+    let (caught_up, reviews) = walked?;
+    for review in reviews.values().filter(|review| review.assessment.is_some()) {
+        artifacts(&setup).write_page(review).await.map_err(anyhow::Error::from)?;
+    }
+    show(global, &caught_up, &reviews)
+}
+
+/// Reserves, and performs what was reserved; what a server is faster to take is waited for.
+async fn walk(pipeline: &Pipeline, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), Failure> {
+    let caught_up = pipeline.catch_up(request).await?;
+    let mut waiting: Vec<ReviewId> = caught_up.iter().rev().filter_map(|one| one.disposition.review_id).collect();
+    let bar = progress::bar(waiting.len() as u64, "reviews");
+    let mut reviews = BTreeMap::new();
+    let mut running = JoinSet::new();
+    loop {
+        while running.len() < PLACES
+            && let Some(id) = waiting.pop()
+        {
+            running.spawn(perform(pipeline.clone(), id));
+        }
+        let Some(done) = running.join_next().await else { break };
+        if let Some(review) = done.map_err(anyhow::Error::from)?? {
+            reviews.insert(review.id, review);
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok((caught_up, reviews))
+}
+
+/// The review once it has ended, or as it is after a while; `None` if it was given up and its unit returned.
+async fn perform(pipeline: Pipeline, id: ReviewId) -> Result<Option<Review>, StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(worker) = pipeline.pulse.lease_name()
+            && let Some(job) = pipeline.store.claim_one(worker, id).await?
+        {
+            Worker::new(pipeline.clone()).perform(job, None).await;
+        }
+        let mut review = pipeline.store.review(id).await?;
+        if let Some(review) = review.as_mut().filter(|review| review.has_ended()) {
+            review.findings = Some(pipeline.store.findings_of(&[id]).await?);
+        }
+        if review.as_ref().is_none_or(Review::has_ended) || Instant::now() > deadline {
+            return Ok(review);
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
+fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Review>) -> Result<(), Failure> {
+    let queued: Vec<ReviewId> = caught_up.iter().filter_map(|one| one.disposition.review_id).collect();
+    let refused = caught_up.len() - queued.len();
+    let open = queued.iter().filter(|id| !reviews.get(*id).is_some_and(Review::has_ended)).count();
+    if global.json {
+        let items: Vec<_> = caught_up
+            .iter()
+            .map(|CaughtUp { event, agent, task_id, disposition }| {
+                let review = disposition.review_id.and_then(|id| reviews.get(&id));
+                json!({"event_id": event, "agent": agent, "task_id": task_id, "received_at": received_at(*event),
+                    "shadow": disposition.shadow, "trigger": disposition.trigger, "mode": disposition.mode,
+                    "outcome": disposition.outcome, "reason": disposition.reason,
+                    "review_id": disposition.review_id, "review": review})
+            })
+            .collect();
+        answer_json(&json!({"queued": queued.len(), "refused": refused, "items": items}))?;
+    } else if caught_up.is_empty() {
+        answer("no event in this time is without a review that a shadow would make (--since looks further back)");
+    } else {
+        let mut rows = table::new(&["event", "agent", "shadow", "trigger", "result"]);
+        for CaughtUp { event, agent, disposition, .. } in caught_up {
+            let result = match disposition.review_id.map(|id| (id, reviews.get(&id))) {
+                None => format!("refused: {}", disposition.reason.map_or("no reason is known", SkipReason::as_str)),
+                Some((_, None)) => "given up: the model gave no answer".to_owned(),
+                Some((id, Some(review))) => match review.assessment {
+                    Some(assessment) => format!("{} {id}", assessment.as_str()),
+                    None => format!("{} {id}", review.state.map_or("open", ReviewState::as_str)),
+                },
+            };
+            rows.add_row([
+                &event.to_string(),
+                &table::plain(agent),
+                &disposition.shadow,
+                disposition.trigger.as_str(),
+                &result,
+            ]);
+        }
+        answer(&rows.to_string());
+    }
+    if refused > 0 {
+        complain(&format!("{refused} refused, for the reason beside each"));
+    }
+    if open > 0 {
+        complain(&format!("{open} without a result: what still waits goes on where a server runs"));
+    }
+    if refused + open > 0 { Err(Failure::Said) } else { Ok(()) }
+}

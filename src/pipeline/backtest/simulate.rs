@@ -1,0 +1,164 @@
+//! What accept would have decided under a version, had it been in force: the same gates and the same decision, on meters
+//! that begin empty and move along by the time of the events. In: events in order of receipt. Out: reserved, or the skip's
+//! reason. Pure.
+
+use std::collections::HashMap;
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+
+use crate::{
+    budget::{self, Candidate, DayMeter, Decision, Facts, Meters, Worst},
+    domain::{NanoUsd, Shadow, SkipReason},
+};
+
+/// Its position in the list of shadows, which holds it alone.
+const SHADOW: usize = 0;
+
+/// A shadow's day as it would have gone.
+pub(super) struct Simulation<'a> {
+    shadow: &'a Shadow,
+    zone: TimeZone,
+    meters: Meters,
+    day: Date,
+}
+
+impl<'a> Simulation<'a> {
+    /// Nothing is spent yet, and nothing cools.
+    pub fn new(shadow: &'a Shadow) -> Self {
+        // Configuration has checked the zone.
+        let zone = TimeZone::get(&shadow.cost_control.time_zone).unwrap_or(TimeZone::UTC);
+        Self { shadow, zone, meters: Meters::default(), day: Date::MIN }
+    }
+
+    /// Decides the next event; `expected` is what its review is reckoned to cost, which is spent at once.
+    ///
+    /// # Errors
+    /// The reason of the skip.
+    pub fn decide(
+        &mut self,
+        at: Timestamp,
+        facts: Facts,
+        candidate: &Candidate,
+        expected: Worst,
+    ) -> Result<(), SkipReason> {
+        if let Some(reason) = budget::gate(self.shadow, facts) {
+            return Err(reason);
+        }
+        self.turn_day(at);
+        let empty = self.empty();
+        let target = (SHADOW, candidate.agent.clone());
+        self.meters.days.entry(SHADOW).or_insert(empty);
+        self.meters.targets.entry(target).or_insert(empty);
+        let candidates = std::slice::from_ref(candidate);
+        let decided = budget::decide(&[&self.shadow.cost_control], candidates, &mut self.meters, at, false);
+        match decided.first() {
+            Some(Decision::Reserve(_)) => {
+                if let Some(day) = self.meters.days.get_mut(&SHADOW) {
+                    day.spent_usd += expected.usd;
+                    day.spent_tokens = day.spent_tokens.saturating_add(expected.tokens);
+                }
+                Ok(())
+            }
+            Some(Decision::Skip(reason)) => Err(*reason),
+            None => Err(SkipReason::Overload),
+        }
+    }
+
+    /// A new local day begins with empty meters. Events of several processes may overlap at midnight: no day comes twice.
+    fn turn_day(&mut self, at: Timestamp) {
+        let day = at.to_zoned(self.zone.clone()).date();
+        if day > self.day {
+            self.day = day;
+            self.meters.days.clear();
+            self.meters.targets = HashMap::new();
+            self.meters.cooldowns.retain(|_, until| *until > at);
+        }
+    }
+
+    fn empty(&self) -> DayMeter {
+        DayMeter { day: self.day, used: 0, spent_usd: NanoUsd::ZERO, spent_tokens: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::{CostControl, Trigger};
+
+    const PASSES: Facts = Facts { own_traffic: false, sample: 0, cost: None };
+
+    fn shadow(change: impl FnOnce(&mut CostControl)) -> Shadow {
+        let mut shadow = Shadow::plain();
+        change(&mut shadow.cost_control);
+        shadow
+    }
+
+    fn candidate(agent: &str) -> Candidate {
+        let worst = Worst { usd: NanoUsd(10), tokens: 10 };
+        Candidate { shadow: SHADOW, agent: agent.into(), matched: vec![Trigger::Error], worst, on_demand: false }
+    }
+
+    fn decide(simulation: &mut Simulation, at: &str, agent: &str) -> Result<(), SkipReason> {
+        let expected = Worst { usd: NanoUsd(4), tokens: 4 };
+        simulation.decide(at.parse().unwrap(), PASSES, &candidate(agent), expected)
+    }
+
+    #[test]
+    fn a_cooldown_goes_by_the_time_of_the_events_and_over_midnight() {
+        let shadow = shadow(|control| control.cooldown = Duration::from_hours(2));
+        let mut simulation = Simulation::new(&shadow);
+        let mut at = |time: &str, agent| decide(&mut simulation, time, agent);
+        assert_eq!(at("2026-02-28T22:30:00Z", "a"), Ok(()));
+        assert_eq!(at("2026-02-28T23:30:00Z", "b"), Ok(()), "another agent");
+        assert_eq!(at("2026-03-01T00:15:00Z", "a"), Err(SkipReason::Cooldown));
+        assert_eq!(at("2026-03-01T00:31:00Z", "a"), Ok(()));
+    }
+
+    #[test]
+    fn a_cap_is_of_the_local_day() {
+        let shadow = shadow(|control| {
+            control.max_reviews_per_day = Some(2);
+            control.max_reviews_per_target_per_day = Some(1);
+            control.time_zone = "America/New_York".into();
+        });
+        let mut simulation = Simulation::new(&shadow);
+        let mut at = |time: &str, agent| decide(&mut simulation, time, agent);
+        assert_eq!(at("2026-02-28T03:00:00Z", "a"), Ok(()), "still the 27th there");
+        assert_eq!(at("2026-02-28T04:59:00Z", "a"), Err(SkipReason::TargetCap));
+        assert_eq!(at("2026-02-28T04:59:30Z", "b"), Ok(()));
+        assert_eq!(at("2026-02-28T04:59:40Z", "c"), Err(SkipReason::DailyCap));
+        assert_eq!(at("2026-02-28T05:00:00Z", "c"), Ok(()), "the 28th begins");
+        assert_eq!(at("2026-02-28T04:59:59Z", "c"), Err(SkipReason::TargetCap), "no day comes twice");
+    }
+
+    #[test]
+    fn money_is_spent_as_expected_and_refused_as_at_worst() {
+        let shadow = shadow(|control| control.max_usd_per_day = Some(NanoUsd(17)));
+        let mut simulation = Simulation::new(&shadow);
+        let mut at = |time: &str| decide(&mut simulation, time, "a");
+        assert_eq!(at("2026-02-28T10:00:00Z"), Ok(()));
+        assert_eq!(at("2026-02-28T10:00:01Z"), Ok(()), "4 + 10 of 17");
+        assert_eq!(at("2026-02-28T10:00:02Z"), Err(SkipReason::UsdCap), "8 + 10 of 17");
+        assert_eq!(at("2026-03-01T10:00:00Z"), Ok(()));
+    }
+
+    #[test]
+    fn the_gates_come_first_in_their_order() {
+        let shadow = shadow(|control| {
+            control.sample_ppm = 500_000;
+            control.skip_if_task_cost_below = Some(NanoUsd(5));
+            control.max_reviews_per_day = Some(0);
+        });
+        let mut simulation = Simulation::new(&shadow);
+        let mut gate = |facts| {
+            let at = "2026-02-28T10:00:00Z".parse().unwrap();
+            simulation.decide(at, facts, &candidate("a"), Worst::default())
+        };
+        assert_eq!(gate(Facts { own_traffic: true, sample: 600_000, ..PASSES }), Err(SkipReason::LoopGuard));
+        assert_eq!(gate(Facts { sample: 600_000, cost: Some(NanoUsd(1)), ..PASSES }), Err(SkipReason::NotSampled));
+        assert_eq!(gate(Facts { cost: Some(NanoUsd(1)), ..PASSES }), Err(SkipReason::CostBelowFloor));
+        assert_eq!(gate(PASSES), Err(SkipReason::DailyCap));
+    }
+}
