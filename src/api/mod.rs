@@ -18,7 +18,9 @@ pub mod params;
 pub mod problem;
 pub mod reviews;
 pub mod rivals;
+pub mod sarif;
 pub mod status;
+pub mod stream;
 pub mod verdicts;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -83,6 +85,8 @@ pub struct Parts {
     pub limits: ingest::Limits,
     /// Longest that a caller may wait for a review.
     pub max_wait: Duration,
+    /// Between signs of life of a stream that has nothing to say.
+    pub stream_keep_alive: Duration,
     /// Renders metrics; `None` where the process has another recorder.
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration anew.
@@ -99,9 +103,10 @@ impl Api {
 }
 
 /// Every route, by the class of its work.
-fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
+fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new().routes(routes!(reviews::post_review)).routes(routes!(verdicts::get_verdict));
+    let streams = OpenApiRouter::new().routes(routes!(stream::stream_findings));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
@@ -121,7 +126,13 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics));
-    [(Class::Ingest, ingest), (Class::Wait, waits), (Class::Read, reads), (Class::Health, health)]
+    [
+        (Class::Ingest, ingest),
+        (Class::Wait, waits),
+        (Class::Stream, streams),
+        (Class::Read, reads),
+        (Class::Health, health),
+    ]
 }
 
 /// The OpenAPI document.

@@ -94,6 +94,7 @@ async fn run(
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
+    background.spawn("tail", pipeline.clone().tail_until(leave.clone()));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let hours = i64::from(settings.retention.idempotency_hours);
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), hours));
@@ -181,6 +182,7 @@ pub(super) fn api_of(
             nodes: server.json_nodes,
         },
         max_wait: server.max_wait,
+        stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
         draining: tasks.soft().clone(),
@@ -192,6 +194,7 @@ pub(super) fn admission(setup: &Setup) -> Admission {
     Admission::new(AdmissionLimits {
         ingest: server.ingest_concurrency,
         read: server.read_concurrency,
+        stream: server.max_streams,
         ..AdmissionLimits::default()
     })
 }

@@ -3,6 +3,7 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended;
+//! - [`tail`]: new findings, for those who listen;
 //! - [`tick`]: what happens by time alone.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
@@ -14,6 +15,7 @@ mod pending;
 mod plan;
 pub mod rules;
 pub mod status;
+pub mod tail;
 pub mod tick;
 pub mod verdicts;
 pub mod wait;
@@ -30,6 +32,7 @@ pub use self::{
     accept::Origin,
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
+    tail::Tail,
     wait::Waiters,
     work::Worker,
     writer::{Writer, WriterSettings},
@@ -59,6 +62,8 @@ pub struct Pipeline {
     pub patience: Patience,
     /// Requests that wait.
     pub waiters: Waiters,
+    /// Where streams hear of new findings.
+    pub tail: Tail,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -72,9 +77,19 @@ impl Pipeline {
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let waiters = Waiters::default();
-        let pipeline =
-            Self { store, clock, rules, installation, intake, pulse, patience, waiters, writer: sender, screening };
+        let pipeline = Self {
+            store,
+            clock,
+            rules,
+            installation,
+            intake,
+            pulse,
+            patience,
+            waiters: Waiters::default(),
+            tail: Tail::default(),
+            writer: sender,
+            screening,
+        };
         let writer = Writer::new(&pipeline, receiver, settings);
         (pipeline, writer)
     }

@@ -17,6 +17,7 @@ mod openapi;
 mod operate;
 mod postgres;
 mod real_model;
+mod stream;
 mod succession;
 mod support;
 mod verdict;
