@@ -27,6 +27,7 @@ use crate::{
         Store, StoreOptions, Target,
         postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
     },
+    webhooks::Endpoints,
 };
 
 mod rival;
@@ -117,6 +118,15 @@ impl Setup {
         let keys = self.settings.provider_keys(builtin_models(), &self.env);
         let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
         Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
+    }
+
+    /// Builds the endpoints of webhooks.
+    ///
+    /// # Errors
+    /// A URL is refused, with the reason and what to do.
+    pub fn webhooks(&self) -> anyhow::Result<Endpoints> {
+        let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
+        Ok(Endpoints::new(&self.settings.webhooks, &policy)?)
     }
 
     /// How the private Postgres is found and kept.
@@ -255,6 +265,7 @@ impl App {
             store: store.clone(),
             clock,
             rules,
+            webhooks: setup.webhooks()?,
             installation,
             intake: dispatcher.intake(),
             pulse,

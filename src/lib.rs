@@ -29,6 +29,10 @@ pub mod review;
 
 pub mod findings;
 
+pub mod briefing;
+
+pub mod webhooks;
+
 pub mod pipeline;
 
 // Windows.

@@ -8,6 +8,7 @@ pub mod admin;
 pub mod admission;
 pub mod auth;
 pub mod body;
+pub mod briefings;
 pub mod entrance;
 pub mod events;
 pub mod findings;
@@ -22,6 +23,7 @@ pub mod sarif;
 pub mod status;
 pub mod stream;
 pub mod verdicts;
+pub mod webhooks;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -119,6 +121,11 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
         .routes(routes!(status::list_shadows))
         .routes(routes!(status::get_shadow))
         .routes(routes!(status::list_skips))
+        .routes(routes!(briefings::get_briefing))
+        .routes(routes!(briefings::get_report))
+        .routes(routes!(webhooks::list_webhooks))
+        .routes(routes!(webhooks::list_dead))
+        .routes(routes!(webhooks::resend_dead))
         .routes(routes!(admin::post_reload))
         .routes(routes!(admin::list_keys, admin::post_key))
         .routes(routes!(admin::delete_key));

@@ -5,7 +5,7 @@
 //! `umbra:evt_.../output` with byte offsets into the field's stored text, and at agent, task and event as logical
 //! locations. What models and agents wrote is escaped where SARIF would read markup: placeholders and links.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write};
 
 use axum::{
     http::{HeaderValue, header},
@@ -167,7 +167,9 @@ fn uri(finding: &FindingItem, field: Option<&str>) -> String {
         match byte {
             b'.' | b'-' | b'_' => uri.push(char::from(byte)),
             byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
+            byte => {
+                let _ = write!(uri, "%{byte:02X}");
+            }
         }
     }
     uri

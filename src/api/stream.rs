@@ -170,15 +170,12 @@ impl hyper::body::Body for Events {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(match ready!(self.0.as_mut().poll(cx)) {
-            Some((piece, reader)) => {
-                self.0 = Box::pin(reader.next());
-                Some(Ok(Frame::data(piece)))
-            }
-            None => {
-                self.0 = Box::pin(std::future::ready(None));
-                None
-            }
+        Poll::Ready(if let Some((piece, reader)) = ready!(self.0.as_mut().poll(cx)) {
+            self.0 = Box::pin(reader.next());
+            Some(Ok(Frame::data(piece)))
+        } else {
+            self.0 = Box::pin(std::future::ready(None));
+            None
         })
     }
 }

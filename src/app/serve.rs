@@ -94,6 +94,10 @@ async fn run(
     background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
     background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
     background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
+    background.spawn("deliver", pipeline.clone().deliver_until(tasks.soft().clone()));
+    if settings.briefing.enabled {
+        background.spawn("briefing", pipeline.clone().brief_until(leave.clone(), settings.briefing.delay));
+    }
     background.spawn("tail", pipeline.clone().tail_until(leave.clone()));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let hours = i64::from(settings.retention.idempotency_hours);
@@ -252,11 +256,13 @@ async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFa
     let in_force = pipeline.rules.load_full();
     let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
     let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| plain(format!("{error:#}")))?;
+    let webhooks = setup.webhooks().map_err(|error| plain(format!("{error:#}")))?;
     let rules = Rules::arm(&pipeline.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
         RulesError::Store(error) => ReloadFault::Store(error),
         RulesError::Pattern(error) => plain(error.to_string()),
     })?;
     let count = rules.shadows.len();
     pipeline.rules.store(Arc::new(rules));
+    pipeline.webhooks.store(Arc::new(webhooks));
     Ok(Reloaded { shadows: count, warnings })
 }

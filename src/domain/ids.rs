@@ -70,6 +70,10 @@ typed_id!(
     FindingId, "fnd_"
 );
 typed_id!(
+    /// One message on its way to one webhook.
+    DeliveryId, "whd_"
+);
+typed_id!(
     /// One API key (its public name, not the secret).
     KeyId, "key_"
 );

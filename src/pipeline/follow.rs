@@ -74,9 +74,14 @@ impl Pipeline {
     }
 
     /// What is stored because of reviews and verdicts, in the transaction that holds their page.
-    async fn consequences(&self, page: Following) -> Result<bool, StoreError> {
+    async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
         let more = page.ended.more;
+        let is_empty = page.is_empty();
+        self.tell_of(&mut page).await?;
         page.done().await?;
+        if !is_empty {
+            self.outbox.notify_one();
+        }
         Ok(more)
     }
 

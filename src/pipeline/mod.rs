@@ -3,14 +3,19 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended;
+//! - `notify`: the messages about it, which `deliver` brings to webhooks;
 //! - [`tail`]: new findings, for those who listen;
+//! - `briefings`: what a day or a week was like;
 //! - [`tick`]: what happens by time alone.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
 pub mod accept;
+mod briefings;
 mod call;
+mod deliver;
 pub mod follow;
+mod notify;
 mod pending;
 mod plan;
 pub mod rules;
@@ -26,7 +31,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::SignedDuration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 pub use self::{
     accept::Origin,
@@ -41,6 +46,7 @@ use crate::{
     clock::Clock,
     queue::{Intake, Pulse},
     store::{Store, installation::Installation},
+    webhooks::Endpoints,
 };
 
 /// The parts that every walk through the house needs.
@@ -64,6 +70,10 @@ pub struct Pipeline {
     pub waiters: Waiters,
     /// Where streams hear of new findings.
     pub tail: Tail,
+    /// Whom webhooks tell.
+    pub webhooks: Arc<ArcSwap<Endpoints>>,
+    /// Notified when messages wait in the outbox.
+    pub outbox: Arc<Notify>,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -73,7 +83,7 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, installation, intake, pulse, patience } = parts;
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
@@ -87,6 +97,8 @@ impl Pipeline {
             patience,
             waiters: Waiters::default(),
             tail: Tail::default(),
+            webhooks: Arc::new(ArcSwap::from_pointee(webhooks)),
+            outbox: Arc::default(),
             writer: sender,
             screening,
         };
@@ -103,6 +115,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The configuration to begin with.
     pub rules: Rules,
+    /// Whom webhooks tell, to begin with.
+    pub webhooks: Endpoints,
     /// The key of our hashes.
     pub installation: Installation,
     /// The way into the queue.

@@ -4,6 +4,7 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+pub mod briefings;
 pub mod calls;
 pub mod doctor;
 mod error;
@@ -25,6 +26,7 @@ pub mod status;
 pub mod verdicts;
 pub mod versions;
 pub mod wake;
+pub mod webhooks;
 pub mod workers;
 
 use std::{str::FromStr, time::Duration};

@@ -42,5 +42,8 @@ metrics_list! {
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
+    WEBHOOK_DELIVERIES = "umbra_webhook_deliveries_total", counter, "Attempts to deliver a message by endpoint and result: delivered, retried, dead, gone.";
+    WEBHOOK_SECONDS = "umbra_webhook_delivery_seconds", histogram(Seconds), "One attempt to deliver a message.";
+    WEBHOOK_BACKLOG = "umbra_webhook_backlog", gauge, "Messages by endpoint and state: waiting, dead.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

@@ -3,6 +3,7 @@
 mod accept;
 mod access;
 mod bombs;
+mod briefing;
 mod budget;
 mod chaos;
 mod cli;
@@ -21,3 +22,4 @@ mod stream;
 mod succession;
 mod support;
 mod verdict;
+mod webhook;

@@ -1,5 +1,7 @@
 //! The stream of findings: what it shows, and that nobody misses or repeats a finding who resumes.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 
 use reqwest::{Method, Response, StatusCode};
@@ -48,7 +50,7 @@ impl Reader {
         loop {
             if let Some((block, rest)) = self.buffer.split_once("\n\n") {
                 let block = block.to_owned();
-                self.buffer = rest.to_owned();
+                self.buffer = String::from(rest);
                 if let Some(id) = block.lines().find_map(|line| line.strip_prefix("id: ")) {
                     id.clone_into(&mut self.last_id);
                 }

@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod auth;
+mod briefing;
 mod cheap_model;
 mod database;
 mod ingest;
@@ -17,6 +18,7 @@ mod section;
 mod server;
 mod shadows;
 mod storage;
+mod webhooks;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,6 +39,7 @@ use crate::domain::ModelSpec;
 
 pub use artifacts::Artifacts;
 pub use auth::Auth;
+pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
@@ -48,6 +51,7 @@ use section::Section;
 pub use server::Server;
 pub use shadows::ShadowsFile;
 pub use storage::Storage;
+pub use webhooks::{Secret, Webhook};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -77,6 +81,10 @@ pub struct Settings {
     pub cheap_model: CheapModel,
     /// Which private hosts may be called.
     pub outbound: Outbound,
+    /// Who is told what.
+    pub webhooks: Vec<Webhook>,
+    /// When days and weeks are summed up.
+    pub briefing: Briefings,
     /// Who works on reviews.
     pub queue: Queue,
     /// How events are gathered.
@@ -110,7 +118,7 @@ impl Settings {
     fn from_tree(root: Option<Node>, env: &Environment, mut faults: Faults) -> Result<Loaded<Self>, Report> {
         let mut root = root.unwrap_or(Node { kind: Kind::Map(Vec::new()), at: Place::default() });
         env.overlay(&mut root, &mut faults);
-        let settings = Record(settings).read(&root, &mut faults);
+        let settings = Record(|keys: &mut Keys<'_>| settings(keys, env)).read(&root, &mut faults);
         faults.finish(settings)
     }
 
@@ -129,7 +137,7 @@ impl Settings {
 
 /// Declares every section.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
-fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
+fn settings(keys: &mut Keys<'_>, env: &Environment) -> Option<Settings> {
     fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str, about: &str) -> S {
         let read = |keys: &mut Keys<'_>| {
             let mut section = S::default();
@@ -137,6 +145,10 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
             Some(section)
         };
         keys.optional(name, about, Record(read)).unwrap_or_default()
+    }
+    let webhooks = keys.optional("webhooks", "Who is told what, and with which secret.", webhooks::list(env));
+    if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {
+        keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each a `name` of its own");
     }
     Some(Settings {
         server: part(keys, "server", "The HTTP front and its bounds."),
@@ -148,6 +160,8 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
         ),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
         outbound: part(keys, "outbound", "Which private hosts may be called."),
+        webhooks: webhooks.unwrap_or_default(),
+        briefing: part(keys, "briefing", "When days and weeks are summed up."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
         retention: part(keys, "retention", "How long things are kept."),
@@ -159,5 +173,6 @@ fn settings(keys: &mut Keys<'_>) -> Option<Settings> {
 
 /// The JSON Schema (draft 2020-12) of the settings file, for editors.
 pub fn settings_schema() -> serde_json::Value {
-    super::keys::document("Umbra settings", Record(settings).schema())
+    let env = Environment::default();
+    super::keys::document("Umbra settings", Record(|keys: &mut Keys<'_>| settings(keys, &env)).schema())
 }

@@ -116,7 +116,7 @@ fn base_url(url: &str) -> Result<String, String> {
     }
 }
 
-fn variable_name(name: &str) -> Result<String, String> {
+pub(super) fn variable_name(name: &str) -> Result<String, String> {
     let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         Ok(name.to_owned())
