@@ -5,6 +5,8 @@ CREATE TABLE webhook_delivery (
     message_id uuid NOT NULL,                        -- the same at every attempt: what receivers know it by
     endpoint   text COLLATE "C" NOT NULL,
     kind       text NOT NULL,
+    agent      text COLLATE "C",                     -- whom and what it is about, so that it can be erased
+    task_id    text COLLATE "C",
     body       text NOT NULL,                        -- what is signed and sent, byte for byte
     state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'dead')),
     attempt    integer NOT NULL DEFAULT 0,
@@ -18,6 +20,8 @@ CREATE TABLE webhook_delivery (
     UNIQUE (message_id, endpoint)
 ) WITH (fillfactor = 70);
 CREATE INDEX webhook_due ON webhook_delivery (endpoint, due_at) WHERE state = 'waiting';
+CREATE INDEX webhook_by_agent ON webhook_delivery (agent) WHERE agent IS NOT NULL;
+CREATE INDEX webhook_by_task ON webhook_delivery (task_id) WHERE task_id IS NOT NULL;
 CREATE UNIQUE INDEX webhook_dead ON webhook_delivery (seq) WHERE state = 'dead';
 
 -- Endpoints that answered 410 Gone, by what they are and where they were: nothing is sent until a person says so.

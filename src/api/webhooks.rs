@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{DeliveryId, key::Scope},
-    store::webhooks::DeadLetter,
+    store::dead_letters::DeadLetter,
 };
 
 const DEAD: char = 'x';

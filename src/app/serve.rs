@@ -132,6 +132,9 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
     if setup.settings.shadows.path.is_none() {
         tracing::info!("no shadows file is given: the built-in example is in force (--shadows FILE)");
     }
+    for remark in pipeline.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
+        tracing::warn!("{remark}");
+    }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
         if let crate::llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
             tracing::info!(shadow = armed.shadow.name, "reviews by the built-in checks alone: {why}");

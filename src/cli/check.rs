@@ -25,6 +25,9 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         Readiness::Ready => "model".to_owned(),
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
     };
+    for remark in webhooks.remarks(loaded.value.iter().map(|shadow| shadow.name.as_str())) {
+        complain(&remark);
+    }
     if global.json {
         let shadows: Vec<_> = loaded
             .value

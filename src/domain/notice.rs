@@ -98,6 +98,8 @@ pub struct Notice {
     pub at: Timestamp,
     /// The agent that it is about, if it is about one.
     pub agent: Option<String>,
+    /// The task that it is about, if it is about one.
+    pub task_id: Option<String>,
     /// The shadow that saw it, if one did.
     pub shadow: Option<String>,
     /// How bad, if that can be said.

@@ -94,6 +94,7 @@ impl Pipeline {
             kind: NoticeKind::BriefingReady,
             at: now,
             agent: None,
+            task_id: None,
             shadow: None,
             severity: None,
             // Totals leave passive shadows out.

@@ -51,6 +51,7 @@ fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
         kind: NoticeKind::FindingCreated,
         at: finding.timestamp,
         agent: Some(finding.watched_agent.clone()),
+        task_id: finding.task_id.clone(),
         shadow: Some(finding.shadow.clone()),
         severity: Some(finding.severity),
         data: json!({
@@ -73,6 +74,7 @@ fn of_verdict(filed: &FiledVerdict) -> Notice {
         kind: NoticeKind::VerdictDecided,
         at: *decided_at,
         agent: Some(agent.clone()),
+        task_id: task_id.clone(),
         shadow: shadow.clone(),
         severity: None,
         data: json!({

@@ -1,4 +1,4 @@
-//! What briefings and reports are made of, counted by the local days of each shadow; and those that were filed.
+//! What briefings and reports are made of, counted by the local days of each shadow.
 //!
 //! A review belongs to the day whose unit it holds, money to the day of its call, a skip to the day on which it was
 //! counted: all are days of the shadow's own time zone.
@@ -8,10 +8,7 @@ use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 
-use super::{
-    Store, StoreError,
-    webhooks::{Outgoing, enqueue},
-};
+use super::{Store, StoreError};
 use crate::domain::{Mode, Severity, SkipReason};
 
 /// Counts of reviews and of what they found.
@@ -325,55 +322,6 @@ impl Store {
         .fetch_all(&self.read)
         .await?;
         Ok(rows.into_iter().filter_map(|(shadow, code, n)| Some((shadow, SkipReason::from_code(code)?, n))).collect())
-    }
-
-    /// A briefing (`day`) or report (`week`) that was filed, as JSON.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn filed_briefing(&self, kind: &str, first: Date) -> Result<Option<String>, StoreError> {
-        let body = sqlx::query_scalar("/* briefings.filed */ SELECT body FROM briefing WHERE kind = $1 AND first = $2");
-        Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.read).await?)
-    }
-
-    /// Files a briefing or report, and the message about it; answers whether it was not filed before. Of several
-    /// processes one does.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn file_briefing(
-        &self,
-        kind: &str,
-        first: Date,
-        body: &str,
-        message: Option<&Outgoing>,
-    ) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
-        let filed = sqlx::query(
-            "/* briefings.file */ INSERT INTO briefing (kind, first, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-        )
-        .bind(kind)
-        .bind(first.to_sqlx())
-        .bind(body)
-        .execute(&mut *tx)
-        .await?
-        .rows_affected()
-            > 0;
-        if let (true, Some(message)) = (filed, message) {
-            enqueue(&mut tx, message).await?;
-        }
-        tx.commit().await?;
-        Ok(filed)
-    }
-
-    /// When this installation began.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn installed_at(&self) -> Result<Option<jiff::Timestamp>, StoreError> {
-        let at: Option<jiff_sqlx::Timestamp> =
-            sqlx::query_scalar("SELECT created_at FROM installation").fetch_optional(&self.read).await?;
-        Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
     }
 }
 

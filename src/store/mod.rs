@@ -6,9 +6,11 @@
 
 pub mod briefings;
 pub mod calls;
+pub mod dead_letters;
 pub mod doctor;
 mod error;
 pub mod events;
+mod filed_briefings;
 pub mod findings;
 pub mod follow;
 pub mod installation;

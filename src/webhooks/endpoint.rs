@@ -111,6 +111,14 @@ impl Endpoint {
         Addressee { endpoint: self.name.clone(), url_hash: self.url_hash.clone() }
     }
 
+    /// The shadows of its filter that are not known, in order.
+    pub(super) fn unknown_shadows(&self, known: &HashSet<&str>) -> Vec<&str> {
+        let mut unknown: Vec<&str> =
+            self.shadows.iter().map(String::as_str).filter(|shadow| !known.contains(shadow)).collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
     /// Whether it is to be told. What is about no agent, or seen by no single shadow, passes those filters.
     pub fn wants(&self, notice: &Notice) -> bool {
         let agent_fits = match (&self.agents, &notice.agent) {

@@ -13,7 +13,7 @@ mod signature;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -55,12 +55,26 @@ impl Endpoints {
         self.0.iter().find(|endpoint| endpoint.name() == name)
     }
 
+    /// What is worth saying: filters by shadows that are not among these, in sentences.
+    pub fn remarks<'a>(&self, shadows: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let known: HashSet<&str> = shadows.collect();
+        let remark = |endpoint: &Arc<Endpoint>| {
+            let unknown = endpoint.unknown_shadows(&known);
+            (!unknown.is_empty()).then(|| {
+                let name = endpoint.name();
+                format!("webhook `{name}` waits for shadows that do not exist: {}", unknown.join(", "))
+            })
+        };
+        self.0.iter().filter_map(remark).collect()
+    }
+
     /// The message that tells a notice to whom it is for; `None` where that is nobody. `id` is new.
     pub fn address(&self, notice: &Notice, id: Uuid) -> Option<Outgoing> {
         let to: Vec<Addressee> =
             self.0.iter().filter(|endpoint| endpoint.wants(notice)).map(|endpoint| endpoint.addressee()).collect();
         let kind = notice.kind.as_str();
         let body = json!({"type": kind, "timestamp": notice.at, "data": notice.data}).to_string();
-        (!to.is_empty()).then_some(Outgoing { id, kind, body, to })
+        let (agent, task_id) = (notice.agent.clone(), notice.task_id.clone());
+        (!to.is_empty()).then_some(Outgoing { id, kind, agent, task_id, body, to })
     }
 }

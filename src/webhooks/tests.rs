@@ -86,7 +86,7 @@ fn webhook(name: &str) -> Webhook {
 
 fn notice(kind: NoticeKind, agent: Option<&str>, shadow: Option<&str>, severity: Option<Severity>) -> Notice {
     let (agent, shadow) = (agent.map(Into::into), shadow.map(Into::into));
-    Notice { kind, at: Timestamp::UNIX_EPOCH, agent, shadow, severity, data: json!({"a": 1}) }
+    Notice { kind, at: Timestamp::UNIX_EPOCH, agent, task_id: None, shadow, severity, data: json!({"a": 1}) }
 }
 
 #[test]

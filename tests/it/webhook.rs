@@ -252,6 +252,24 @@ async fn a_slow_endpoint_holds_up_no_other_and_two_processes_share_the_work() {
 }
 
 #[tokio::test]
+async fn what_a_killed_process_had_in_hand_is_delivered_by_another_under_the_same_id() {
+    let receiver = ModelServer::start(|_| Answer::Hang).await;
+    let settings = settings(&[(&receiver, ", events: finding")]);
+    let start = || Umbra::with().shadows(SHADOWS).settings(&settings).env("HOOK", secret());
+    let mut first = start().clock(T0).go().await;
+    first.event(&dangerous("writer")).await;
+    first.drain().await;
+    asked(&receiver, 1).await;
+    first.kill();
+    receiver.set(ok);
+    let second = start().on(&first.schema).go().await;
+    second.schema.set_clock(&after(91)).await;
+    asked(&receiver, 2).await;
+    emptied(&second, 0).await;
+    assert_eq!(verified(&receiver).into_values().collect::<Vec<_>>(), [2]);
+}
+
+#[tokio::test]
 async fn redirects_are_not_followed_and_the_dead_letter_may_be_asked_to_wait() {
     let elsewhere = ModelServer::start(ok).await;
     let target = format!("{}/other", elsewhere.url());
@@ -319,6 +337,9 @@ async fn faults_of_webhooks_are_told_with_their_place_and_without_their_secrets(
         assert!(words.iter().all(|word| text.contains(word)), "{yaml}: {text}");
         assert!(!text.contains("hunter2") && !text.contains(&secret), "{text}");
     }
+    let stray = "webhooks: [{url: 'https://h/x', secret_env: HOOK, shadows: [security-shadow, securty]}]";
+    let (code, text) = check(stray, Some(&secret));
+    assert!(code == Some(0) && text.contains("shadows that do not exist: securty\n"), "{text}");
     let (code, text) = check("webhooks: [{url: 'https://hooks.example.com/T0K3N', secret_env: HOOK}]", Some(&secret));
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("hooks.example.com-") && !text.contains("T0K3N"), "{text}");
