@@ -96,12 +96,13 @@ curl_json /v1/events '{"agent": "writer-agent", "task_id": "t-1", "triggers": ["
 
 status=0
 (
-    # One worker: with two, CPython 3.11 can fail in the fuzzer's own parsing of its sources.
+    # A stream never ends, so it is left out. One worker: with two, CPython 3.11 can fail in the fuzzer's own parsing of its sources.
     cd "$work" # schemathesis writes beside itself
     SCHEMATHESIS_HOOKS=$OLDPWD/scripts/schemathesis_hooks.py PYTHONDONTWRITEBYTECODE=1 timeout 300 \
         "$venv/bin/schemathesis" run "$url/openapi.json" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
         --header "Authorization: Bearer $key" \
+        --exclude-path /v1/findings/stream \
         --mode all --phases examples,coverage,fuzzing,stateful --max-examples "$examples" --seed "$seed" \
         --generation-database none --continue-on-failure --workers 1 \
         --request-timeout 20 --suppress-health-check all --warnings off --no-color

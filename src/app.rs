@@ -24,6 +24,7 @@ use crate::{
         Store, StoreOptions, Target,
         postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
     },
+    webhooks::Endpoints,
 };
 
 mod rival;
@@ -141,6 +142,15 @@ impl Setup {
             return Err(fault(message.to_owned(), "`umbra keys create` makes one"));
         }
         Ok(Some(SecretString::from(text)))
+    }
+
+    /// Builds the endpoints of webhooks.
+    ///
+    /// # Errors
+    /// A URL is refused, with the reason and what to do.
+    pub fn webhooks(&self) -> anyhow::Result<Endpoints> {
+        let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
+        Ok(Endpoints::new(&self.settings.webhooks, &policy)?)
     }
 
     /// How the private Postgres is found and kept.
@@ -279,6 +289,7 @@ impl App {
             store: store.clone(),
             clock,
             rules,
+            webhooks: setup.webhooks()?,
             installation,
             intake: dispatcher.intake(),
             pulse,

@@ -31,7 +31,10 @@ pub mod findings;
 
 pub mod breaker;
 
+pub mod briefing;
 pub mod reflexion;
+
+pub mod webhooks;
 
 pub mod pipeline;
 

@@ -19,8 +19,10 @@ pub enum Class {
     Read,
     /// Decisions that an agent waits for: neither ingest nor reads can crowd them out.
     Decide,
-    /// Waiting for a verdict or sending a stream: long, but nearly free.
+    /// Waiting for a verdict: long, but nearly free.
     Wait,
+    /// A stream: without end. Its place is held until its last byte.
+    Stream,
     /// Health and metrics: always admitted.
     Health,
 }
@@ -36,13 +38,15 @@ pub struct AdmissionLimits {
     pub decide: usize,
     /// See [`Class::Wait`].
     pub wait: usize,
+    /// See [`Class::Stream`].
+    pub stream: usize,
 }
 
 impl Default for AdmissionLimits {
     /// Ingest is carried in batches of 256, so two of them are under way; reads share few database connections;
-    /// a decision takes microseconds; a wait takes a little memory.
+    /// a decision takes microseconds; a wait takes a little memory, and a stream some more.
     fn default() -> Self {
-        Self { ingest: 512, read: 64, decide: 256, wait: 4096 }
+        Self { ingest: 512, read: 64, decide: 256, wait: 4096, stream: 256 }
     }
 }
 
@@ -53,10 +57,10 @@ pub struct Admission {
     read: Arc<Semaphore>,
     decide: Arc<Semaphore>,
     wait: Arc<Semaphore>,
+    stream: Arc<Semaphore>,
 }
 
-/// A place among the admitted; dropping it frees the place. Health has none. (A streamed body is not counted: a stream
-/// enters [`Class::Wait`] itself.)
+/// A place among the admitted; dropping it frees the place. Health has none.
 #[derive(Debug)]
 pub struct Place(
     #[expect(dead_code, reason = "it is held, and counts until it is dropped")] Option<OwnedSemaphorePermit>,
@@ -71,6 +75,7 @@ impl Admission {
             read: places(limits.read),
             decide: places(limits.decide),
             wait: places(limits.wait),
+            stream: places(limits.stream),
         }
     }
 
@@ -81,6 +86,7 @@ impl Admission {
             Class::Read => (&self.read, "reads"),
             Class::Decide => (&self.decide, "decisions"),
             Class::Wait => (&self.wait, "waiting requests"),
+            Class::Stream => (&self.stream, "streams"),
             Class::Health => return Ok(Place(None)),
         };
         match Arc::clone(places).try_acquire_owned() {

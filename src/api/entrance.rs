@@ -1,15 +1,22 @@
 //! What a request passes before its handler: who is calling, is there room, and how long did it take.
 //!
 //! In: a request whose route is known. Out: the same with its [`Caller`], and a place among those of its class until
-//! the handler has returned; or a problem. Never: a handler that nobody was identified for, but health, which is open.
+//! the handler has returned, or its stream has ended; or a problem. Never: a handler that nobody was identified for, but health, which is open.
 
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use axum::{
+    body::Body,
     extract::{MatchedPath, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::{
@@ -58,6 +65,9 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let method = request.method().as_str().to_owned();
     let response = match entrance.admit(&mut request).await {
+        Ok(place) if entrance.0.class == Class::Stream => {
+            next.run(request).await.map(|body| Body::new(Held { body, _place: place }))
+        }
         Ok(_place) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -66,4 +76,27 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
     metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
     response
+}
+
+/// A body that holds its place until it is over, be it sent or given up.
+struct Held {
+    body: Body,
+    _place: Place,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        hyper::body::Body::size_hint(&self.body)
+    }
 }

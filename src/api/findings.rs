@@ -3,9 +3,10 @@
 use axum::{
     Json,
     extract::{Request, State},
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Api, Listing,
@@ -15,6 +16,7 @@ use super::{
     params::{Params, PathPart, listing},
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
+    sarif,
 };
 use crate::{
     checks,
@@ -27,32 +29,60 @@ use crate::{
     },
 };
 
-const FEED: char = 'f';
+/// Names the list of findings, and the stream of them.
+pub(super) const FEED: char = 'f';
 const OBSERVATIONS: char = 'o';
 /// Most characters of a note.
 const NOTE_CHARS: usize = 2_000;
 
 /// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
-/// only with `mode=passive`.
+/// only with `mode=passive`. With `format=sarif` the page is a SARIF 2.1.0 log.
 #[utoipa::path(get, path = "/v1/findings", tag = "findings",
-    params(("shadow" = Option<String>, Query, description = "By this shadow"),
-        ("agent" = Option<String>, Query, description = "Of this agent"),
-        ("severity" = Option<Severity>, Query, description = "At least this severity"),
-        ("category" = Option<Category>, Query, description = "Of this category"),
-        ("mode" = Option<Mode>, Query, description = "With this mode; without it all but passive"),
-        ("task_id" = Option<String>, Query, description = "Of this task"),
-        ("trigger" = Option<String>, Query, description = "By this trigger"),
-        ("verified" = Option<bool>, Query, description = "Whether the evidence stands in the text"),
-        ("status" = Option<FindingStatus>, Query, description = "What people made of it"),
-        super::openapi::Paging),
-    responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
-pub async fn list_findings(
-    State(api): State<Api>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<Listing<FindingItem>>, Problem> {
+    params(FindingQuery, super::openapi::Paging,
+        ("format" = Option<String>, Query, description = "`json`, or `sarif` for `application/sarif+json`")),
+    responses((status = 200, description = "A page", content(
+        (Listing<FindingItem> = "application/json"), (Object = "application/sarif+json")))))]
+pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
-    let filter = FindingFilter {
+    let filter = finding_filter(&mut params);
+    let format = params.parsed("format", "json or sarif", |word| match word {
+        "json" => Some(false),
+        "sarif" => Some(true),
+        _ => None,
+    });
+    let seek = params.seek(FEED);
+    params.finish()?;
+    let page = listing(FEED, seek, api.pipeline.store.findings(&filter, seek).await?, |finding| finding);
+    Ok(if format == Some(true) { sarif::Log::of(&page).into_response() } else { page.json().into_response() })
+}
+
+/// Which findings: of the list, and of the stream.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it documents parameters; `finding_filter` reads them")]
+pub(super) struct FindingQuery {
+    /// By this shadow.
+    shadow: Option<String>,
+    /// Of this agent.
+    agent: Option<String>,
+    /// At least this severity.
+    severity: Option<Severity>,
+    /// Of this category.
+    category: Option<Category>,
+    /// With this mode; without it all but passive.
+    mode: Option<Mode>,
+    /// Of this task.
+    task_id: Option<String>,
+    /// By this trigger.
+    trigger: Option<String>,
+    /// Whether the evidence stands in the text.
+    verified: Option<bool>,
+    /// What people made of it.
+    status: Option<FindingStatus>,
+}
+
+pub(super) fn finding_filter(params: &mut Params) -> FindingFilter {
+    FindingFilter {
         shadow: params.text("shadow"),
         agent: params.text("agent"),
         severity: params
@@ -60,19 +90,15 @@ pub async fn list_findings(
         category: params.parsed("category", "security, factual, completeness, relevance, quality or custom", |word| {
             Category::parse(word).map(|category| category.as_str().to_owned())
         }),
-        mode: mode_param(&mut params),
+        mode: mode_param(params),
         task_id: params.text("task_id"),
-        trigger: trigger_param(&mut params),
+        trigger: trigger_param(params),
         verified: params.parsed("verified", "true or false", |word| word.parse().ok()),
         status: params.parsed("status", "open, confirmed, false_positive or resolved", |word| {
             FindingStatus::parse(word).map(|status| status.as_str().to_owned())
         }),
         span: params.span(),
-    };
-    let seek = params.seek(FEED);
-    params.finish()?;
-    let page = api.pipeline.store.findings(&filter, seek).await?;
-    Ok(listing(FEED, seek, page, |finding| finding).json())
+    }
 }
 
 /// One finding.

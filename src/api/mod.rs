@@ -11,6 +11,7 @@ pub mod auth;
 pub mod backtests;
 pub mod body;
 pub mod breakers;
+pub mod briefings;
 pub mod entrance;
 pub mod events;
 pub mod findings;
@@ -23,8 +24,11 @@ pub mod problem;
 pub mod reflexions;
 pub mod reviews;
 pub mod rivals;
+pub mod sarif;
 pub mod status;
+pub mod stream;
 pub mod verdicts;
+pub mod webhooks;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -90,6 +94,8 @@ pub struct Parts {
     pub max_wait: Duration,
     /// The dearest output price that needs no `allow_costly_model`.
     pub cheap_ceiling: PricePerMtok,
+    /// Between signs of life of a stream that has nothing to say.
+    pub stream_keep_alive: Duration,
     /// Renders metrics; `None` where the process has another recorder.
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration anew.
@@ -106,12 +112,13 @@ impl Api {
 }
 
 /// Every route, by the class of its work.
-fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
+fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new()
         .routes(routes!(reviews::post_review))
         .routes(routes!(verdicts::get_verdict))
         .routes(routes!(backtests::post_backtest));
+    let streams = OpenApiRouter::new().routes(routes!(stream::stream_findings));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
@@ -134,6 +141,11 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(status::list_shadows))
         .routes(routes!(status::get_shadow))
         .routes(routes!(status::list_skips))
+        .routes(routes!(briefings::get_briefing))
+        .routes(routes!(briefings::get_report))
+        .routes(routes!(webhooks::list_webhooks))
+        .routes(routes!(webhooks::list_dead))
+        .routes(routes!(webhooks::resend_dead))
         .routes(routes!(admin::post_reload))
         .routes(routes!(admin::list_keys, admin::post_key))
         .routes(routes!(admin::delete_key));
@@ -141,7 +153,13 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics));
-    [(Class::Ingest, ingest), (Class::Wait, waits), (Class::Read, reads), (Class::Health, health)]
+    [
+        (Class::Ingest, ingest),
+        (Class::Wait, waits),
+        (Class::Stream, streams),
+        (Class::Read, reads),
+        (Class::Health, health),
+    ]
 }
 
 /// The OpenAPI document.

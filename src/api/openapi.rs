@@ -71,6 +71,7 @@ pub struct Pages {
         (name = "backtests", description = "A version of a shadow, tried on stored events before it goes live"),
         (name = "findings", description = "What was found"),
         (name = "breakers", description = "Whether an agent should go on"),
+        (name = "briefings", description = "What a day or a week was like"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

@@ -168,6 +168,16 @@ fn encode(feed: char, descending: bool, seq: i64) -> String {
     URL_SAFE_NO_PAD.encode(format!("{feed}{}{seq}", if descending { 'd' } else { 'a' }))
 }
 
+/// The cursor of the list `feed` behind the item of this number, as `resume_cursor` has it.
+pub fn cursor_of(feed: char, seq: i64) -> String {
+    encode(feed, false, seq)
+}
+
+/// The number behind which such a cursor resumes; `None` for what is none of this list.
+pub fn position_of(feed: char, cursor: &str) -> Option<i64> {
+    decode(cursor).filter(|(list, _)| *list == (feed, false)).map(|(_, seq)| seq)
+}
+
 /// The list and direction that a cursor is of, and where it stands.
 fn decode(cursor: &str) -> Option<((char, bool), i64)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;

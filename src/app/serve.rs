@@ -102,6 +102,11 @@ async fn run(
     if settings.queue.workers > 0 {
         background.spawn("backtests", pipeline.clone().backtest_until(tasks.soft().clone()));
     }
+    background.spawn("deliver", pipeline.clone().deliver_until(tasks.soft().clone()));
+    if settings.briefing.enabled {
+        background.spawn("briefing", pipeline.clone().brief_until(leave.clone(), settings.briefing.delay));
+    }
+    background.spawn("tail", pipeline.clone().tail_until(leave.clone()));
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), retention));
@@ -134,6 +139,9 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
     let rules = pipeline.rules.load();
     if setup.settings.shadows.path.is_none() {
         tracing::info!("no shadows file is given: the built-in example is in force (--shadows FILE)");
+    }
+    for remark in pipeline.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
+        tracing::warn!("{remark}");
     }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
         if let crate::llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
@@ -191,6 +199,7 @@ pub(super) fn api_of(
         },
         max_wait: server.max_wait,
         cheap_ceiling: setup.settings.cheap_model.max_output_usd_per_mtok,
+        stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
         draining: tasks.soft().clone(),
@@ -202,6 +211,7 @@ pub(super) fn admission(setup: &Setup) -> Admission {
     Admission::new(AdmissionLimits {
         ingest: server.ingest_concurrency,
         read: server.read_concurrency,
+        stream: server.max_streams,
         ..AdmissionLimits::default()
     })
 }
@@ -255,11 +265,13 @@ async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFa
         Some(report) => faulty(report),
         None => plain(format!("{error:#}")),
     })?;
+    let webhooks = setup.webhooks().map_err(|error| plain(format!("{error:#}")))?;
     let rules = Rules::arm(&pipeline.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
         RulesError::Store(error) => ReloadFault::Store(error),
         RulesError::Pattern(error) => plain(error.to_string()),
     })?;
     let count = rules.shadows.len();
     pipeline.rules.store(Arc::new(rules));
+    pipeline.webhooks.store(Arc::new(webhooks));
     Ok(Reloaded { shadows: count, warnings })
 }

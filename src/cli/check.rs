@@ -18,10 +18,14 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
     setup.bootstrap_key()?;
     Watcher::compile(&loaded.value)?;
     let warnings: Vec<_> = setup.warnings.iter().chain(&loaded.warnings).collect();
+    let webhooks = setup.webhooks()?;
     let reviewer = |alias: &str| match gateway.reviewer(alias) {
         Readiness::Ready => "model".to_owned(),
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
     };
+    for remark in webhooks.remarks(loaded.value.iter().map(|shadow| shadow.name.as_str())) {
+        complain(&remark);
+    }
     if global.json {
         let shadows: Vec<_> = loaded
             .value
@@ -31,7 +35,15 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
                 "model": shadow.model, "reviewer": reviewer(&shadow.model), "enabled": shadow.enabled})
             })
             .collect();
-        return answer_json(&json!({"faults": [], "warnings": warnings, "shadows": shadows}));
+        let webhooks: Vec<_> = webhooks
+            .all()
+            .iter()
+            .map(|endpoint| {
+                let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
+                json!({"name": endpoint.name(), "host": endpoint.host(), "events": events})
+            })
+            .collect();
+        return answer_json(&json!({"faults": [], "warnings": warnings, "shadows": shadows, "webhooks": webhooks}));
     }
     for warning in &warnings {
         complain(&warning.to_string());
@@ -41,6 +53,14 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         table.add_row([&shadow.name, shadow.mode.as_str(), &shadow.model, &reviewer(&shadow.model)]);
     }
     answer(&table.to_string());
+    if !webhooks.all().is_empty() {
+        let mut table = table::new(&["webhook", "host", "is told of"]);
+        for endpoint in webhooks.all() {
+            let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
+            table.add_row([endpoint.name(), endpoint.host(), &events.join(", ")]);
+        }
+        answer(&table.to_string());
+    }
     match &setup.settings.shadows.path {
         Some(path) => answer(&format!("{}: no faults", path.display())),
         None => answer("no shadows file given: the built-in example would be in force"),

@@ -5,6 +5,7 @@
 mod backtest;
 mod batch;
 mod bench;
+mod briefing;
 mod check;
 mod completions;
 mod doctor;
@@ -32,6 +33,7 @@ use secrecy::SecretString;
 
 use crate::{
     app::{Database, Overrides, Setup},
+    briefing::Kind,
     config::{Environment, Report, settings::LogFormat},
     telemetry,
 };
@@ -91,6 +93,18 @@ enum Command {
     Backtest(backtest::Options),
     /// Show shadows, today's counts, caps and skips, and who reviews.
     Status,
+    /// Show what a day was like, per shadow and agent, as markdown.
+    Briefing {
+        /// A date such as 2026-02-28, local to each shadow; the latest day that is over without it.
+        #[arg(long, value_name = "DATE")]
+        date: Option<String>,
+    },
+    /// Show what a week was like, Monday to Sunday, as markdown.
+    Report {
+        /// An ISO week such as 2026-W09; the latest week that is over without it.
+        #[arg(long, value_name = "WEEK")]
+        week: Option<String>,
+    },
     /// Check the settings and shadows files; every fault is listed with its line.
     Check,
     /// Make, list and revoke API keys.
@@ -194,6 +208,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Batch(options) => Box::pin(batch::run(&global, options)).await,
         Command::Backtest(options) => Box::pin(backtest::run(&global, options)).await,
         Command::Status => status::run(&global).await,
+        Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
+        Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check => check::run(&global),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,

@@ -78,6 +78,10 @@ typed_id!(
     BacktestId, "bkt_"
 );
 typed_id!(
+    /// One message on its way to one webhook.
+    DeliveryId, "whd_"
+);
+typed_id!(
     /// One API key (its public name, not the secret).
     KeyId, "key_"
 );

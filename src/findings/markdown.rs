@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use crate::{
-    domain::{Assessment, Mode, Reviewer, Trigger},
+    domain::{Assessment, Mode, Reviewer, Trigger, plain},
     store::{findings::FindingItem, reviews::Review},
 };
 
@@ -92,29 +92,4 @@ fn metadata(review: &Review) -> String {
         "finished_at": review.finished_at,
     });
     URL_SAFE_NO_PAD.encode(fields.to_string())
-}
-
-/// Text that agents or models wrote, on one line and without any markup that would act.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '!' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            // Not by a backslash: not every reader of markdown knows that one.
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            c if c.is_control() || is_hidden(c) => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Whether a character shows nothing, or turns the order of others around.
-fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }

@@ -109,6 +109,20 @@ fn look_up(name: String) -> Pin<Box<dyn Future<Output = Found> + Send>> {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
+/// What went wrong between us and an address, in words. The error's own text may hold the URL, so only its kind is told.
+pub fn transport_fault(error: &reqwest::Error) -> String {
+    if let Some(refused) = refusal(error) {
+        return refused.to_string();
+    }
+    let what = match (error.is_connect(), error.is_timeout()) {
+        (true, true) => "the connection timed out",
+        (true, false) => "no connection",
+        (false, true) => "no answer in time",
+        (false, false) => "the connection broke before the whole answer was read",
+    };
+    what.to_owned()
+}
+
 /// The policy's refusal inside a transport error, if that is what it was.
 pub(super) fn refusal(error: &reqwest::Error) -> Option<&UrlRefused> {
     let mut source = error.source();

@@ -38,10 +38,11 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use connect::{ClientError, client};
+pub use connect::{ClientError, client, transport_fault};
 pub use endpoint::{ORIGIN, ORIGIN_HEADER};
 pub use exchange::{Finish, Reply, Request, Usage};
 pub use failure::{Charge, Failure, FailureKind};
 pub use gateway::{Gateway, GatewayError, ProviderHealth, ProviderState, Readiness, Rest, WorstCase};
 pub use outbound::{OutboundPolicy, UrlRefused, check_url};
 pub use prices::{PRICES_AS_OF, builtin_models, cost};
+pub use retry_after::from_headers as retry_after;

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// The wait that the headers ask for. A date is measured against the answer's own `Date`, so that neither
 /// side's clock matters; a date in the past means now.
-pub(super) fn from_headers(headers: &HeaderMap) -> Option<Duration> {
+pub fn from_headers(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
         return seconds(milliseconds / 1000.0);

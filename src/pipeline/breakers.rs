@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     Pipeline,
-    consequences::{Judged, Notice},
+    consequences::{self, Judged},
 };
 use crate::{
     breaker::{self, History, Limits, Opinion, Standing},
@@ -106,7 +106,7 @@ impl Pipeline {
         &self,
         page: &mut Following,
         judged: &[Judged],
-    ) -> Result<Vec<Notice>, StoreError> {
+    ) -> Result<Vec<consequences::Change>, StoreError> {
         let said: Vec<(&Judged, bool)> = judged
             .iter()
             .filter(|one| one.is_public())
@@ -115,7 +115,7 @@ impl Pipeline {
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));
         let agents: Vec<String> = agents.into_iter().collect();
-        let mut notices = Vec::new();
+        let mut changes = Vec::new();
         if !agents.is_empty() {
             let limits = &self.habits.breaker;
             let now = page.now().await?;
@@ -138,13 +138,13 @@ impl Pipeline {
                 }
                 let BreakerAgent { agent, announced: before, .. } = agent;
                 if before != after {
-                    notices.push(Notice::Breaker(Change { agent, before, after }));
+                    changes.push(consequences::Change::Breaker(Change { agent, before, after }));
                 }
             }
         }
         let long = page.long_troubled(self.habits.alert_after, MOST_DUE).await?;
-        notices.extend(long.into_iter().map(Notice::BreakerStays));
-        Ok(notices)
+        changes.extend(long.into_iter().map(consequences::Change::BreakerStays));
+        Ok(changes)
     }
 
     /// The shadows whose opinion opens breakers now: those in force that are not passive.
@@ -222,6 +222,7 @@ impl Pipeline {
         if before.recommendation != BreakerState::Closed {
             let change = Change { agent: before.agent, before: before.recommendation, after: BreakerState::Closed };
             announce(&change);
+            self.tell_alone(consequences::Change::Breaker(change)).await?;
         }
         self.breaker(agent).await
     }

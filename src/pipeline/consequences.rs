@@ -1,9 +1,9 @@
-//! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions. What
-//! became of it is announced once the page is done.
+//! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions, and the
+//! messages that tell of it. It is logged once the page is done.
 
 use std::time::Duration;
 
-use super::{Pipeline, breakers, reflexions};
+use super::{Pipeline, breakers, notify::of_change, reflexions};
 use crate::{
     breaker,
     domain::{Assessment, EventId, Mode, Reviewer, Severity, StoredEvent},
@@ -56,9 +56,9 @@ impl Judged {
     }
 }
 
-/// Something to announce: logged and counted, once it is stored.
+/// A change that others are told of; logged and counted once it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum Change {
     Breaker(breakers::Change),
     BreakerStays(String),
     Reflexion(reflexions::Change),
@@ -69,11 +69,21 @@ impl Pipeline {
     pub(super) async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
         let judged = judged(&mut page).await?;
         page.add_scores(&scores(&judged), self.habits.baseline_window).await?;
-        let mut notices = self.follow_reflexions(&mut page, &judged).await?;
-        notices.extend(self.follow_breakers(&mut page, &judged).await?);
-        let more = page.ended.more;
+        let mut changes = self.follow_reflexions(&mut page, &judged).await?;
+        changes.extend(self.follow_breakers(&mut page, &judged).await?);
+        self.tell_of(&mut page).await?;
+        if !changes.is_empty() {
+            let now = page.now().await?;
+            for change in &changes {
+                self.tell(&mut page, &of_change(change, now)).await?;
+            }
+        }
+        let (more, is_empty) = (page.ended.more, page.is_empty() && changes.is_empty());
         page.done().await?;
-        notices.iter().for_each(announce);
+        if !is_empty {
+            self.outbox.notify_one();
+        }
+        changes.iter().for_each(announce);
         Ok(more)
     }
 }
@@ -129,10 +139,10 @@ fn scores(judged: &[Judged]) -> Vec<Score> {
     scored.collect()
 }
 
-fn announce(notice: &Notice) {
-    match notice {
-        Notice::Breaker(change) => breakers::announce(change),
-        Notice::BreakerStays(_) => breakers::announce_long(),
-        Notice::Reflexion(change) => reflexions::announce(change),
+fn announce(change: &Change) {
+    match change {
+        Change::Breaker(change) => breakers::announce(change),
+        Change::BreakerStays(_) => breakers::announce_long(),
+        Change::Reflexion(change) => reflexions::announce(change),
     }
 }

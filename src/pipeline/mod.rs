@@ -3,6 +3,9 @@
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
 //! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
 //! - [`follow`]: what follows from a review that ended ([`consequences`]: [`breakers`], [`reflexions`], scores);
+//! - `notify`: the messages about it, which `deliver` brings to webhooks;
+//! - [`tail`]: new findings, for those who listen;
+//! - `briefings`: what a day or a week was like;
 //! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes);
 //! - [`catch_up`], [`backtest`]: reviews of the past.
 //!
@@ -11,12 +14,15 @@
 pub mod accept;
 pub mod backtest;
 pub mod breakers;
+mod briefings;
 mod call;
 pub mod catch_up;
 pub mod consequences;
+mod deliver;
 pub mod erasure;
 pub mod feedback;
 pub mod follow;
+mod notify;
 mod pending;
 mod plan;
 mod recall;
@@ -24,6 +30,7 @@ pub mod reflexions;
 mod retention;
 pub mod rules;
 pub mod status;
+pub mod tail;
 pub mod tick;
 pub mod verdicts;
 pub mod wait;
@@ -41,6 +48,7 @@ pub use self::{
     consequences::Habits,
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
+    tail::Tail,
     wait::Waiters,
     work::Worker,
     writer::{Writer, WriterSettings},
@@ -49,6 +57,7 @@ use crate::{
     clock::Clock,
     queue::{Intake, Pulse},
     store::{Store, installation::Installation},
+    webhooks::Endpoints,
 };
 
 /// The parts that every walk through the house needs.
@@ -74,6 +83,12 @@ pub struct Pipeline {
     pub waiters: Waiters,
     /// Rung when a backtest was posted here.
     pub backtests: Arc<Notify>,
+    /// Where streams hear of new findings.
+    pub tail: Tail,
+    /// Whom webhooks tell.
+    pub webhooks: Arc<ArcSwap<Endpoints>>,
+    /// Notified when messages wait in the outbox.
+    pub outbox: Arc<Notify>,
     writer: mpsc::Sender<pending::Pending>,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
@@ -89,11 +104,10 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, installation, intake, pulse, patience, habits } = parts;
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let (waiters, backtests) = (Waiters::default(), Arc::default());
         let pipeline = Self {
             store,
             clock,
@@ -103,8 +117,11 @@ impl Pipeline {
             pulse,
             patience,
             habits,
-            waiters,
-            backtests,
+            waiters: Waiters::default(),
+            backtests: Arc::default(),
+            tail: Tail::default(),
+            webhooks: Arc::new(ArcSwap::from_pointee(webhooks)),
+            outbox: Arc::default(),
             writer: sender,
             screening,
         };
@@ -121,6 +138,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The configuration to begin with.
     pub rules: Rules,
+    /// Whom webhooks tell, to begin with.
+    pub webhooks: Endpoints,
     /// The key of our hashes.
     pub installation: Installation,
     /// The way into the queue.

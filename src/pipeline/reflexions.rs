@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     Pipeline,
-    consequences::{Judged, Notice},
+    consequences::{self, Judged},
 };
 use crate::{
     domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source},
@@ -95,6 +95,7 @@ pub struct OccurrenceItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     pub id: ReflexionId,
+    pub agent: String,
     pub opened: bool,
 }
 
@@ -111,7 +112,7 @@ impl Pipeline {
         &self,
         page: &mut Following,
         judged: &[Judged],
-    ) -> Result<Vec<Notice>, StoreError> {
+    ) -> Result<Vec<consequences::Change>, StoreError> {
         let limits = &self.habits.reflexion;
         let mut keys = BTreeSet::new();
         for one in judged.iter().filter(|one| one.is_public()) {
@@ -122,14 +123,18 @@ impl Pipeline {
             }));
         }
         let keys: Vec<FaultKey> = keys.into_iter().collect();
-        let mut notices = Vec::new();
+        let mut changes = Vec::new();
         if !keys.is_empty() {
             for fault in page.recurrences(&keys, limits.window).await? {
                 match (reflexion::step(fault.open.is_some(), fault.recent, fault.events, limits), fault.open) {
                     (Step::Open, _) => {
                         let id = ReflexionId(self.clock.new_id());
                         if page.open_reflexion(id, &fault).await? {
-                            notices.push(Notice::Reflexion(Change { id, opened: true }));
+                            changes.push(consequences::Change::Reflexion(Change {
+                                id,
+                                agent: fault.key.agent.clone(),
+                                opened: true,
+                            }));
                         }
                     }
                     (Step::GoOn, Some(id)) => page.go_on(id, &fault).await?,
@@ -138,8 +143,10 @@ impl Pipeline {
             }
         }
         let stale = page.close_stale(limits.window, MOST_STALE).await?;
-        notices.extend(stale.into_iter().map(|(id, _)| Notice::Reflexion(Change { id, opened: false })));
-        Ok(notices)
+        changes.extend(
+            stale.into_iter().map(|(id, agent)| consequences::Change::Reflexion(Change { id, agent, opened: false })),
+        );
+        Ok(changes)
     }
 
     /// Opens or closes the reflexion of a finding's fault after people changed their mind about the finding.
@@ -151,15 +158,20 @@ impl Pipeline {
             (Step::Open, _) => {
                 let id = ReflexionId(self.clock.new_id());
                 if self.store.open_reflexion(id, &fault).await? {
-                    announce(&Change { id, opened: true });
+                    self.revised(Change { id, agent: fault.key.agent.clone(), opened: true }).await?;
                 }
             }
             (Step::Close, Some(id)) if self.store.close_reflexion(id).await? => {
-                announce(&Change { id, opened: false });
+                self.revised(Change { id, agent: fault.key.agent.clone(), opened: false }).await?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    async fn revised(&self, change: Change) -> Result<(), StoreError> {
+        announce(&change);
+        self.tell_alone(consequences::Change::Reflexion(change)).await
     }
 
     /// A page of reflexions in the order in which they opened.

@@ -161,6 +161,30 @@ pub struct FindingFilter {
     pub span: Span,
 }
 
+impl FindingFilter {
+    /// Whether a finding is among them: the same that the list asks the database.
+    pub fn admits(&self, finding: &FindingItem) -> bool {
+        fn is<T: PartialEq + ?Sized>(wanted: Option<&T>, is: Option<&T>) -> bool {
+            wanted.is_none() || wanted == is
+        }
+        let mode = finding.mode.map(Mode::priority);
+        is(self.shadow.as_deref(), Some(&finding.shadow))
+            && is(self.agent.as_deref(), Some(&finding.watched_agent))
+            && is(self.category.as_deref(), Some(&finding.category))
+            && is(self.task_id.as_deref(), finding.task_id.as_deref())
+            && is(self.trigger.as_ref(), finding.trigger.map(Trigger::code).as_ref())
+            && is(self.verified.as_ref(), Some(&finding.verified))
+            && is(self.status.as_deref(), Some(&finding.status))
+            && self.severity.is_none_or(|least| finding.severity.code() >= least)
+            && match self.mode {
+                Some(wanted) => mode == Some(wanted),
+                None => mode != Some(Mode::Passive.priority()),
+            }
+            && self.span.since.is_none_or(|since| finding.timestamp >= since)
+            && self.span.until.is_none_or(|until| finding.timestamp < until)
+    }
+}
+
 const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_id, trigger, mode, severity, category,
     description, recommendation, field, quote, quote_start, quote_end, verified, source, rule, fingerprint, occurrences,
     created_at, status, note FROM finding WHERE true";
@@ -229,6 +253,26 @@ impl Store {
             .fetch_all(&self.work)
             .await?;
         Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// The findings of every mode behind a number, in order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings_behind(&self, seq: i64, limit: u32) -> Result<Vec<(i64, FindingItem)>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND seq > ").push_bind(seq).push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
+    }
+
+    /// The last number that a finding can have by now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn newest_result(&self) -> Result<i64, StoreError> {
+        let last = sqlx::query_scalar("/* findings.newest */ SELECT last FROM feed WHERE name = 'result'");
+        Ok(last.fetch_one(&self.read).await?)
     }
 
     /// Notes what people made of a finding; answers whether it exists.

@@ -7,13 +7,16 @@
 pub mod backtests;
 pub mod baselines;
 pub mod breakers;
+pub mod briefings;
 pub mod calls;
 pub mod catch_up;
+pub mod dead_letters;
 pub mod doctor;
 pub mod erasure;
 mod error;
 pub mod events;
 pub mod feedback;
+mod filed_briefings;
 pub mod findings;
 pub mod follow;
 pub mod installation;
@@ -33,6 +36,7 @@ pub mod status;
 pub mod verdicts;
 pub mod versions;
 pub mod wake;
+pub mod webhooks;
 pub mod workers;
 
 use std::{str::FromStr, time::Duration};

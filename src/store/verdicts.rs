@@ -260,6 +260,44 @@ impl From<ActiveRow> for ActiveReview {
     }
 }
 
+/// A verdict, and what it is about.
+#[derive(Debug, Clone)]
+pub struct FiledVerdict {
+    /// The agent.
+    pub agent: String,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// When it was filed.
+    pub decided_at: Timestamp,
+    /// The verdict.
+    pub verdict: VerdictItem,
+}
+
+impl super::follow::Following {
+    /// The verdicts of the page, each with what it is about.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdicts(&mut self) -> Result<Vec<FiledVerdict>, StoreError> {
+        let ids: Vec<Uuid> = self.ended.verdicts.iter().map(|verdict| verdict.event_id.0).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<(Uuid, String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
+            "/* verdicts.about */ SELECT event_id, agent, task_id, decided_at FROM verdict WHERE event_id = ANY($1)",
+        )
+        .bind(ids)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let about = |verdict: &VerdictItem| {
+            let (_, agent, task_id, at) = rows.iter().find(|(id, ..)| *id == verdict.event_id.0)?;
+            let (agent, task_id, decided_at) = (agent.clone(), task_id.clone(), at.to_jiff());
+            Some(FiledVerdict { agent, task_id, decided_at, verdict: verdict.clone() })
+        };
+        Ok(self.ended.verdicts.iter().filter_map(about).collect())
+    }
+}
+
 /// Verdicts filed after a number of feed `result`, up to another, in its order.
 pub(super) async fn filed_between(
     database: &mut PgConnection,

@@ -12,7 +12,7 @@ use scan::{is_word, paths, split};
 const GROUND: &[&str] = &["domain", "clock", "config", "telemetry", "store", "checks", "policy", "llm"];
 /// The rooms, in the order in which a fact walks through them.
 const ROOMS: &[&str] =
-    &["ingest", "watch", "budget", "queue", "review", "findings", "breaker", "reflexion", "briefing"];
+    &["ingest", "watch", "budget", "queue", "review", "findings", "breaker", "reflexion", "briefing", "webhooks"];
 const WINGS: &[&str] = &["boundary", "sidecar"];
 const PIPELINE: &[&str] = &["pipeline"];
 const WINDOWS: &[&str] = &["api", "mcp", "dashboard"];

@@ -7,6 +7,7 @@ mod artifacts;
 mod auth;
 mod baseline;
 mod breaker;
+mod briefing;
 mod cheap_model;
 mod database;
 mod ingest;
@@ -21,6 +22,7 @@ mod section;
 mod server;
 mod shadows;
 mod storage;
+mod webhooks;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -43,6 +45,7 @@ pub use artifacts::Artifacts;
 pub use auth::Auth;
 pub use baseline::Baseline;
 pub use breaker::Breaker;
+pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
@@ -56,6 +59,7 @@ use section::Section;
 pub use server::Server;
 pub use shadows::ShadowsFile;
 pub use storage::Storage;
+pub use webhooks::{Secret, Webhook};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -89,6 +93,10 @@ pub struct Settings {
     pub cheap_model: CheapModel,
     /// Which private hosts may be called.
     pub outbound: Outbound,
+    /// Who is told what.
+    pub webhooks: Vec<Webhook>,
+    /// When days and weeks are summed up.
+    pub briefing: Briefings,
     /// Who works on reviews.
     pub queue: Queue,
     /// How events are gathered.
@@ -135,7 +143,7 @@ impl Settings {
     ) -> Result<Loaded<Self>, Report> {
         let mut root = root.unwrap_or(Node { kind: Kind::Map(Vec::new()), at: Place::default() });
         env.overlay(&mut root, &mut faults);
-        let settings = Record(|keys: &mut Keys<'_>| settings(keys, urls)).read(&root, &mut faults);
+        let settings = Record(|keys: &mut Keys<'_>| settings(keys, urls, env)).read(&root, &mut faults);
         faults.finish(settings)
     }
 
@@ -154,7 +162,7 @@ impl Settings {
 
 /// Declares every section.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
-fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>) -> Option<Settings> {
+fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option<Settings> {
     fn part<S: Section>(keys: &mut Keys<'_>, name: &'static str, about: &str) -> S {
         let read = |keys: &mut Keys<'_>| {
             let mut section = S::default();
@@ -167,6 +175,11 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>) -> Option<Settings> {
     let outbound: Outbound = part(keys, "outbound", "Which private hosts may be called.");
     let callable = |url: &str| urls(url, &outbound.allow);
     let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
+    let webhooks =
+        keys.optional("webhooks", "Who is told what, and with which secret.", webhooks::list(env, &callable));
+    if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {
+        keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each a `name` of its own");
+    }
     Some(Settings {
         server: part(keys, "server", "The HTTP front and its bounds."),
         storage: part(keys, "storage", "Where data lives, and the private Postgres."),
@@ -175,6 +188,8 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>) -> Option<Settings> {
         models: models::with_aliases(models.unwrap_or_default()),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
         outbound,
+        webhooks: webhooks.unwrap_or_default(),
+        briefing: part(keys, "briefing", "When days and weeks are summed up."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
@@ -190,7 +205,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>) -> Option<Settings> {
 
 /// The JSON Schema (draft 2020-12) of the settings file, for editors.
 pub fn settings_schema() -> serde_json::Value {
-    let any_url = |_: &str, _: &[String]| Ok(());
-    let mut record = Record(|keys: &mut Keys<'_>| settings(keys, &any_url));
+    let (any_url, env) = (|_: &str, _: &[String]| Ok(()), Environment::default());
+    let mut record = Record(|keys: &mut Keys<'_>| settings(keys, &any_url, &env));
     super::keys::document("Umbra settings", record.schema())
 }

@@ -22,7 +22,7 @@ const DEFAULT_OUTPUT_TOKENS: u32 = 1_024;
 const DEFAULT_TIMEOUT: Duration = secs(60);
 
 /// Whether a URL may be called, or why not.
-type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+pub(super) type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// The `models` section.
 pub(super) fn table(callable: Callable<'_>) -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
@@ -122,7 +122,7 @@ fn base_url(url: &str) -> Result<String, String> {
     }
 }
 
-fn variable_name(name: &str) -> Result<String, String> {
+pub(super) fn variable_name(name: &str) -> Result<String, String> {
     let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         Ok(name.to_owned())

@@ -53,6 +53,10 @@ section! {
         ingest_concurrency: usize = 256, whole(1..=10_000).to();
         /// Most requests that read at a time; more are answered 503.
         read_concurrency: usize = 64, whole(1..=10_000).to();
+        /// Most streams of findings at a time; more are answered 503.
+        max_streams: usize = 256, whole(1..=10_000).to();
+        /// Between signs of life of a stream that has nothing to say.
+        stream_keep_alive: Duration = secs(15), Time(ms(100)..=secs(300));
         /// Longest time that requests and reviews under way have to end after SIGTERM.
         drain_timeout: Duration = secs(25), Time(secs(1)..=secs(600));
         /// Longest time that a request may wait for a verdict (`Prefer: wait=N`).

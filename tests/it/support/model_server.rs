@@ -92,6 +92,8 @@ pub struct Seen {
     pub schema: Value,
     /// The whole body.
     pub body: Value,
+    /// The body as it came.
+    pub raw: String,
 }
 
 impl Seen {
@@ -112,7 +114,7 @@ impl Seen {
         } else {
             (Wire::Unknown, String::new(), String::new(), String::new(), Value::Null)
         };
-        Self { path, headers, wire, model, system, user, schema, body }
+        Self { path, headers, wire, model, system, user, schema, body, raw: String::new() }
     }
 
     /// All that the model reads, for searching.
@@ -263,7 +265,8 @@ async fn answer(request: hyper::Request<Incoming>, shared: Arc<Shared>) -> Resul
         headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let headers = headers.collect();
     let body = request.into_body().collect().await.map_err(|_| Dropped)?.to_bytes();
-    let seen = Seen::new(path, headers, serde_json::from_slice(&body).unwrap_or_default());
+    let mut seen = Seen::new(path, headers, serde_json::from_slice(&body).unwrap_or_default());
+    seen.raw = String::from_utf8_lossy(&body).into_owned();
     let script = {
         shared.seen.lock().expect("no test panicked here").push(seen.clone());
         Arc::clone(&shared.script.lock().expect("no test panicked here"))

@@ -1,0 +1,67 @@
+//! `/v1/briefings` and `/v1/reports`: what a day or a week was like.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, header},
+    response::{IntoResponse, Response},
+};
+
+use super::{Api, auth::Caller, params::PathPart, problem::Problem};
+use crate::{
+    briefing::{self, Briefing, Period},
+    domain::key::Scope,
+};
+
+/// The briefing of a day: as it was filed when the day was over, else of what is stored now. As markdown where
+/// `Accept` asks for it.
+#[utoipa::path(get, path = "/v1/briefings/{date}", tag = "briefings",
+    params(("date" = String, Path, description = "A date, local to each shadow, or `latest`: the latest day that is over",
+        example = "2026-02-28")),
+    responses((status = 200, description = "The briefing",
+        content((Briefing = "application/json"), (String = "text/markdown")))))]
+pub async fn get_briefing(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(date): PathPart,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Read)?;
+    let period = match date.as_str() {
+        "latest" => api.pipeline.latest_day().await?,
+        date => Period::parse_day(date)
+            .ok_or_else(|| Problem::bad_path("expected a date such as 2026-02-28 in the path, or latest"))?,
+    };
+    answer(&api, period, &headers).await
+}
+
+/// The report of a week by ISO 8601, Monday to Sunday, made like a briefing.
+#[utoipa::path(get, path = "/v1/reports/{iso_week}", tag = "briefings",
+    params(("iso_week" = String, Path, description = "A week, or `latest`: the latest week that is over",
+        example = "2026-W09")),
+    responses((status = 200, description = "The report",
+        content((Briefing = "application/json"), (String = "text/markdown")))))]
+pub async fn get_report(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(week): PathPart,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Read)?;
+    let period = match week.as_str() {
+        "latest" => api.pipeline.latest_week().await?,
+        week => Period::parse_week(week)
+            .ok_or_else(|| Problem::bad_path("expected an ISO week such as 2026-W09 in the path, or latest"))?,
+    };
+    answer(&api, period, &headers).await
+}
+
+async fn answer(api: &Api, period: Period, headers: &HeaderMap) -> Result<Response, Problem> {
+    let made = api.pipeline.briefing(period).await?;
+    let made = made.ok_or_else(|| Problem::not_found(format!("{period} has not begun yet")))?;
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("text/markdown")) {
+        return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], briefing::page(&made)).into_response());
+    }
+    Ok(Json(made).into_response())
+}

@@ -1,0 +1,181 @@
+//! `/v1/findings/stream`: findings as server-sent events, as they become visible.
+//!
+//! The cursor of an event's `id` is that of the list: a reader may page through the list and go on here, or the other
+//! way round. Each answer begins with `retry` and an `id` of its own, so that an `EventSource` which breaks before its first
+//! finding resumes all the same. A stream holds a place among the streams until it ends; one that takes no byte is cut
+//! by the connection's write deadline and resumes where it was; the drain ends all.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    fmt::Write,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use hyper::body::Frame;
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::timeout,
+};
+
+use super::{
+    Api,
+    auth::Caller,
+    findings::{FEED, FindingQuery, finding_filter},
+    params::{Params, cursor_of, position_of},
+    problem::Problem,
+};
+use crate::{
+    domain::key::Scope,
+    pipeline::tail::NewFindings,
+    store::{
+        StoreError,
+        findings::{FindingFilter, FindingItem},
+        seek::Seek,
+    },
+};
+
+/// When a reader that was cut shall come again.
+const RETRY: Duration = Duration::from_secs(2);
+/// Findings of one read from the store.
+const PAGE: u32 = 100;
+
+/// Streams findings as they become visible, as server-sent events `finding` whose data is a finding. Without
+/// `Last-Event-ID` it begins now; with it, behind that finding: none is skipped or repeated. Findings of passive shadows
+/// only with `mode=passive`.
+#[utoipa::path(get, path = "/v1/findings/stream", tag = "findings",
+    params(FindingQuery,
+        ("since" = Option<String>, Query, format = DateTime, description = "Found from this time (RFC 3339)"),
+        ("until" = Option<String>, Query, format = DateTime, description = "Found before this time (RFC 3339)"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was received, or a cursor of the list"),
+        ("last_event_id" = Option<String>, Query, description = "The same, where a client can set no header")),
+    responses((status = 200, description = "Events without end", body = String, content_type = "text/event-stream")))]
+pub async fn stream_findings(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    mut params: Params,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = finding_filter(&mut params);
+    let given = params.text("last_event_id");
+    params.finish()?;
+    // The header is newer: a page sets the parameter once, and its EventSource the header at each reconnection.
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok().map(ToOwned::to_owned)).or(given);
+    let from = match last.filter(|last| !last.is_empty()) {
+        Some(last) => Some(position_of(FEED, &last).ok_or_else(|| {
+            Problem::bad_cursor("Last-Event-ID is not the id of an event of this stream; leave it out to begin now")
+        })?),
+        None => None,
+    };
+    // First it listens, then it looks.
+    let live = api.pipeline.tail.subscribe();
+    let (position, behind) = match from {
+        Some(from) => (from, true),
+        None => (api.pipeline.store.newest_result().await?, false),
+    };
+    let opening = format!("retry: {}\nid: {}\n\n", RETRY.as_millis(), cursor_of(FEED, position));
+    let reader = Reader { api, filter, live, position, behind, ready: VecDeque::from([opening]) };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // Proxies of the nginx family would hold the events back.
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, Body::new(Events(Box::pin(reader.next())))).into_response())
+}
+
+/// One stream.
+struct Reader {
+    api: Api,
+    filter: FindingFilter,
+    live: Receiver<Arc<NewFindings>>,
+    /// All findings up to this number were sent, or are not for this stream.
+    position: i64,
+    /// Whether more may stand in the store that was not heard.
+    behind: bool,
+    ready: VecDeque<String>,
+}
+
+impl Reader {
+    /// The next piece to send; `None` at the drain, or where the database is away: the reader resumes later.
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        let draining = self.api.draining.clone();
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some((piece.into(), self));
+            }
+            if let Err(error) = draining.run_until_cancelled(self.read()).await? {
+                tracing::debug!(%error, "a stream of findings ends; its reader resumes");
+                return None;
+            }
+        }
+    }
+
+    /// Waits for findings, or until it is time for a sign of life.
+    async fn read(&mut self) -> Result<(), StoreError> {
+        if self.behind {
+            let seek = Seek { from: Some(self.position), descending: false, limit: PAGE };
+            let page = self.api.pipeline.store.findings(&self.filter, seek).await?;
+            self.behind = page.more;
+            for (seq, finding) in page.items {
+                self.send(seq, &finding);
+            }
+            return Ok(());
+        }
+        match timeout(self.api.stream_keep_alive, self.live.recv()).await {
+            Ok(Ok(news)) if news.gap => self.behind = true,
+            Ok(Ok(news)) => {
+                for (seq, finding) in &news.items {
+                    if *seq > self.position && self.filter.admits(finding) {
+                        self.send(*seq, finding);
+                    }
+                }
+                self.position = self.position.max(news.upto);
+            }
+            // It was too slow to hear everything, and the store has it.
+            Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => self.behind = true,
+            // The position goes along: who resumes need not search again what was not for it.
+            Err(_) => self.ready.push_back(format!(": still here\nid: {}\n\n", cursor_of(FEED, self.position))),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, seq: i64, finding: &FindingItem) {
+        let mut piece = format!("event: finding\nid: {}\ndata: ", cursor_of(FEED, seq));
+        // A finding always serialises, on one line.
+        let _ = write!(piece, "{}\n\n", serde_json::to_string(finding).unwrap_or_default());
+        self.ready.push_back(piece);
+        self.position = seq;
+    }
+}
+
+type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Reader)>> + Send>>;
+
+/// The body: it reads on only when the connection asks for more.
+struct Events(Next);
+
+impl hyper::body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(if let Some((piece, reader)) = ready!(self.0.as_mut().poll(cx)) {
+            self.0 = Box::pin(reader.next());
+            Some(Ok(Frame::data(piece)))
+        } else {
+            self.0 = Box::pin(std::future::ready(None));
+            None
+        })
+    }
+}

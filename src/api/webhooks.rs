@@ -1,0 +1,118 @@
+//! `/v1/webhooks`: who is told, and the letters that could not be delivered.
+
+use axum::{Json, extract::State, http::StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    params::{Params, PathPart, listing},
+    problem::Problem,
+};
+use crate::{
+    domain::{DeliveryId, key::Scope},
+    store::dead_letters::DeadLetter,
+};
+
+const DEAD: char = 'x';
+
+/// An endpoint that is told things.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WebhookStatus {
+    /// Its name.
+    pub name: String,
+    /// The host of its URL; the rest may be a secret.
+    pub host: String,
+    /// What it is told of.
+    #[schema(value_type = Vec<String>)]
+    pub events: Vec<&'static str>,
+    /// `ok`, or `gone` since it answered 410: sending a dead letter again asks it again.
+    pub state: &'static str,
+    /// Deliveries that wait.
+    pub waiting: i64,
+    /// Deliveries that were given up.
+    pub dead: i64,
+}
+
+/// Every endpoint that is told anything.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WebhookList {
+    /// In the order of the settings.
+    pub items: Vec<WebhookStatus>,
+}
+
+/// Lists the endpoints in force, and how their outboxes stand.
+#[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
+    responses((status = 200, description = "The endpoints", body = WebhookList)))]
+pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
+    caller.require(Scope::Admin)?;
+    let pipeline = &api.pipeline;
+    let (backlogs, gone) = (pipeline.store.backlogs().await?, pipeline.store.gone_endpoints().await?);
+    let view = |endpoint: &std::sync::Arc<crate::webhooks::Endpoint>| {
+        let backlog = backlogs.iter().find(|backlog| backlog.endpoint == endpoint.name());
+        WebhookStatus {
+            name: endpoint.name().to_owned(),
+            host: endpoint.host().to_owned(),
+            events: endpoint.events().iter().map(|topic| topic.as_str()).collect(),
+            state: if gone.contains(&endpoint.addressee()) { "gone" } else { "ok" },
+            waiting: backlog.map_or(0, |backlog| backlog.waiting),
+            dead: backlog.map_or(0, |backlog| backlog.dead),
+        }
+    };
+    Ok(Json(WebhookList { items: pipeline.webhooks.load().all().iter().map(view).collect() }))
+}
+
+/// Lists deliveries that were given up, in the order in which that happened. They are kept for 30 days.
+#[utoipa::path(get, path = "/v1/webhooks/dead", tag = "admin",
+    params(("endpoint" = Option<String>, Query, description = "To this endpoint"), super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
+pub async fn list_dead(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<DeadLetter>>, Problem> {
+    caller.require(Scope::Admin)?;
+    let (endpoint, span) = (params.text("endpoint"), params.span());
+    let seek = params.seek(DEAD);
+    params.finish()?;
+    let page = api.pipeline.store.dead_letters(endpoint.as_deref(), span, seek).await?;
+    Ok(listing(DEAD, seek, page, |letter| letter).json())
+}
+
+/// A delivery that is tried again.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Resent {
+    /// The delivery.
+    #[schema(value_type = String)]
+    pub id: DeliveryId,
+    /// The endpoint.
+    pub endpoint: String,
+}
+
+/// Delivers a dead letter again, from the first attempt on and under its old `webhook-id`.
+#[utoipa::path(post, path = "/v1/webhooks/dead/{id}/resend", tag = "admin",
+    params(("id" = String, Path, description = "A dead letter's id")),
+    responses((status = 202, description = "It is due now", body = Resent),
+        (status = 409, description = "Its endpoint is not declared any more",
+            body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn resend_dead(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+) -> Result<(StatusCode, Json<Resent>), Problem> {
+    caller.require(Scope::Admin)?;
+    let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
+    let id: DeliveryId = id.parse().map_err(|_| missing())?;
+    let endpoint = api.pipeline.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;
+    if api.pipeline.webhooks.load().named(&endpoint).is_none() {
+        return Err(Problem::conflict(format!(
+            "no webhook named {endpoint} is declared and enabled: declare it in the settings and reload"
+        )));
+    }
+    if !api.pipeline.store.resend(id).await? {
+        return Err(missing());
+    }
+    api.pipeline.outbox.notify_one();
+    Ok((StatusCode::ACCEPTED, Json(Resent { id, endpoint })))
+}

@@ -1,0 +1,124 @@
+//! Which days a briefing or report is about, and which is the latest that is over everywhere.
+
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{Date, ISOWeekDate, Weekday},
+    tz::TimeZone,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A day or a week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A calendar day.
+    Day,
+    /// A week by ISO 8601: Monday to Sunday.
+    Week,
+}
+
+impl Kind {
+    /// The word in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+        }
+    }
+
+    /// How many periods before are looked at for the trend.
+    pub fn periods_before(self) -> i64 {
+        match self {
+            Self::Day => 7,
+            Self::Week => 4,
+        }
+    }
+
+    /// Days of a period.
+    pub fn days(self) -> i64 {
+        match self {
+            Self::Day => 1,
+            Self::Week => 7,
+        }
+    }
+}
+
+/// A day or a week of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// Which of them.
+    pub kind: Kind,
+    /// The day, or the week's Monday.
+    pub first: Date,
+}
+
+impl Period {
+    /// A day.
+    pub fn day(date: Date) -> Self {
+        Self { kind: Kind::Day, first: date }
+    }
+
+    /// Reads `2026-02-28`.
+    pub fn parse_day(text: &str) -> Option<Self> {
+        // Nothing but the date: a parser that is lenient would take more.
+        (text.len() == 10).then(|| text.parse().ok()).flatten().filter(|date| is_known(*date)).map(Self::day)
+    }
+
+    /// Reads `2026-W09`.
+    pub fn parse_week(text: &str) -> Option<Self> {
+        let (year, week) = text.split_once("-W")?;
+        let digits = |text: &str, n| text.len() == n && text.bytes().all(|b| b.is_ascii_digit());
+        if !digits(year, 4) || !digits(week, 2) {
+            return None;
+        }
+        let monday = ISOWeekDate::new(year.parse().ok()?, week.parse().ok()?, Weekday::Monday).ok()?.date();
+        is_known(monday).then_some(Self { kind: Kind::Week, first: monday })
+    }
+
+    /// Its last day.
+    pub fn last(self) -> Date {
+        later(self.first, self.kind.days() - 1)
+    }
+
+    /// The first day of the n-th period before it.
+    pub fn before(self, n: i64) -> Date {
+        later(self.first, -n * self.kind.days())
+    }
+}
+
+impl std::fmt::Display for Period {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Kind::Day => write!(f, "{}", self.first),
+            Kind::Week => {
+                let week = self.first.iso_week_date();
+                write!(f, "{:04}-W{:02}", week.year(), week.week())
+            }
+        }
+    }
+}
+
+/// The latest day that had been over for `delay` at `now`, in every one of these time zones.
+pub fn latest_day(now: Timestamp, zones: &[TimeZone], delay: SignedDuration) -> Period {
+    let at = now.saturating_sub(delay).unwrap_or(now);
+    let utc = [TimeZone::UTC];
+    let zones = if zones.is_empty() { &utc[..] } else { zones };
+    let today = zones.iter().map(|zone| at.to_zoned(zone.clone()).date()).min();
+    Period::day(later(today.unwrap_or_default(), -1))
+}
+
+/// The latest whole week up to a day.
+pub fn latest_week(day: Period) -> Period {
+    let since_sunday = i64::from(day.first.weekday().since(Weekday::Sunday));
+    Period { kind: Kind::Week, first: later(day.first, -since_sunday - 6) }
+}
+
+fn later(date: Date, days: i64) -> Date {
+    date.saturating_add(jiff::Span::new().days(days))
+}
+
+/// Years that people and the database have words for, with room for what lies before and after.
+fn is_known(date: Date) -> bool {
+    (1970..=9000).contains(&date.year())
+}

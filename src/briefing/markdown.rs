@@ -1,0 +1,200 @@
+//! A briefing as a page of markdown. Nothing that agents or models wrote acts in it.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+
+use super::{AgentLine, Briefing, Kind, Line, ShadowLine, Trend};
+use crate::domain::{Severity, plain};
+
+/// The page.
+pub fn page(briefing: &Briefing) -> String {
+    let (title, day, before) = match briefing.kind {
+        Kind::Day => (format!("# Briefing of {}", briefing.period), "day", "the seven days before"),
+        Kind::Week => {
+            let days = format!("{} to {}", briefing.first, briefing.last);
+            (format!("# Report of {} ({days})", briefing.period), "week", "the four weeks before")
+        }
+    };
+    let made = briefing.made_at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC");
+    let so_far = if briefing.complete { "" } else { " The time is not over yet: these are its figures so far." };
+    let totals = &briefing.totals;
+    let mut lines = vec![
+        title,
+        String::new(),
+        format!("Made {made}. Dates are local days of each shadow.{so_far}"),
+        String::new(),
+        format!(
+            "{} came to an assessment: {}. They found {}, and cost {}.",
+            counted(totals.reviews, "review"),
+            assessments(totals),
+            findings(totals),
+            usd(totals.cost_usd)
+        ),
+    ];
+    if totals.failed + totals.open > 0 {
+        lines.push(format!("{} given up, {} not ended yet.", totals.failed, totals.open));
+    }
+    lines.extend([String::new(), format!("## Trend over {before}"), String::new()]);
+    lines.extend(table(
+        &[day, "reviews", "flagged", "findings", "cost"],
+        briefing.before.iter().map(|past| {
+            let counts = [past.reviews, past.flagged, past.findings].map(|count| count.to_string());
+            [vec![past.first.to_string()], counts.to_vec(), vec![usd(past.cost_usd)]].concat()
+        }),
+    ));
+    lines.extend([String::new(), "## Shadows".into(), String::new()]);
+    lines.extend(shadows(&briefing.shadows));
+    lines.extend([String::new(), "## Agents".into(), String::new()]);
+    lines.extend(agents(briefing));
+    lines.extend([String::new(), "## Recurring faults".into(), String::new()]);
+    lines.extend(recurring(briefing));
+    let feedback = briefing.feedback;
+    lines.extend([
+        String::new(),
+        "## Feedback".into(),
+        String::new(),
+        format!(
+            "{} confirmed, {} false positive, {} resolved, {} without an opinion.",
+            feedback.confirmed, feedback.false_positive, feedback.resolved, feedback.open
+        ),
+    ]);
+    if !briefing.passive.is_empty() {
+        let about = "They observe, and stand in no figure above.";
+        lines.extend([String::new(), "## Passive shadows".into(), String::new(), about.into(), String::new()]);
+        lines.extend(shadows(&briefing.passive));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn shadows(shadows: &[ShadowLine]) -> Vec<String> {
+    if shadows.is_empty() {
+        return vec!["None.".into()];
+    }
+    table(
+        &[
+            "shadow",
+            "mode",
+            "reviews",
+            "flagged",
+            "findings",
+            "found something",
+            "cost",
+            "skipped",
+            "before, on average",
+        ],
+        shadows.iter().map(|shadow| {
+            let line = &shadow.line;
+            vec![
+                plain(&shadow.shadow),
+                shadow.mode.as_str().into(),
+                line.reviews.to_string(),
+                line.assessments.flag.to_string(),
+                findings(line),
+                percent(line.finding_rate),
+                usd(line.cost_usd),
+                skips(&shadow.skips),
+                trend(shadow.trend),
+            ]
+        }),
+    )
+}
+
+fn agents(briefing: &Briefing) -> Vec<String> {
+    if briefing.agents.is_empty() {
+        return vec!["None was reviewed.".into()];
+    }
+    let row = |agent: &AgentLine| {
+        let line = &agent.line;
+        vec![
+            plain(&agent.agent),
+            line.reviews.to_string(),
+            line.assessments.flag.to_string(),
+            findings(line),
+            percent(line.finding_rate),
+            usd(line.cost_usd),
+            trend(agent.trend),
+        ]
+    };
+    let head = ["agent", "reviews", "flagged", "findings", "found something", "cost", "before, on average"];
+    let mut lines = table(&head, briefing.agents.iter().map(row));
+    if briefing.more_agents > 0 {
+        lines.extend([String::new(), format!("{} more, with fewer findings.", briefing.more_agents)]);
+    }
+    lines
+}
+
+fn recurring(briefing: &Briefing) -> Vec<String> {
+    if briefing.recurring.is_empty() {
+        return vec!["None.".into()];
+    }
+    let lines = briefing.recurring.iter().map(|fault| {
+        let before = if fault.before > 0 { format!(", {} before", times(fault.before)) } else { String::new() };
+        format!(
+            "- **{}, {}:** {} In the work of {}, {}{before} (rule {}, fingerprint {}).",
+            fault.severity.as_str(),
+            plain(&fault.category),
+            plain(&fault.description),
+            plain(&fault.agent),
+            times(fault.times),
+            plain(&fault.rule),
+            plain(&fault.fingerprint)
+        )
+    });
+    lines.collect()
+}
+
+fn times(count: i64) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}
+
+fn counted(count: i64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn assessments(line: &Line) -> String {
+    let a = line.assessments;
+    format!("{} APPROVE, {} INCONCLUSIVE, {} SUGGEST, {} FLAG", a.approve, a.inconclusive, a.suggest, a.flag)
+}
+
+fn findings(line: &Line) -> String {
+    let all = [
+        (line.findings.critical, Severity::Critical),
+        (line.findings.warning, Severity::Warning),
+        (line.findings.info, Severity::Info),
+    ];
+    let some: Vec<String> = all
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, severity)| format!("{count} {}", severity.as_str()))
+        .collect();
+    if some.is_empty() { "nothing".into() } else { some.join(", ") }
+}
+
+fn skips(skips: &BTreeMap<String, i64>) -> String {
+    let all: Vec<String> = skips.iter().map(|(reason, count)| format!("{} {count}", plain(reason))).collect();
+    if all.is_empty() { "-".into() } else { all.join(", ") }
+}
+
+fn trend(trend: Option<Trend>) -> String {
+    trend.map_or_else(
+        || "-".into(),
+        |trend| format!("{:.1} reviews, {:.1} findings, {}", trend.reviews, trend.findings, usd(trend.cost_usd)),
+    )
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{:.0} %", share * 100.0))
+}
+
+fn usd(usd: f64) -> String {
+    format!("${usd:.4}")
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let head: Vec<String> = head.iter().map(|word| (*word).to_owned()).collect();
+    let rule = vec!["---".to_owned(); head.len()];
+    [line(&head), line(&rule)].into_iter().chain(rows.map(|row| line(&row))).collect()
+}

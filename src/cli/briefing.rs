@@ -1,0 +1,45 @@
+//! `umbra briefing` and `umbra report`: what a day or a week was like.
+
+use super::{Failure, Global, answer, answer_json};
+use crate::{
+    app::App,
+    briefing::{self, Kind, Period},
+    clock::Clock,
+};
+
+/// Reads what `--date` or `--week` names; `None` is the latest that is over.
+pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, Failure> {
+    let read = |text: &str| match kind {
+        Kind::Day => Period::parse_day(text),
+        Kind::Week => Period::parse_week(text),
+    };
+    let wrong = match kind {
+        Kind::Day => "--date: write a date such as 2026-02-28, or latest",
+        Kind::Week => "--week: write an ISO week such as 2026-W09, or latest",
+    };
+    match text.filter(|text| *text != "latest") {
+        Some(text) => read(text).map(Some).ok_or_else(|| Failure::Usage(wrong.into())),
+        None => Ok(None),
+    }
+}
+
+pub(super) async fn run(global: &Global, kind: Kind, text: Option<&str>) -> Result<(), Failure> {
+    let period = period(kind, text)?;
+    let (setup, database) = global.open_existing().await?;
+    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let period = match (period, kind) {
+        (Some(period), _) => period,
+        (None, Kind::Day) => pipeline.latest_day().await?,
+        (None, Kind::Week) => pipeline.latest_week().await?,
+    };
+    let made = pipeline.briefing(period).await?;
+    database.close().await;
+    let Some(made) = made else {
+        return Err(Failure::Error(anyhow::anyhow!("{period} has not begun yet")));
+    };
+    if global.json {
+        return answer_json(&made);
+    }
+    answer(briefing::page(&made).trim_end());
+    Ok(())
+}

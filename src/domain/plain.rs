@@ -1,0 +1,26 @@
+//! Text that agents or models wrote, made fit for a page.
+
+/// The text on one line of markdown, in a table too, without any markup that would act.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '!' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // Not by a backslash: not every reader of markdown knows that one.
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_control() || is_hidden(c) => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether a character shows nothing, or turns the order of others around.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
+}

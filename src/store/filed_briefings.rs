@@ -1,0 +1,60 @@
+//! Briefings and reports that were filed when their time was over.
+
+use jiff::civil::Date;
+use jiff_sqlx::ToSqlx;
+
+use super::{
+    Store, StoreError,
+    webhooks::{Outgoing, enqueue},
+};
+
+impl Store {
+    /// A briefing (`day`) or report (`week`) that was filed, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn filed_briefing(&self, kind: &str, first: Date) -> Result<Option<String>, StoreError> {
+        let body = sqlx::query_scalar("/* briefings.filed */ SELECT body FROM briefing WHERE kind = $1 AND first = $2");
+        Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.read).await?)
+    }
+
+    /// Files a briefing or report, and the message about it; answers whether it was not filed before. Of several
+    /// processes one does.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_briefing(
+        &self,
+        kind: &str,
+        first: Date,
+        body: &str,
+        message: Option<&Outgoing>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.work.begin().await?;
+        let filed = sqlx::query(
+            "/* briefings.file */ INSERT INTO briefing (kind, first, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        )
+        .bind(kind)
+        .bind(first.to_sqlx())
+        .bind(body)
+        .execute(&mut *tx)
+        .await?
+        .rows_affected()
+            > 0;
+        if let (true, Some(message)) = (filed, message) {
+            enqueue(&mut tx, message).await?;
+        }
+        tx.commit().await?;
+        Ok(filed)
+    }
+
+    /// When this installation began.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn installed_at(&self) -> Result<Option<jiff::Timestamp>, StoreError> {
+        let at: Option<jiff_sqlx::Timestamp> =
+            sqlx::query_scalar("SELECT created_at FROM installation").fetch_optional(&self.read).await?;
+        Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
+    }
+}

@@ -1,0 +1,135 @@
+//! An endpoint: what it wants to hear of, and the client that reaches it.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use reqwest::{Client, Url};
+use secrecy::ExposeSecret;
+use tokio::sync::Semaphore;
+
+use crate::{
+    config::settings::{Secret, Webhook},
+    domain::{
+        Severity,
+        key::{AgentGlobs, BadGlob},
+        notice::{Notice, Topic},
+    },
+    llm::{self, ClientError, OutboundPolicy},
+    store::webhooks::Addressee,
+};
+
+/// Why an endpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Its URL is refused, or no client can be made.
+    #[error("webhook `{name}`: {source}")]
+    Url {
+        /// The endpoint.
+        name: String,
+        /// Why.
+        source: ClientError,
+    },
+    /// An agent pattern is malformed.
+    #[error("webhook `{name}`: {source}")]
+    Pattern {
+        /// The endpoint.
+        name: String,
+        /// Why.
+        source: BadGlob,
+    },
+}
+
+/// An endpoint that can be told things.
+pub struct Endpoint {
+    name: String,
+    url_hash: String,
+    events: Vec<Topic>,
+    agents: Option<AgentGlobs>,
+    shadows: HashSet<String>,
+    severity: Severity,
+    pub(super) client: Client,
+    pub(super) url: Url,
+    pub(super) secrets: Vec<Secret>,
+    pub(super) timeout: Duration,
+    places: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    /// Neither URL nor secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(webhook: &Webhook, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+        let name = webhook.name.clone();
+        let (client, url) = llm::client(webhook.url.expose_secret(), policy)
+            .map_err(|source| EndpointError::Url { name: name.clone(), source })?;
+        let globs = (!webhook.agents.is_empty()).then(|| AgentGlobs::compile(&webhook.agents)).transpose();
+        Ok(Self {
+            agents: globs.map_err(|source| EndpointError::Pattern { name: name.clone(), source })?,
+            name,
+            url_hash: blake3::hash(webhook.url.expose_secret().as_bytes()).to_hex().to_string(),
+            events: webhook.events.clone(),
+            shadows: webhook.shadows.iter().cloned().collect(),
+            severity: webhook.severity,
+            client,
+            url,
+            secrets: webhook.secrets.clone(),
+            timeout: webhook.timeout,
+            places: Arc::new(Semaphore::new(webhook.max_in_flight)),
+        })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is told of.
+    pub fn events(&self) -> &[Topic] {
+        &self.events
+    }
+
+    /// Its host, for lists.
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Longest that one delivery may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Its places: one delivery each.
+    pub fn places(&self) -> &Arc<Semaphore> {
+        &self.places
+    }
+
+    /// Where its messages are filed.
+    pub fn addressee(&self) -> Addressee {
+        Addressee { endpoint: self.name.clone(), url_hash: self.url_hash.clone() }
+    }
+
+    /// The shadows of its filter that are not known, in order.
+    pub(super) fn unknown_shadows(&self, known: &HashSet<&str>) -> Vec<&str> {
+        let mut unknown: Vec<&str> =
+            self.shadows.iter().map(String::as_str).filter(|shadow| !known.contains(shadow)).collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
+    /// Whether it is to be told. What is about no agent, or seen by no single shadow, passes those filters.
+    pub fn wants(&self, notice: &Notice) -> bool {
+        let agent_fits = match (&self.agents, &notice.agent) {
+            (Some(globs), Some(agent)) => globs.contains(agent),
+            _ => true,
+        };
+        let shadow_fits =
+            self.shadows.is_empty() || notice.shadow.as_ref().is_none_or(|shadow| self.shadows.contains(shadow));
+        self.events.contains(&notice.kind.topic())
+            && agent_fits
+            && shadow_fits
+            && notice.severity.is_none_or(|severity| severity >= self.severity)
+    }
+}

@@ -1,0 +1,80 @@
+//! Webhooks: whom a notice is for, the message, its signature, one delivery, and when to try again.
+//!
+//! Messages go by the Standard Webhooks scheme (standardwebhooks.com): headers `webhook-id`, `webhook-timestamp` and
+//! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of what it tells
+//! (`store::webhooks`), and delivered at least once under the same id by any process (`pipeline::deliver`). URLs come
+//! from the settings alone and go through the outbound policy of `llm` at each connection; no redirect is followed.
+//! No secret and no URL reaches a log, an error or a list.
+
+mod endpoint;
+mod schedule;
+mod send;
+mod signature;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::json;
+use uuid::Uuid;
+
+pub use self::{
+    endpoint::{Endpoint, EndpointError},
+    schedule::{ATTEMPTS, next_delay},
+    send::Sent,
+    signature::sign,
+};
+use crate::{
+    config::settings::Webhook,
+    domain::notice::Notice,
+    llm::OutboundPolicy,
+    store::webhooks::{Addressee, Outgoing},
+};
+
+/// Every endpoint that is told anything. Swapped whole on reload.
+#[derive(Debug, Default)]
+pub struct Endpoints(Vec<Arc<Endpoint>>);
+
+impl Endpoints {
+    /// The endpoints of these settings.
+    ///
+    /// # Errors
+    /// A URL is refused by the policy, with what to do.
+    pub fn new(webhooks: &[Webhook], policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+        let enabled = webhooks.iter().filter(|webhook| webhook.enabled);
+        enabled.map(|webhook| Endpoint::new(webhook, policy).map(Arc::new)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Arc<Endpoint>] {
+        &self.0
+    }
+
+    /// The endpoint of this name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Endpoint>> {
+        self.0.iter().find(|endpoint| endpoint.name() == name)
+    }
+
+    /// What is worth saying: filters by shadows that are not among these, in sentences.
+    pub fn remarks<'a>(&self, shadows: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let known: HashSet<&str> = shadows.collect();
+        let remark = |endpoint: &Arc<Endpoint>| {
+            let unknown = endpoint.unknown_shadows(&known);
+            (!unknown.is_empty()).then(|| {
+                let name = endpoint.name();
+                format!("webhook `{name}` waits for shadows that do not exist: {}", unknown.join(", "))
+            })
+        };
+        self.0.iter().filter_map(remark).collect()
+    }
+
+    /// The message that tells a notice to whom it is for; `None` where that is nobody. `id` is new.
+    pub fn address(&self, notice: &Notice, id: Uuid) -> Option<Outgoing> {
+        let to: Vec<Addressee> =
+            self.0.iter().filter(|endpoint| endpoint.wants(notice)).map(|endpoint| endpoint.addressee()).collect();
+        let kind = notice.kind.as_str();
+        let body = json!({"type": kind, "timestamp": notice.at, "data": notice.data}).to_string();
+        let (agent, task_id) = (notice.agent.clone(), notice.task_id.clone());
+        (!to.is_empty()).then_some(Outgoing { id, kind, agent, task_id, body, to })
+    }
+}

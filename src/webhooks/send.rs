@@ -1,0 +1,75 @@
+//! One delivery: a signed POST, within bounds, and what its answer means.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::{
+    StatusCode,
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{Endpoint, signature::sign};
+use crate::llm;
+
+/// What became of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// The endpoint took it.
+    Delivered,
+    /// It wants nothing any more (410).
+    Gone,
+    /// It may take it later.
+    Failed {
+        /// The status it answered with, if it did.
+        status: Option<u16>,
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+        /// Why, in words without any of the answer's.
+        why: String,
+    },
+}
+
+impl Endpoint {
+    /// Posts a message once. Of the answer only status and `Retry-After` are read.
+    pub async fn send(&self, message: Uuid, body: &str, now: Timestamp) -> Sent {
+        let failed = |why: String| Sent::Failed { status: None, retry_after: None, why };
+        let id = format!("msg_{}", message.simple());
+        let timestamp = now.as_second();
+        let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
+            return failed("the message cannot be put into headers".into());
+        };
+        let sending = self.client.post(self.url.clone()).headers(headers).body(body.to_owned()).send();
+        let response = match timeout(self.timeout, sending).await {
+            Err(_) => return failed(format!("no answer within {:?}", self.timeout)),
+            Ok(Err(error)) => return failed(llm::transport_fault(&error)),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if status.is_success() {
+            return Sent::Delivered;
+        }
+        if status == StatusCode::GONE {
+            return Sent::Gone;
+        }
+        let why = if status.is_redirection() {
+            format!("answered {}: redirects are not followed, write the new address into the settings", status.as_u16())
+        } else {
+            format!("answered {}", status.as_u16())
+        };
+        let retry_after = llm::retry_after(response.headers());
+        Sent::Failed { status: Some(status.as_u16()), retry_after, why }
+    }
+}
+
+fn headers(id: &str, timestamp: i64, signature: &str) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("webhook-id", HeaderValue::from_str(id)?);
+    headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
+    headers.insert("webhook-signature", HeaderValue::from_str(signature)?);
+    // Who reports what passes by can leave our own traffic out.
+    headers.insert(llm::ORIGIN_HEADER, HeaderValue::from_static("webhook"));
+    Ok(headers)
+}
