@@ -25,6 +25,6 @@ pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};
 pub use redacted::Redacted;
-pub use review::{Assessment, ReviewState, Reviewer};
-pub use shadow::{CostControl, Shadow, WatchRule};
+pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
+pub use shadow::{BatchRules, CostControl, Shadow, WatchRule};
 pub use trigger::{Trigger, TriggerMark, TriggerSource};

@@ -205,7 +205,7 @@ impl Gateway {
         if spec.provider == Provider::Checks {
             return Some(WorstCase { tokens: 0, usd: Some(NanoUsd::ZERO) });
         }
-        let limit = max_output_tokens.unwrap_or(u32::MAX).min(spec.max_output_tokens);
+        let limit = max_output_tokens.unwrap_or(spec.max_output_tokens).min(spec.output_limit(usize::MAX));
         let usage = Usage {
             input_tokens: u64::try_from(prompt_bytes).unwrap_or(u64::MAX).saturating_add(FRAME_TOKENS),
             output_tokens: u64::from(limit),

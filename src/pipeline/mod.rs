@@ -1,7 +1,7 @@
 //! The only place that strings rooms together. What the service does can be read in its files:
 //!
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
-//! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
+//! - [`work`]: a review, from its lease to its findings ([`dossier`] is what it is of, [`call`] the model's part);
 //! - [`follow`]: what follows from a review that ended;
 //! - [`tick`]: what happens by time alone.
 //!
@@ -9,6 +9,7 @@
 
 pub mod accept;
 mod call;
+mod dossier;
 pub mod follow;
 mod pending;
 mod plan;

@@ -22,8 +22,10 @@ pub mod reviews;
 pub mod rivals;
 pub mod seek;
 pub mod status;
+pub mod steps;
 pub mod verdicts;
 pub mod versions;
+pub mod waiting;
 pub mod wake;
 pub mod workers;
 

@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod batch;
 mod bombs;
 mod budget;
 mod chaos;

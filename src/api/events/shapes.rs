@@ -251,7 +251,7 @@ pub struct EventView {
     pub marks: Vec<Mark>,
     /// What became of it for each shadow that watches it.
     pub dispositions: Vec<Disposition>,
-    /// Its reviews; only where one event is asked for.
+    /// Its reviews, with what each concludes of this event in `assessments`; only where one event is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviews: Option<Vec<Review>>,
 }

@@ -5,6 +5,7 @@ mod code;
 mod commands;
 mod events;
 mod injection;
+mod loops;
 mod outputs;
 mod properties;
 mod secrets;

@@ -2,6 +2,7 @@
 
 mod excerpts;
 mod fingerprints;
+mod groups;
 mod judgements;
 mod prompts;
 mod quotes;
