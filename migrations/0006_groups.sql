@@ -6,6 +6,9 @@ ALTER TABLE review
     ADD COLUMN not_before timestamptz;                   -- of a batch: it runs no earlier, even when full
 CREATE INDEX review_open_batch ON review (version, agent) WHERE state = 'queued' AND scope = 1;
 
+-- What was found in an event.
+CREATE INDEX finding_by_event ON finding (event_id);
+
 -- What a review of several events concluded of each. Append-only, with the result.
 CREATE TABLE review_assessment (
     review_id      uuid,

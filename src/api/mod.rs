@@ -19,6 +19,7 @@ pub mod problem;
 pub mod reviews;
 pub mod rivals;
 pub mod status;
+pub mod trajectories;
 pub mod verdicts;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -110,6 +111,8 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 4] {
         .routes(routes!(findings::list_findings))
         .routes(routes!(findings::get_finding, findings::patch_finding))
         .routes(routes!(findings::list_observations))
+        .routes(routes!(trajectories::list_trajectories))
+        .routes(routes!(trajectories::get_trajectory))
         .routes(routes!(status::get_status))
         .routes(routes!(status::list_shadows))
         .routes(routes!(status::get_shadow))

@@ -48,6 +48,7 @@ pub struct Paging {
         (name = "events", description = "Copies of what agents do"),
         (name = "reviews", description = "What shadows conclude"),
         (name = "findings", description = "What was found"),
+        (name = "trajectories", description = "Tasks from their first event to the last"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

@@ -13,6 +13,7 @@ pub mod money;
 pub mod redacted;
 pub mod review;
 pub mod shadow;
+pub mod trajectory;
 pub mod trigger;
 pub mod verdict;
 

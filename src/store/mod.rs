@@ -23,6 +23,7 @@ pub mod rivals;
 pub mod seek;
 pub mod status;
 pub mod steps;
+pub mod trajectories;
 pub mod verdicts;
 pub mod versions;
 pub mod waiting;

@@ -282,6 +282,27 @@ impl Store {
         Ok(rows.into_iter().map(of_event).collect())
     }
 
+    /// Reviews of these events with this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_among(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
+        );
+        query.push_bind(ids).push(")) AND ");
+        match mode {
+            Some(mode) => query.push("r.mode = ").push_bind(mode),
+            None => query.push("r.mode < 2"),
+        };
+        query.push(" ORDER BY r.seq");
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
     /// A page of reviews: see [`ReviewFilter::only_done`] for its order.
     ///
     /// # Errors

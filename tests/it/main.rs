@@ -20,4 +20,5 @@ mod postgres;
 mod real_model;
 mod succession;
 mod support;
+mod trajectory;
 mod verdict;

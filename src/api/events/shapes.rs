@@ -257,7 +257,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    pub(super) fn new(row: EventRow, reviews: Option<Vec<Review>>) -> Result<Self, Problem> {
+    pub(in crate::api) fn new(row: EventRow, reviews: Option<Vec<Review>>) -> Result<Self, Problem> {
         let broken = |error: serde_json::Error| {
             Problem::from(StoreError::Inconsistent { table: "event", problem: error.to_string() })
         };

@@ -8,8 +8,7 @@ use crate::{
 };
 
 fn call(agent: &str, args: &Value, result: &str) -> Event {
-    let tool =
-        ToolCall { name: "search".to_owned(), args: args.clone(), result: Some(result.to_owned()), error: None };
+    let tool = ToolCall { name: "search".to_owned(), args: args.clone(), result: Some(result.to_owned()), error: None };
     Event { agent: agent.to_owned(), tool: Some(tool), ..Event::default() }
 }
 
