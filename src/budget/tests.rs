@@ -7,6 +7,7 @@ use jiff::civil::date;
 
 use super::*;
 
+mod companies;
 mod history;
 mod memories;
 

@@ -34,14 +34,14 @@ fn events_of(seen: &Seen) -> Vec<(String, String)> {
     nonces.map(ToOwned::to_owned).zip(texts).collect()
 }
 
-fn item(nonce: &str, assessment: &str, score: u8, findings: Value) -> Value {
+fn item(nonce: &str, assessment: &str, score: u8, findings: &Value) -> Value {
     json!({"nonce": nonce, "assessment": assessment, "score": score, "recommendation": format!("So it is: {assessment}."),
         "findings": findings})
 }
 
 /// Approves every event of every batch.
 fn approve(seen: &Seen) -> Answer {
-    let items: Vec<Value> = events_of(seen).iter().map(|(nonce, _)| item(nonce, "APPROVE", 90, json!([]))).collect();
+    let items: Vec<Value> = events_of(seen).iter().map(|(nonce, _)| item(nonce, "APPROVE", 90, &json!([]))).collect();
     Answer::Json(json!({"events": items}))
 }
 
@@ -92,9 +92,9 @@ async fn twenty_small_events_are_three_calls_three_units_and_twenty_assessments(
     assert_eq!(sizes.iter().sum::<usize>(), 20, "{reviews:?}");
     assert_eq!((sizes[0], sizes[1]), (8, 8), "full ones run at once");
     assert!(reviews.iter().all(|review| review["scope"] == "batch" && review["reviewer"] == "model"));
-    for n in 0..20 {
+    for (n, disposition) in dispositions.iter().enumerate() {
         let replayed = umbra.event(&small(n)).await;
-        assert_eq!(replayed["dispositions"][0], dispositions[n], "a replay says the same");
+        assert_eq!(replayed["dispositions"][0], *disposition, "a replay says the same");
         let event = umbra.get(&format!("/v1/events/{}", replayed["id"].as_str().unwrap_or_default())).await;
         let own = &event["reviews"][0]["assessments"];
         assert_eq!(own.as_array().map(Vec::len), Some(1), "its own alone: {own}");
@@ -112,16 +112,16 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
         };
         let items = events_of(seen).into_iter().filter_map(|(nonce, text)| {
             Some(if text.contains("Part 0") {
-                item(&nonce, "FLAG", 5, quote("Part 0 of the report"))
+                item(&nonce, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 1") {
                 // What stands in another event proves nothing about this one.
-                item(&nonce, "FLAG", 5, quote("Part 0 of the report"))
+                item(&nonce, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 2") {
                 return None;
             } else if text.contains("Part 3") {
-                item("00000000000000000000000000000000", "APPROVE", 99, json!([]))
+                item("00000000000000000000000000000000", "APPROVE", 99, &json!([]))
             } else {
-                item(&nonce, "APPROVE", 80, json!([]))
+                item(&nonce, "APPROVE", 80, &json!([]))
             })
         });
         let mut items: Vec<Value> = items.collect();
