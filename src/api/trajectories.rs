@@ -40,15 +40,15 @@ pub struct TrajectorySummary {
     /// The agents that had a part in it, in order of their first event.
     pub agents: Vec<String>,
     /// How many events it has.
-    pub event_count: i64,
+    pub events: i64,
     /// When the first was received.
     #[schema(value_type = String, format = DateTime)]
-    pub first_received_at: Timestamp,
+    pub first_at: Timestamp,
     /// When the last was received.
     #[schema(value_type = String, format = DateTime)]
-    pub last_received_at: Timestamp,
+    pub last_at: Timestamp,
     /// How many reviews its events have.
-    pub review_count: i64,
+    pub reviews: i64,
     /// The strictest assessment of any review; null until one has ended.
     pub assessment: Option<Assessment>,
 }
@@ -61,10 +61,10 @@ impl TrajectorySummary {
         Some(Self {
             task_id: parts.first()?.task_id.clone(),
             agents: parts.iter().map(|part| part.agent.clone()).collect(),
-            event_count: parts.iter().map(|part| part.events).sum(),
-            first_received_at: first,
-            last_received_at: last,
-            review_count: parts.iter().map(|part| part.reviews).sum(),
+            events: parts.iter().map(|part| part.events).sum(),
+            first_at: first,
+            last_at: last,
+            reviews: parts.iter().map(|part| part.reviews).sum(),
             assessment: parts.iter().filter_map(|part| part.worst).max(),
         })
     }
@@ -83,11 +83,23 @@ pub struct TrajectoryEvent {
 /// A task.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Trajectory {
-    /// What is known of it as a whole.
+    /// The task.
+    pub task_id: String,
+    /// The agents that had a part in it, in order of their first event.
+    pub agents: Vec<String>,
+    /// How many events it has.
+    pub event_count: i64,
+    /// How many reviews its events have.
+    pub review_count: i64,
+    /// When the first was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// When the last was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// What it comes to as a whole, and why.
     #[serde(flatten)]
-    pub summary: TrajectorySummary,
-    /// What to do about the task as a whole, and why.
-    pub recommendation: TaskRecommendation,
+    pub whole: TaskRecommendation,
     /// A page of its events, in order of receipt.
     pub events: Vec<TrajectoryEvent>,
     /// Where the next page begins; null when nothing more exists now.
@@ -168,8 +180,20 @@ pub async fn get_trajectory(
     }
     let Listing { items, next_cursor, resume_cursor } =
         listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
-    let recommendation = recommend(&opinions, open);
-    Ok(Json(Trajectory { summary, recommendation, events: items, next_cursor, resume_cursor }))
+    let TrajectorySummary { task_id, agents, events: event_count, reviews: review_count, first_at, last_at, .. } =
+        summary;
+    Ok(Json(Trajectory {
+        task_id,
+        agents,
+        event_count,
+        review_count,
+        first_at,
+        last_at,
+        whole: recommend(&opinions, open),
+        events: items,
+        next_cursor,
+        resume_cursor,
+    }))
 }
 
 fn step(

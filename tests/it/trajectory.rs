@@ -57,9 +57,9 @@ async fn a_task_shows_its_events_in_order_with_what_reviews_say_of_each() {
     let tasks = umbra.items("/v1/trajectories").await;
     assert_eq!(tasks.len(), 2, "{tasks:?}");
     assert_eq!((&tasks[0]["task_id"], &tasks[1]["task_id"]), (&json!("t-1"), &json!("t-2")), "by their first event");
-    assert_eq!((&tasks[0]["agents"], &tasks[0]["event_count"]), (&json!(["writer", "coder"]), &json!(3)));
-    assert_eq!((&tasks[0]["assessment"], &tasks[0]["review_count"]), (&json!("FLAG"), &json!(3)));
-    assert!(tasks[0]["first_received_at"].as_str() < tasks[0]["last_received_at"].as_str());
+    assert_eq!((&tasks[0]["agents"], &tasks[0]["events"]), (&json!(["writer", "coder"]), &json!(3)));
+    assert_eq!((&tasks[0]["assessment"], &tasks[0]["reviews"]), (&json!("FLAG"), &json!(3)));
+    assert!(tasks[0]["first_at"].as_str() < tasks[0]["last_at"].as_str());
     assert_eq!(umbra.items("/v1/trajectories?agent=coder").await.len(), 1);
 
     let task = umbra.get("/v1/trajectories/t-1").await;
@@ -74,7 +74,7 @@ async fn a_task_shows_its_events_in_order_with_what_reviews_say_of_each() {
         all.flatten().filter_map(|one| one["shadow"].as_str()).collect()
     };
     assert_eq!((shadows("reviews"), shadows("dispositions")), (vec!["loud"; 3], vec!["loud"; 3]), "nothing passive");
-    let whole = &task["recommendation"];
+    let whole = &task;
     assert_eq!(whole["assessment"], "FLAG");
     assert_eq!(whole["recommendation"], "Have a person confirm the command before it runs.");
     assert_eq!(whole["reasons"], json!(["loud: FLAG. Have a person confirm the command before it runs."]));
@@ -86,7 +86,7 @@ async fn a_task_shows_its_events_in_order_with_what_reviews_say_of_each() {
     let next = page["next_cursor"].as_str().unwrap_or_default();
     assert_eq!(umbra.items(&format!("/v1/trajectories?cursor={next}")).await[0]["task_id"], "t-2");
     let page = umbra.get("/v1/trajectories/t-1?limit=2").await;
-    assert_eq!((ids(&page).len(), &page["recommendation"]["assessment"]), (2, &json!("FLAG")));
+    assert_eq!((ids(&page).len(), &page["assessment"]), (2, &json!("FLAG")));
     let next = page["next_cursor"].as_str().unwrap_or_default();
     let rest = umbra.get(&format!("/v1/trajectories/t-1?cursor={next}")).await;
     assert_eq!((ids(&rest), &rest["next_cursor"]), (vec![posted[3].clone()], &Value::Null));
@@ -113,7 +113,7 @@ async fn a_key_that_is_bound_to_agents_sees_their_part_alone() {
     until("the key to be known", async || (get("/v1/trajectories").await.status == 200).then_some(())).await;
     let tasks = get("/v1/trajectories").await.body["items"].clone();
     assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
-    assert_eq!((&tasks[0]["agents"], &tasks[0]["event_count"]), (&json!(["writer"]), &json!(1)));
+    assert_eq!((&tasks[0]["agents"], &tasks[0]["events"]), (&json!(["writer"]), &json!(1)));
     let shared = get("/v1/trajectories/shared").await.body;
     assert_eq!((ids(&shared).len(), &shared["events"][0]["agent"]), (1, &json!("writer")));
     assert_eq!(get("/v1/trajectories/own").await.status, 404);
@@ -165,7 +165,7 @@ async fn a_whole_task_is_reviewed_by_its_head_its_tail_and_what_a_check_marked()
     assert_eq!((&of("check")["event_id"], &of("check")["watched_agent"]), (&posted[24], &json!("helper")));
     let task = umbra.get("/v1/trajectories/t?limit=500").await;
     assert_eq!(task["events"][24]["findings"][0]["source"], "check");
-    assert_eq!(task["recommendation"]["assessment"], "FLAG");
+    assert_eq!(task["assessment"], "FLAG");
 }
 
 #[tokio::test]
