@@ -368,12 +368,12 @@ fn lease(
     for review in order {
         let Some((worker, permit)) = pipeline.intake.place(review.priority) else { continue };
         review.worker = Some(worker);
-        handed.push(Handed { job: job(review, worker), payload: payload(review), permit });
+        handed.push(Handed { job: job(review, worker, pipeline.clock.now()), payload: payload(review), permit });
     }
     handed
 }
 
-fn job(review: &NewReview, worker: crate::domain::WorkerId) -> Job {
+fn job(review: &NewReview, worker: crate::domain::WorkerId, now: Timestamp) -> Job {
     Job {
         review: review.id,
         lease: Lease { worker, attempt: 1 },
@@ -384,6 +384,7 @@ fn job(review: &NewReview, worker: crate::domain::WorkerId) -> Job {
         priority: review.priority,
         event: review.event,
         scope: review.scope,
+        started_at: now,
     }
 }
 

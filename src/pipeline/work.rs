@@ -14,12 +14,11 @@ use super::{
 };
 use crate::{
     checks,
-    domain::{Assessment, EventId, FindingId, Mode, Redacted, ReviewId, Reviewer, Shadow, SkipReason},
+    domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason},
     llm::Readiness,
     review::{self, Judgement},
     store::{
         StoreError,
-        events::received_at,
         jobs::Job,
         results::{NewFinding, NewPart, NewResult},
     },
@@ -110,7 +109,7 @@ impl Worker {
         let result = |judgements, model: Option<&str>, tokens| {
             End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
-        if rules.gateway.spec(&shadow.model).is_none() && self.age(job.review) < self.pipeline.patience.age {
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.pipeline.patience.age {
             let why = format!("the model {} is not declared in the process that took the review", shadow.model);
             return Ok(End::Later { delay: NOT_HERE, why, counted: false });
         }
@@ -139,7 +138,7 @@ impl Worker {
                 let judgements = of_checks();
                 // What the checks found is not kept back for long by a model that may add to it.
                 let found = judgements.iter().any(|judgement| judgement.assessment != Assessment::Approve);
-                if found && delay > LONGEST_WITH_HITS || self.age(job.review) >= self.pipeline.patience.age {
+                if found && delay > LONGEST_WITH_HITS || self.age(job) >= self.pipeline.patience.age {
                     without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {
                     End::Later { delay, why, counted }
@@ -233,8 +232,9 @@ impl Worker {
         Ok("given_up")
     }
 
-    fn age(&self, review: ReviewId) -> SignedDuration {
-        self.pipeline.clock.now().duration_since(received_at(EventId(review.0)))
+    /// For how long it has been tried: what waited for company, or in a queue, is not older for that.
+    fn age(&self, job: &Job) -> SignedDuration {
+        self.pipeline.clock.now().duration_since(job.started_at)
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Store, StoreError, workers::interval};
 use crate::domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
@@ -29,6 +31,8 @@ pub struct Job {
     pub event: EventId,
     /// What it is of.
     pub scope: ReviewScope,
+    /// When a worker first took it.
+    pub started_at: Timestamp,
 }
 
 /// Who holds a job, and for which time.
@@ -59,7 +63,7 @@ impl Store {
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id IN (SELECT id FROM urgent UNION ALL SELECT id FROM other)
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
              )
              SELECT t.*, e.event_id FROM taken t, LATERAL (
                  SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e
@@ -84,7 +88,7 @@ impl Store {
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id = $2 AND state = 'queued' AND run_at <= clock()
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
              )
              SELECT t.*, e.event_id FROM taken t, LATERAL (
                  SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e",
@@ -210,10 +214,10 @@ impl Store {
     }
 }
 
-type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, i16, uuid::Uuid);
+type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, i16, jiff_sqlx::Timestamp, uuid::Uuid);
 
 fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
-    let (id, shadow, version, agent, trigger, priority, attempt, scope, event) = row;
+    let (id, shadow, version, agent, trigger, priority, attempt, scope, started_at, event) = row;
     let broken = || {
         let problem = format!("unknown trigger {trigger} or scope {scope}");
         StoreError::Inconsistent { table: "review", problem }
@@ -228,6 +232,7 @@ fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
         priority,
         event: EventId(event),
         scope: ReviewScope::from_code(scope).ok_or_else(broken)?,
+        started_at: started_at.to_jiff(),
     })
 }
 
