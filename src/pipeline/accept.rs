@@ -208,10 +208,9 @@ pub(super) fn worst_case(rules: &Rules, shadow: &Shadow, events: &[&Event], item
         return Worst::default();
     }
     let bytes = review::worst_prompt_bytes(shadow, events);
-    let output = rules.gateway.spec(&shadow.model).map(|spec| spec.output_limit(items));
     rules
         .gateway
-        .worst_case(&shadow.model, bytes, output)
+        .worst_case_of(&shadow.model, bytes, None, items)
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }
 

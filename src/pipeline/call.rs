@@ -134,6 +134,7 @@ impl Conversation<'_> {
             schema_name: "review",
             schema: prompt.schema.clone(),
             max_output_tokens: spec.output_limit(matter.items()),
+            items: matter.items(),
         };
         let answer = self.rules.gateway.call(&self.shadow.model, &request).await;
         let actual = match &answer {
