@@ -77,6 +77,13 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// Whether what this agent did may be shown: the key is bound to no others.
+    pub fn sees(&self, agent: &str) -> bool {
+        self.0.as_ref().is_none_or(|grant| grant.agents.contains(agent))
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 

@@ -81,7 +81,7 @@ pub async fn post_backtest(
     let pipeline = &api.pipeline;
     let id = pipeline.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
         PlanError::Store(error) => error.into(),
-        PlanError::Pattern(error) => refuse([("/shadows", error.to_string())]),
+        PlanError::Pattern(_) | PlanError::OfTasks => refuse([("/shadows", error.to_string())]),
         PlanError::TooMany | PlanError::Deleted => Problem::conflict(error.to_string()),
     })?;
     pipeline.store.start_backtest(id, None, None).await?;

@@ -181,7 +181,12 @@ pub async fn list_events(
     mut params: Params,
 ) -> Result<Json<Listing<EventView>>, Problem> {
     caller.require(Scope::Read)?;
-    let filter = EventFilter { agent: params.text("agent"), task_id: params.text("task_id"), span: params.span() };
+    let filter = EventFilter {
+        agent: params.text("agent"),
+        task_id: params.text("task_id"),
+        span: params.span(),
+        ..EventFilter::default()
+    };
     let seek = params.seek(FEED);
     params.finish()?;
     let page = api.pipeline.store.events(&filter, seek).await?;

@@ -27,6 +27,7 @@ pub mod rivals;
 pub mod sarif;
 pub mod status;
 pub mod stream;
+pub mod trajectories;
 pub mod verdicts;
 pub mod webhooks;
 
@@ -137,6 +138,8 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
         .routes(routes!(breakers::acknowledge_breaker))
         .routes(routes!(breakers::reset_breaker))
         .routes(routes!(reflexions::list_reflexions))
+        .routes(routes!(trajectories::list_trajectories))
+        .routes(routes!(trajectories::get_trajectory))
         .routes(routes!(status::get_status))
         .routes(routes!(status::list_shadows))
         .routes(routes!(status::get_shadow))

@@ -72,6 +72,7 @@ pub struct Pages {
         (name = "findings", description = "What was found"),
         (name = "breakers", description = "Whether an agent should go on"),
         (name = "briefings", description = "What a day or a week was like"),
+        (name = "trajectories", description = "Tasks from their first event to the last"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

@@ -12,7 +12,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{CheckName, Mode, Severity, Shadow, SkipReason, WatchRule, key::Scope},
+    domain::{CheckName, Mode, ReviewScope, Severity, Shadow, SkipReason, WatchRule, key::Scope},
     pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
     store::feedback::JudgedCount,
 };
@@ -56,6 +56,8 @@ pub struct ShadowView {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// What one of its reviews is of.
+    pub scope: ReviewScope,
     /// How often its findings are right, as people judged them.
     pub precision: ShadowPrecision,
 }
@@ -73,12 +75,34 @@ pub struct CostView {
     pub cooldown_seconds: f64,
     pub sample: f64,
     pub time_zone: String,
+    pub batch: Option<BatchView>,
+}
+
+/// How small events of one agent share a review.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Batch)]
+#[expect(missing_docs, reason = "the keys of the shadows file, explained there")]
+pub struct BatchView {
+    pub max_events: u32,
+    pub max_chars: u32,
+    pub max_wait_seconds: f64,
 }
 
 impl ShadowView {
     fn new(rules: &Rules, armed: &Armed, judged: &[JudgedCount]) -> Self {
         let Shadow {
-            name, model, mode, watch, cost_control, criteria, checks, flag_at, max_input_chars, enabled, ..
+            name,
+            model,
+            mode,
+            watch,
+            cost_control,
+            criteria,
+            checks,
+            flag_at,
+            max_input_chars,
+            scope,
+            enabled,
+            ..
         } = (*armed.shadow).clone();
         let (reviewer, health) = rules.reviewer(&armed.shadow);
         let usd = |nano: Option<crate::domain::NanoUsd>| nano.map(crate::domain::NanoUsd::usd);
@@ -91,6 +115,11 @@ impl ShadowView {
             cooldown_seconds: cost_control.cooldown.as_secs_f64(),
             sample: f64::from(cost_control.sample_ppm) / 1e6,
             time_zone: cost_control.time_zone,
+            batch: cost_control.batch.map(|batch| BatchView {
+                max_events: batch.max_events,
+                max_chars: batch.max_chars,
+                max_wait_seconds: batch.max_wait.as_secs_f64(),
+            }),
         };
         let checks = checks.into_iter().collect();
         let version = armed.version.clone();
@@ -108,6 +137,7 @@ impl ShadowView {
             checks,
             flag_at,
             max_input_chars,
+            scope,
             precision: ShadowPrecision::of(&armed.shadow, judged),
         }
     }

@@ -16,7 +16,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use super::{Candidate, Meters, Worst};
+use super::{Candidate, Company, Meters, Worst};
 use crate::domain::{CostControl, SkipReason};
 
 /// Longest that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
@@ -56,7 +56,7 @@ pub struct Era(u64);
 impl Memory {
     /// The refusal that still stands for a candidate, if one is known.
     pub fn recall(&self, candidate: &Candidate, now: Timestamp) -> Option<SkipReason> {
-        if candidate.on_demand {
+        if candidate.on_demand || matches!(candidate.company, Company::Task { .. }) {
             return None;
         }
         let known = self.known();
@@ -90,6 +90,18 @@ impl Memory {
         if candidate.on_demand {
             // The cooldown was not looked at, so this may not be the first reason for others.
             return;
+        }
+        match candidate.company {
+            Company::None => {}
+            // What finds no room or no unit may yet join, if it is smaller: only where nothing waits is this the
+            // answer for all.
+            Company::Batch(_) => {
+                let waits = meters.waitings.is_ahead(candidate.shadow, &candidate.agent);
+                if waits || reason == SkipReason::Cooldown {
+                    return;
+                }
+            }
+            Company::Task { .. } => return,
         }
         let end_of_day = || end_of(meters.days.get(&candidate.shadow)?.day, &control.time_zone);
         let end = match reason {

@@ -5,16 +5,24 @@
 //! and answers what is reserved. Between them, [`memory`] spares the database questions whose answer is known to
 //! stand for a while.
 
+pub mod company;
 pub mod memory;
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp, civil::Date};
 
-use crate::domain::{CostControl, NanoUsd, Shadow, SkipReason, Trigger};
+use self::company::Room;
+pub use self::company::{Company, Waiting, Waitings};
+use crate::domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger};
 
 #[cfg(test)]
 mod tests;
+
+/// Reviews of one task at most: when it is complete, and once more when something comes late.
+const TASK_ROUNDS: u32 = 2;
+/// How long the review that something late has brought about waits for more of it.
+const LATE_WAIT: SignedDuration = SignedDuration::from_secs(10);
 
 /// Millionths: the unit of a sample.
 pub const SAMPLE_SCALE: u32 = 1_000_000;
@@ -43,6 +51,8 @@ pub struct Candidate {
     pub worst: Worst,
     /// Asked for by a person: the cooldown does not hold it back, caps do.
     pub on_demand: bool,
+    /// Whether it may share a review.
+    pub company: Company,
 }
 
 /// What a review's calls may cost at worst, one at a time.
@@ -76,6 +86,8 @@ pub struct Meters {
     pub targets: HashMap<(usize, String), DayMeter>,
     /// When each cooldown ends.
     pub cooldowns: HashMap<(usize, String, Trigger), Timestamp>,
+    /// Reviews that wait and take further events.
+    pub waitings: Waitings,
 }
 
 /// What becomes of a candidate.
@@ -83,6 +95,12 @@ pub struct Meters {
 pub enum Decision {
     /// A review is reserved, on this day.
     Reserve(Date),
+    /// A review is reserved on this day that waits: the one at this place of [`Waitings::all`].
+    Open(Date, usize),
+    /// It joins the review at this place.
+    Join(usize),
+    /// It is none of the shadow's business: a step of a task that is not to be reviewed anew.
+    Pass,
     /// It is skipped.
     Skip(SkipReason),
 }
@@ -128,11 +146,31 @@ fn decide_one(
     now: Timestamp,
     overloaded: bool,
 ) -> Decision {
-    let Candidate { shadow, agent, matched, worst, on_demand } = candidate;
-    let cooling =
-        |trigger: &Trigger| meters.cooldowns.get(&(*shadow, agent.clone(), *trigger)).is_some_and(|until| *until > now);
-    if !on_demand && !control.cooldown.is_zero() && matched.iter().all(cooling) {
-        return Decision::Skip(SkipReason::Cooldown);
+    let Candidate { shadow, agent, matched, worst, on_demand, company } = candidate;
+    // When the first of its triggers no longer cools; `None` is now.
+    let cooled = matched.iter().map(|trigger| meters.cooldowns.get(&(*shadow, agent.clone(), *trigger)).copied());
+    let cools_until = cooled.min().flatten().filter(|until| *until > now && !control.cooldown.is_zero() && !on_demand);
+    let mut not_before = now;
+    let mut cools = !control.cooldown.is_zero();
+    match company {
+        Company::Batch(chars) if let Some(rules) = batch_of(control, *chars) => {
+            match meters.waitings.join(*shadow, agent, *chars, rules, now) {
+                Room::Joined(place) => return Decision::Join(place),
+                Room::Full => return Decision::Skip(SkipReason::Cooldown),
+                Room::None => not_before = cools_until.unwrap_or(now),
+            }
+        }
+        Company::Task { id, completes } => match (meters.waitings.rounds(*shadow, id), completes) {
+            (0 | TASK_ROUNDS.., false) => return Decision::Pass,
+            (1.., false) if meters.waitings.is_ahead(*shadow, id) => return Decision::Pass,
+            (1.., true) if let Some(place) = meters.waitings.join_task(*shadow, id) => return Decision::Join(place),
+            (TASK_ROUNDS.., true) => return Decision::Skip(SkipReason::Cooldown),
+            (0, true) if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
+            // What comes late comes soon after: no cooldown holds it back, nor does it begin one.
+            (rounds, _) => cools &= rounds == 0,
+        },
+        _ if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
+        _ => {}
     }
     let target = meters.targets.get_mut(&(*shadow, agent.clone()));
     // Nothing is reserved that cannot be counted.
@@ -157,14 +195,31 @@ fn decide_one(
     }
     day.used += 1;
     target.used += 1;
-    if !control.cooldown.is_zero() {
-        let until = now.saturating_add(signed(control.cooldown)).unwrap_or(now);
+    let day = day.day;
+    if cools {
+        let until = not_before.saturating_add(signed(control.cooldown)).unwrap_or(not_before);
         for trigger in matched {
             let end = meters.cooldowns.entry((*shadow, agent.clone(), *trigger)).or_insert(until);
             *end = until.max(*end);
         }
     }
-    Decision::Reserve(day.day)
+    match company {
+        Company::Batch(chars) if let Some(rules) = batch_of(control, *chars) => {
+            Decision::Open(day, meters.waitings.open((*shadow, agent), *chars, rules, now, not_before))
+        }
+        Company::Task { id, .. } => {
+            let late = meters.waitings.rounds(*shadow, id) > 0;
+            let wait = if late { LATE_WAIT } else { SignedDuration::ZERO };
+            let run_at = now.saturating_add(wait).unwrap_or(now);
+            Decision::Open(day, meters.waitings.open_task(*shadow, id, now, run_at))
+        }
+        _ => Decision::Reserve(day),
+    }
+}
+
+/// The rules by which an event of so many characters may wait for company, if it is not too large alone.
+fn batch_of(control: &CostControl, chars: u64) -> Option<BatchRules> {
+    control.batch.filter(|rules| chars <= u64::from(rules.max_chars))
 }
 
 /// When the local day of `now` ends: until then a cap that is spent refuses. `None` where there is no such zone.

@@ -7,6 +7,7 @@ use jiff::civil::date;
 
 use super::*;
 
+mod companies;
 mod history;
 mod memories;
 
@@ -19,7 +20,14 @@ fn shadow(cost_control: CostControl) -> Shadow {
 }
 
 fn candidate(agent: &str, matched: &[Trigger]) -> Candidate {
-    Candidate { shadow: 0, agent: agent.into(), matched: matched.to_vec(), worst: Worst::default(), on_demand: false }
+    Candidate {
+        shadow: 0,
+        agent: agent.into(),
+        matched: matched.to_vec(),
+        worst: Worst::default(),
+        on_demand: false,
+        company: Company::None,
+    }
 }
 
 fn at(text: &str) -> Timestamp {
@@ -38,7 +46,12 @@ fn millis(ms: i64) -> SignedDuration {
 fn meters(day_used: i64, target_used: i64, spent: Worst) -> Meters {
     let day = DayMeter { day: date(2026, 3, 1), used: day_used, spent_usd: spent.usd, spent_tokens: spent.tokens };
     let target = DayMeter { used: target_used, spent_usd: NanoUsd::ZERO, spent_tokens: 0, ..day };
-    Meters { days: [(0, day)].into(), targets: [((0, "a".into()), target)].into(), cooldowns: HashMap::new() }
+    Meters {
+        days: [(0, day)].into(),
+        targets: [((0, "a".into()), target)].into(),
+        cooldowns: HashMap::new(),
+        waitings: Waitings::default(),
+    }
 }
 
 fn cool(meters: &mut Meters, trigger: Trigger, until: Timestamp) {

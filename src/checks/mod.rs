@@ -12,6 +12,8 @@
 //! commands, parsed as shell (`commands`); orders to an assistant or a reviewer (`injection`); output that breaks off
 //! (`truncation`) or says nothing (`emptiness`).
 //!
+//! [`Loops`] looks over the events of a whole task, one after the other.
+//!
 //! [`redact`] gives any other text that leaves the process (a model's reply, a provider's error) the same treatment.
 //!
 //! A rule knows a format, a grammar or a form, never a single case. Severities follow one principle: a live-looking
@@ -21,6 +23,7 @@
 mod commands;
 mod emptiness;
 mod injection;
+mod loops;
 mod needles;
 mod normalise;
 mod screening;
@@ -32,6 +35,7 @@ mod truncation;
 
 use std::collections::BTreeSet;
 
+pub use self::loops::Loops;
 use crate::domain::{CheckName, Event, Hit, Mark, Redacted, TriggerMark};
 
 /// An event that is fit to be stored, and what was seen on the way.
@@ -59,7 +63,7 @@ pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec
     let mut hits: Vec<Hit> = marks.iter().filter(|mark| which.contains(&mark.check)).cloned().collect();
     for check in which {
         match check {
-            CheckName::Secrets | CheckName::Hidden => {}
+            CheckName::Secrets | CheckName::Hidden | CheckName::Loops => {}
             CheckName::Commands => hits.extend(commands::hits(&commands::of_event(event))),
             CheckName::Injection => hits.extend(injection::hits(event)),
             CheckName::Truncation => hits.extend(truncation::hit(event)),

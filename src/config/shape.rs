@@ -42,6 +42,30 @@ impl Shape for Flag {
     }
 }
 
+/// `off`, or what is on: what is read is `Some`.
+pub(super) struct Off<S>(pub S);
+
+impl<S: Shape> Shape for Off<S> {
+    type Value = Option<S::Value>;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
+        match &node.kind {
+            Kind::Flag(false) => Some(None),
+            Kind::Text(text) if text == "off" => Some(None),
+            Kind::Map(_) => self.0.read(node, faults).map(Some),
+            _ => {
+                let help = "write off, or its keys: {key: value}; {} takes the default of each";
+                faults.fault(node.at, format!("{} is neither off nor a mapping", shown(node)), help);
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"anyOf": [{"enum": ["off", false]}, self.0.schema()]})
+    }
+}
+
 /// One of a few words.
 pub(super) struct Word<T> {
     words: Vec<(&'static str, T)>,

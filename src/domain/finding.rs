@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FieldName;
+use super::{EventId, FieldName};
 
 /// How bad a finding is.
 #[derive(
@@ -146,6 +146,8 @@ pub struct Evidence {
 /// One thing that a review found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
+    /// The event in which it was found.
+    pub event_id: EventId,
     /// How bad.
     pub severity: Severity,
     /// About what.

@@ -33,12 +33,14 @@ pub enum CheckName {
     Emptiness,
     /// Hidden or bidirectional characters.
     Hidden,
+    /// Calls that a task repeats over and over.
+    Loops,
 }
 
 impl CheckName {
     /// Every check.
-    pub const ALL: [Self; 6] =
-        [Self::Secrets, Self::Commands, Self::Injection, Self::Truncation, Self::Emptiness, Self::Hidden];
+    pub const ALL: [Self; 7] =
+        [Self::Secrets, Self::Commands, Self::Injection, Self::Truncation, Self::Emptiness, Self::Hidden, Self::Loops];
 
     /// The word in YAML and JSON.
     pub fn as_str(self) -> &'static str {
@@ -49,6 +51,7 @@ impl CheckName {
             Self::Truncation => "truncation",
             Self::Emptiness => "emptiness",
             Self::Hidden => "hidden",
+            Self::Loops => "loops",
         }
     }
 
@@ -62,6 +65,7 @@ impl CheckName {
         match self {
             Self::Secrets | Self::Commands | Self::Injection | Self::Hidden => Category::Security,
             Self::Truncation | Self::Emptiness => Category::Completeness,
+            Self::Loops => Category::Quality,
         }
     }
 }

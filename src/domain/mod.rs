@@ -17,6 +17,7 @@ mod plain;
 pub mod redacted;
 pub mod review;
 pub mod shadow;
+pub mod trajectory;
 pub mod trigger;
 pub mod verdict;
 
@@ -32,6 +33,6 @@ pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};
 pub use plain::plain;
 pub use redacted::Redacted;
-pub use review::{Assessment, ReviewState, Reviewer};
-pub use shadow::{CostControl, Shadow, WatchRule};
+pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
+pub use shadow::{BatchRules, CostControl, Shadow, WatchRule};
 pub use trigger::{Trigger, TriggerMark, TriggerSource};

@@ -40,6 +40,10 @@ impl Provider {
     }
 }
 
+/// Most tokens that a call may write which judges several events, unless the model's own limit is higher. What small
+/// models of all makers allow.
+pub const MOST_OUTPUT_TOKENS: u32 = 8_192;
+
 /// What a model costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
@@ -75,4 +79,13 @@ pub struct ModelSpec {
     pub max_output_tokens: u32,
     /// Longest that one call may take.
     pub timeout: Duration,
+}
+
+impl ModelSpec {
+    /// Most tokens that it may write in a call that judges so many events: its limit for each, up to
+    /// [`MOST_OUTPUT_TOKENS`] in all.
+    pub fn output_limit(&self, events: usize) -> u32 {
+        let events = u32::try_from(events).unwrap_or(u32::MAX);
+        self.max_output_tokens.saturating_mul(events).min(self.max_output_tokens.max(MOST_OUTPUT_TOKENS))
+    }
 }

@@ -93,6 +93,52 @@ impl ReviewState {
     }
 }
 
+/// What a review is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewScope {
+    /// One event.
+    #[default]
+    Event,
+    /// Small events of one agent that share a call; each is judged by itself.
+    Batch,
+    /// All events of a task, judged as a whole.
+    Trajectory,
+}
+
+impl ReviewScope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Event, Self::Batch, Self::Trajectory];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Batch => "batch",
+            Self::Trajectory => "trajectory",
+        }
+    }
+
+    /// A small stable number, as stored.
+    pub fn code(self) -> i16 {
+        match self {
+            Self::Event => 0,
+            Self::Batch => 1,
+            Self::Trajectory => 2,
+        }
+    }
+
+    /// The scope with this stored number.
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.code() == code)
+    }
+
+    /// Whether it is the ordinary one.
+    pub fn is_event(&self) -> bool {
+        *self == Self::Event
+    }
+}
+
 /// Who performed a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CheckName, Mode, NanoUsd, Severity, Trigger, verdict::VerdictRules};
+use super::{CheckName, Mode, NanoUsd, ReviewScope, Severity, Trigger, verdict::VerdictRules};
 
 /// Which events a shadow watches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,20 @@ pub struct CostControl {
     pub time_zone: String,
     /// Whether a model above the cheap-model ceiling is allowed.
     pub allow_costly_model: bool,
+    /// How small events of one agent share a review; `None`: each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchRules>,
+}
+
+/// How small events of one agent share a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchRules {
+    /// Most events in one review.
+    pub max_events: u32,
+    /// Most characters of their texts; an event that has more alone is reviewed by itself.
+    pub max_chars: u32,
+    /// Longest that the first of them waits for company.
+    pub max_wait: Duration,
 }
 
 /// An observer.
@@ -70,6 +84,9 @@ pub struct Shadow {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// What one of its reviews is of: an event, or a whole task.
+    #[serde(default, skip_serializing_if = "ReviewScope::is_event")]
+    pub scope: ReviewScope,
     /// How it comes to a verdict, where it is active.
     #[serde(default)]
     pub verdict: VerdictRules,
@@ -108,6 +125,7 @@ impl CostControl {
             sample_ppm: 1_000_000,
             time_zone: "UTC".to_owned(),
             allow_costly_model: false,
+            batch: None,
         }
     }
 }
@@ -126,6 +144,7 @@ impl Shadow {
             checks: CheckName::ALL.into(),
             flag_at: Severity::Critical,
             max_input_chars: 10_000,
+            scope: ReviewScope::Event,
             verdict: VerdictRules::default(),
             enabled: true,
         }

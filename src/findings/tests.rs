@@ -32,6 +32,8 @@ fn review(n: u128, agent: &str) -> Review {
         notes: vec![],
         reason: None,
         failure: None,
+        scope: None,
+        assessments: Vec::new(),
         events: vec![EventId(uuid::Uuid::from_u128(7))],
         created_at: at,
         started_at: Some(at),

@@ -94,7 +94,7 @@ impl Endpoint {
     /// Asks once. The model's own limits hold.
     pub async fn ask(&self, spec: &ModelSpec, request: &Request) -> Result<Reply, Failure> {
         let deadline = spec.timeout;
-        timeout(deadline, self.exchange(spec.max_output_tokens, request)).await.unwrap_or_else(|_| {
+        timeout(deadline, self.exchange(spec.output_limit(request.items), request)).await.unwrap_or_else(|_| {
             let message = format!("no answer within {deadline:?}: raise the model's timeout if that is too short");
             Err(Failure::after_sending(FailureKind::Timeout, message))
         })

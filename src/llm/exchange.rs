@@ -23,6 +23,8 @@ pub struct Request {
     pub schema: Value,
     /// Most tokens that the reply may have, reasoning included; never more than the model's own limit.
     pub max_output_tokens: u32,
+    /// How many events it judges: the model's own limit is for each.
+    pub items: usize,
 }
 
 impl Request {

@@ -224,11 +224,22 @@ impl Gateway {
     /// [`Request::prompt_bytes`] or more; without `max_output_tokens` the model's own limit counts. `None` for an
     /// unknown alias.
     pub fn worst_case(&self, alias: &str, prompt_bytes: usize, max_output_tokens: Option<u32>) -> Option<WorstCase> {
+        self.worst_case_of(alias, prompt_bytes, max_output_tokens, 1)
+    }
+
+    /// The same for a call that judges so many events.
+    pub fn worst_case_of(
+        &self,
+        alias: &str,
+        prompt_bytes: usize,
+        max_output_tokens: Option<u32>,
+        items: usize,
+    ) -> Option<WorstCase> {
         let spec = self.spec(alias)?;
         if spec.provider == Provider::Checks {
             return Some(WorstCase { tokens: 0, usd: Some(NanoUsd::ZERO) });
         }
-        let limit = max_output_tokens.unwrap_or(u32::MAX).min(spec.max_output_tokens);
+        let limit = max_output_tokens.unwrap_or(u32::MAX).min(spec.output_limit(items));
         let usage = Usage {
             input_tokens: u64::try_from(prompt_bytes).unwrap_or(u64::MAX).saturating_add(FRAME_TOKENS),
             output_tokens: u64::from(limit),

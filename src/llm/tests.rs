@@ -259,6 +259,7 @@ fn requests_differ_by_host() {
         schema_name: "verdict",
         schema: json!({"type": "object"}),
         max_output_tokens: 9,
+        items: 1,
     };
     let openai = protocol::of(Provider::Openai).expect("a protocol");
     let body = |host: &str, model: &str| openai.body(&base(host), model, &request, json!({}), 9);

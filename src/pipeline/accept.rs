@@ -13,13 +13,14 @@ use super::{
     pending::{AcceptError, Accepted, Pair, Pending},
 };
 use crate::{
-    budget::{self, Candidate, Facts, SAMPLE_SCALE, Worst},
+    budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
     checks::{self, Screened},
-    domain::{Event, EventId, SkipReason, StoredEvent, Trigger},
+    domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
     llm::{Gateway, Readiness},
     review,
     store::intake::NewKey,
+    watch::Match,
 };
 
 /// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
@@ -133,7 +134,7 @@ impl Pipeline {
         if let Some(OnDemand { shadow, trigger }) = on_demand {
             let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
             let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
-            let candidate = self.candidate(rules, position, event, vec![*trigger], true);
+            let candidate = candidate(rules, position, event, vec![*trigger], None);
             let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
             return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
         }
@@ -143,12 +144,20 @@ impl Pipeline {
         Ok(watching
             .filter_map(|found| {
                 let shadow = &rules.shadows.get(found.shadow)?.shadow;
+                let gated = budget::gate(shadow, facts);
+                let company = company(shadow, event, &found);
+                if found.is_step() {
+                    // It does not match: what would skip it makes no disposition.
+                    gated.is_none().then_some(())?;
+                    let candidate = candidate(rules, found.shadow, event, vec![found.trigger], Some(company));
+                    return Some(Pair { shadow: found.shadow, trigger: found.trigger, fate: Ok(candidate) });
+                }
                 let undecided = || {
                     let matched = found.matched().collect();
-                    let candidate = self.candidate(rules, found.shadow, event, matched, false);
+                    let candidate = candidate(rules, found.shadow, event, matched, Some(company));
                     rules.memory.recall(&candidate, now).map_or(Ok(candidate), Err)
                 };
-                let fate = budget::gate(shadow, facts).map_or_else(undecided, Err);
+                let fate = gated.map_or_else(undecided, Err);
                 Some(Pair { shadow: found.shadow, trigger: found.trigger, fate })
             })
             .collect())
@@ -161,35 +170,48 @@ impl Pipeline {
         first.copy_from_slice(&hash[..8]);
         u32::try_from(u64::from_le_bytes(first) % u64::from(SAMPLE_SCALE)).unwrap_or(0)
     }
+}
 
-    #[expect(clippy::unused_self, reason = "a step of accept, beside the others")]
-    pub(super) fn candidate(
-        &self,
-        rules: &Rules,
-        shadow: usize,
-        event: &Event,
-        matched: Vec<Trigger>,
-        on_demand: bool,
-    ) -> Candidate {
-        let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
-            let control = &armed.shadow.cost_control;
-            if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
-                return Worst::default();
-            }
-            worst_case(&rules.gateway, &armed.shadow, event)
-        });
-        Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand }
+/// A pair that passed the gate; without `company` a person asks for it.
+pub(super) fn candidate(
+    rules: &Rules,
+    shadow: usize,
+    event: &Event,
+    matched: Vec<Trigger>,
+    company: Option<Company>,
+) -> Candidate {
+    let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
+        let control = &armed.shadow.cost_control;
+        if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
+            return Worst::default();
+        }
+        worst_case(&rules.gateway, &armed.shadow, &[event], 1)
+    });
+    let on_demand = company.is_none();
+    Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company: company.unwrap_or_default() }
+}
+
+/// Whether an event may share a review of this shadow.
+fn company(shadow: &Shadow, event: &Event, found: &Match) -> Company {
+    match (&event.task_id, shadow.cost_control.batch) {
+        (Some(task), _) if found.of_task => Company::Task { id: task.clone(), completes: !found.is_step() },
+        (_, Some(_)) => {
+            let mut chars = 0;
+            event.for_each_text(|_, text| chars += text.chars().count() as u64);
+            Company::Batch(chars)
+        }
+        _ => Company::None,
     }
 }
 
-/// What one call of a review may cost at worst; nothing where the built-in checks review alone.
-pub(super) fn worst_case(gateway: &Gateway, shadow: &crate::domain::Shadow, event: &Event) -> Worst {
+/// What one call of a review of these events, which comes to so many judgements, may cost at worst; nothing where the built-in checks review alone.
+pub(super) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], items: usize) -> Worst {
     if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
         return Worst::default();
     }
-    let bytes = review::worst_prompt_bytes(shadow, event);
+    let bytes = review::worst_prompt_bytes(shadow, events);
     gateway
-        .worst_case(&shadow.model, bytes, None)
+        .worst_case_of(&shadow.model, bytes, None, items)
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }
 

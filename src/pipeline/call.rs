@@ -12,7 +12,7 @@ use crate::{
     domain::{NanoUsd, Shadow, SkipReason},
     llm::{self, Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest},
     queue::backoff,
-    review::{self, Judgement, ModelReply, Prompt, PromptError, Subject},
+    review::{self, Judgement, Matter, ModelReply, Prompt, PromptError},
     store::{
         Store, StoreError,
         backtests::Claim,
@@ -31,8 +31,8 @@ const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt
 
 /// What asking a model brought.
 pub(super) enum Asked {
-    /// A judgement, and the tokens of the calls that brought it (input, output).
-    Judged(Judgement, (u64, u64)),
+    /// A judgement of each item, and the tokens of the calls that brought them (input, output).
+    Judged(Vec<Judgement>, (u64, u64)),
     /// Nothing yet: run the job again after a while. `counted`: the attempt counts.
     Later { delay: Duration, why: String, counted: bool },
     /// Nothing, and nothing will come.
@@ -116,8 +116,8 @@ impl Conversation<'_> {
     ///
     /// # Errors
     /// The database does not answer: the lease decides who goes on.
-    pub async fn ask(&self, subject: &Subject<'_>) -> Result<Asked, StoreError> {
-        let mut prompt = match self.prompt(subject) {
+    pub async fn ask(&self, matter: &Matter<'_>) -> Result<Asked, StoreError> {
+        let mut prompt = match self.prompt(matter) {
             Ok(prompt) => prompt,
             Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
         };
@@ -128,42 +128,43 @@ impl Conversation<'_> {
                 return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
             }
         }
-        let (reply, mut excessive) = match self.turn(subject, &prompt).await? {
+        let (reply, mut excessive) = match self.turn(matter, &prompt).await? {
             Turn::Reply { reply, excessive } => (reply, excessive),
             Turn::NotHeld(held) => return Ok(not_held(held)),
             Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
         let mut tokens = reply.usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
-        let mut judgement = self.judge(subject, &prompt, &reply);
-        if let Some(message) = judgement.needs_repair.take() {
+        let mut judgements = self.judge(matter, &prompt, &reply);
+        if let Some(message) = judgements.iter_mut().find_map(|judgement| judgement.needs_repair.take()) {
             prompt = review::repair_prompt(&prompt, &message);
             // Once. A repair that brings no reply leaves what the first one allowed.
-            if let Turn::Reply { reply, excessive: again } = self.turn(subject, &prompt).await? {
+            if let Turn::Reply { reply, excessive: again } = self.turn(matter, &prompt).await? {
                 let usage = reply.usage.unwrap_or_default();
                 tokens = (tokens.0 + usage.input_tokens, tokens.1 + usage.output_tokens);
-                judgement = self.judge(subject, &prompt, &reply);
+                judgements = self.judge(matter, &prompt, &reply);
                 excessive |= again;
             }
         }
         if excessive {
-            judgement.notes.push(EXCESSIVE_USAGE.to_owned());
+            for judgement in &mut judgements {
+                judgement.notes.push(EXCESSIVE_USAGE.to_owned());
+            }
         }
-        Ok(Asked::Judged(judgement, tokens))
+        Ok(Asked::Judged(judgements, tokens))
     }
 
-    fn judge(&self, subject: &Subject<'_>, prompt: &Prompt, reply: &Reply) -> Judgement {
+    fn judge(&self, matter: &Matter<'_>, prompt: &Prompt, reply: &Reply) -> Vec<Judgement> {
         let reply = ModelReply {
             text: &reply.text,
             cut_off: reply.finish == Finish::Length,
             refused: reply.finish == Finish::Refused,
         };
-        review::of_reply(self.shadow, subject, prompt, reply)
+        matter.of_reply(self.shadow, prompt, reply)
     }
 
-    fn prompt(&self, subject: &Subject<'_>) -> Result<Prompt, PromptError> {
+    fn prompt(&self, matter: &Matter<'_>) -> Result<Prompt, PromptError> {
         loop {
-            let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
-            match review::prompt(self.shadow, subject, &nonce) {
+            match matter.prompt(self.shadow, &mut || hex::encode(rand::rng().random::<[u8; 16]>())) {
                 // The text holds the nonce by chance: draw another.
                 Err(PromptError::NonceInText) => {}
                 other => return other,
@@ -172,8 +173,8 @@ impl Conversation<'_> {
     }
 
     /// One call: its worst case is held before a byte leaves, and settled whatever happens.
-    async fn turn(&self, subject: &Subject<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
-        let worst = worst_case(self.gateway, self.shadow, subject.event);
+    async fn turn(&self, matter: &Matter<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
+        let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
         let n = match self.purse.hold(self.store, self.shadow, (worst.usd, worst.tokens)).await? {
             Held::Granted(n) => n,
             other => return Ok(Turn::NotHeld(other)),
@@ -187,7 +188,8 @@ impl Conversation<'_> {
             user: prompt.user.clone(),
             schema_name: "review",
             schema: prompt.schema.clone(),
-            max_output_tokens: spec.max_output_tokens,
+            max_output_tokens: spec.output_limit(matter.items()),
+            items: matter.items(),
         };
         let mut answer = self.gateway.call(&self.shadow.model, &request).await;
         let mut excessive = false;
@@ -196,7 +198,7 @@ impl Conversation<'_> {
                 let cost = |usage| llm::cost(spec, usage).unwrap_or_default();
                 excessive = usage.tokens() > worst.tokens || cost(*usage) > worst.usd;
                 if excessive {
-                    *usage = usage.at_most(worst.tokens, spec.max_output_tokens);
+                    *usage = usage.at_most(worst.tokens, spec.output_limit(matter.items()));
                     metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
                     tracing::warn!(review = %self.purse, model = %self.shadow.model,
                         "the provider reported more tokens than the call could take; it is settled at its hold");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{
     AcceptError, Pipeline, Rules,
-    accept::is_own_traffic,
+    accept::{candidate, is_own_traffic},
     pending::{Pair, Pending},
     plan::{Plan, Planned},
 };
@@ -133,7 +133,7 @@ impl Pipeline {
             let first = watching.into_iter().find(|found| enabled(found.shadow))?;
             (first.shadow, first.trigger, first.matched().collect())
         };
-        let fate = Ok(self.candidate(rules, shadow, &stored.event, matched, true));
+        let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
         let pairs = vec![Pair { shadow, trigger, fate }];
         let StoredEvent { event, triggers, .. } = stored;
         let (answer, _) = oneshot::channel::<Result<super::Accepted, AcceptError>>();
@@ -157,7 +157,7 @@ impl Pipeline {
             flush.abandon().await?;
             return Ok(None);
         }
-        plan.decide(now, rows);
+        plan.decide(now, rows, Vec::new(), Vec::new());
         let Planned { mut writing, dispositions, .. } = plan.finish();
         // The events are stored, and their skips counted, since they were accepted.
         writing.events.clear();

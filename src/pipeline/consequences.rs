@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Pipeline, breakers, notify::of_change, reflexions};
 use crate::{
     breaker,
-    domain::{Assessment, EventId, Mode, Reviewer, Severity, StoredEvent},
+    domain::{Assessment, EventId, Mode, ReviewScope, Reviewer, Severity, StoredEvent},
     reflexion, review,
     store::{
         StoreError,
@@ -103,14 +103,20 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
                 events.insert(*event, (order, payload));
                 Some((order, stored?))
             });
-            let (Some((order, stored)), Some(assessment)) = (stored, review.assessment) else { continue };
-            let findings = review.findings.iter().flatten().filter(|finding| finding.event_id == *event);
+            // A batch says something of each of its events; a task's review speaks of all its steps.
+            let own = review.assessments.iter().find(|own| own.event_id == *event);
+            let (assessment, score) =
+                own.map_or((review.assessment, review.score), |own| (Some(own.assessment), own.score));
+            let (Some((order, stored)), Some(assessment)) = (stored, assessment) else { continue };
+            let of_task = review.scope == Some(ReviewScope::Trajectory);
+            let all_found = review.findings.iter().flatten();
+            let findings = all_found.filter(|finding| of_task || finding.event_id == *event);
             all.push(Judged {
                 event: *event,
                 order,
                 stored,
                 assessment,
-                score: review.score,
+                score,
                 findings: findings.cloned().collect(),
                 review: Review { findings: None, ..review.clone() },
             });

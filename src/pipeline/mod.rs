@@ -1,7 +1,7 @@
 //! The only place that strings rooms together. What the service does can be read in its files:
 //!
 //! - [`accept`]: a posted event, from its screening to the answer after the commit ([`writer`] makes the commit);
-//! - [`work`]: a review, from its lease to its findings ([`call`] is the model's part);
+//! - [`work`]: a review, from its lease to its findings ([`dossier`] is what it is of, [`call`] the model's part);
 //! - [`follow`]: what follows from a review that ended ([`consequences`]: [`breakers`], [`reflexions`], scores);
 //! - `notify`: the messages about it, which `deliver` brings to webhooks;
 //! - [`tail`]: new findings, for those who listen;
@@ -19,6 +19,7 @@ mod call;
 pub mod catch_up;
 pub mod consequences;
 mod deliver;
+mod dossier;
 pub mod erasure;
 pub mod feedback;
 pub mod follow;

@@ -1,17 +1,25 @@
 //! What one flush stores: the pairs of its events, decided by `budget` under the locked meters.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::{Timestamp, civil::Date};
 
-use super::{Pipeline, Rules, pending::Pending};
+use super::{
+    Pipeline, Rules,
+    pending::{Pair, Pending},
+};
 use crate::{
-    budget::{self, Candidate, DayMeter, Decision, Meters, memory::Era},
-    domain::{Disposition, NanoUsd, Outcome, ReviewId, SkipReason, Trigger, disposition::QUEUED_CODE},
+    budget::{self, Candidate, Company, DayMeter, Decision, Meters, Waiting, memory::Era},
+    domain::{
+        Disposition, NanoUsd, Outcome, ReviewId, ReviewScope, SkipReason, Trigger,
+        disposition::{BATCHED_CODE, QUEUED_CODE},
+    },
     queue::Handed,
     store::{
-        intake::{MeterChange, MeterKey, MeterRow, NewEvent, NewPair, NewReview, SkipTally, Writing},
+        Store, StoreError,
+        intake::{Joined, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing},
         jobs::{Job, Lease},
+        waiting::{OpenBatch, ReviewedTask},
     },
     telemetry::metric,
 };
@@ -20,6 +28,8 @@ use crate::{
 pub(super) struct Plan<'a> {
     pipeline: &'a Pipeline,
     events: &'a [&'a Pending],
+    /// Their pairs that need an answer.
+    pairs: Vec<Vec<&'a Pair>>,
     /// The pairs that need a decision, in order of receipt.
     pub candidates: Vec<Candidate>,
     decisions: Vec<Decision>,
@@ -41,6 +51,8 @@ pub(super) struct Planned<'a> {
     pub handed: Vec<Handed>,
     /// What to remember once the flush is committed.
     pub refusals: Refusals,
+    /// When it was decided, by the database.
+    pub now: Option<Timestamp>,
 }
 
 /// Refusals that may stand for a while.
@@ -64,18 +76,43 @@ impl Refusals {
 }
 
 impl<'a> Plan<'a> {
-    /// Collects the candidates of events, which all come under the same rules.
-    pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
-        let pairs = events.iter().flat_map(|pending| &pending.pairs);
-        let candidates = pairs.filter_map(|pair| pair.fate.as_ref().ok().cloned()).collect();
+    /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only where they
+    /// come late.
+    pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending], late: &LateTasks) -> Self {
+        let pairs: Vec<Vec<&Pair>> = events
+            .iter()
+            .map(|pending| pending.pairs.iter().filter(|pair| late.concern(&pending.rules, pair)).collect())
+            .collect();
+        let undecided = pairs.iter().flatten().filter_map(|pair| pair.fate.as_ref().ok().cloned());
+        let candidates = undecided.collect();
         let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
         let (decisions, changes) = (Vec::new(), Vec::new());
-        Self { pipeline, events, candidates, decisions, decided: None, changes, era, leases: true }
+        Self { pipeline, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
     }
 
-    /// The same, but every review waits in the queue for whoever claims it.
+    /// The same, but every review waits in the queue for whoever claims it, and is of one event alone.
     pub fn unleased(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
-        Self { leases: false, ..Self::new(pipeline, events) }
+        Self { leases: false, ..Self::new(pipeline, events, &LateTasks::default()) }
+    }
+
+    /// Whose open batches the decision needs: (shadow version, agent), once each.
+    pub fn batch_keys(&self) -> Vec<(i32, &str)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        let batched = self.candidates.iter().filter(|candidate| matches!(candidate.company, Company::Batch(_)));
+        let keys = batched
+            .filter_map(|candidate| Some((rules.shadows.get(candidate.shadow)?.version_id, candidate.agent.as_str())));
+        keys.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Which tasks' reviews it needs: (shadow, task), once each.
+    pub fn task_keys(&self) -> Vec<(&str, &str)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        self.candidates
+            .iter()
+            .filter_map(|candidate| task_of(rules, candidate))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     fn rules(&self) -> Option<&'a Rules> {
@@ -101,9 +138,16 @@ impl<'a> Plan<'a> {
     }
 
     /// Decides under the locked meters, and notes what changes.
-    pub fn decide(&mut self, now: Timestamp, rows: HashMap<MeterKey, MeterRow>) {
+    pub fn decide(
+        &mut self,
+        now: Timestamp,
+        rows: HashMap<MeterKey, MeterRow>,
+        batches: Vec<OpenBatch>,
+        tasks: Vec<ReviewedTask>,
+    ) {
         let Some(rules) = self.rules() else { return };
         let mut after = meters_of(rules, &rows);
+        note_waiting(rules, &mut after, now, batches, tasks);
         let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.patience.max_queued;
         let controls = rules.controls();
         self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
@@ -125,27 +169,30 @@ impl<'a> Plan<'a> {
 
     /// Puts together what is to be stored and what is to be answered.
     pub fn finish(self) -> Planned<'a> {
-        let Self { pipeline, events, candidates, decisions, decided, changes, era, leases } = self;
+        let Self { pipeline, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
+        let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
+        let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
             Decision::Skip(reason) => Some((candidate, *reason)),
-            Decision::Reserve(_) => None,
+            _ => None,
         });
-        let refusals = Refusals { decided, era, of: refused.collect() };
+        let refusals = Refusals { decided: None, era, of: refused.collect() };
         let mut decisions = decisions.into_iter();
         let mut writing = Writing { meters: changes, ..Writing::default() };
         let mut skips: HashMap<(usize, SkipReason), i64> = HashMap::new();
         let mut all_dispositions = Vec::with_capacity(events.len());
         let mut payloads = HashMap::new();
-        for pending in events {
-            let mut dispositions = Vec::with_capacity(pending.pairs.len());
-            let mut pairs = Vec::with_capacity(pending.pairs.len());
-            for pair in &pending.pairs {
+        for (pending, wanted) in events.iter().zip(wanted) {
+            let mut dispositions = Vec::with_capacity(wanted.len());
+            let mut pairs = Vec::with_capacity(wanted.len());
+            for pair in wanted {
                 let Some(armed) = pending.rules.shadows.get(pair.shadow) else { continue };
                 let decision = match &pair.fate {
                     Err(reason) => Decision::Skip(*reason),
                     Ok(_) => decisions.next().unwrap_or(Decision::Skip(SkipReason::Overload)),
                 };
                 let (outcome, reason, review_id) = match decision {
+                    Decision::Pass => continue,
                     Decision::Skip(reason) => {
                         if !pending.on_demand {
                             *skips.entry((pair.shadow, reason)).or_default() += 1;
@@ -153,18 +200,33 @@ impl<'a> Plan<'a> {
                         (Outcome::Skipped, Some(reason), None)
                     }
                     Decision::Reserve(day) => {
-                        let review = new_review(pipeline, pending, pair.shadow, pair.trigger, day);
+                        let review = new_review(pipeline, pending, pair, day);
                         let id = review.as_ref().map(|review| review.id);
                         writing.reviews.extend(review);
                         payloads.insert(pending.id, &pending.payload);
                         (Outcome::Queued, None, id)
                     }
+                    Decision::Open(day, place) => {
+                        let review = new_review(pipeline, pending, pair, day);
+                        let id = review.as_ref().map(|review| review.id);
+                        if let (Some(slot), Some(waiting), Some(now)) =
+                            (names.get_mut(place), shared.get(place), decided.as_ref().map(|(_, now)| *now))
+                        {
+                            *slot = id;
+                            writing.reviews.extend(review.map(|review| as_waiting(review, pair, waiting, now)));
+                        }
+                        (Outcome::Queued, None, id)
+                    }
+                    Decision::Join(place) => (Outcome::Batched, None, names.get(place).copied().flatten()),
                 };
+                let code = if outcome == Outcome::Batched { BATCHED_CODE } else { QUEUED_CODE };
                 pairs.push(NewPair {
                     version: armed.version_id,
-                    outcome: reason.map_or(QUEUED_CODE, SkipReason::code),
+                    outcome: reason.map_or(code, SkipReason::code),
                     trigger: pair.trigger.code(),
                 });
+                let link = |review| NewLink { review, event: pending.id, version: armed.version_id };
+                writing.links.extend(review_id.map(link));
                 let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
                 dispositions.push(Disposition { shadow, trigger: pair.trigger, mode, outcome, reason, review_id });
             }
@@ -185,9 +247,20 @@ impl<'a> Plan<'a> {
             count(&first.rules, &skips, &writing.reviews);
             writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
         }
-        let payload = |review: &NewReview| payloads.get(&review.event).map(|p| (*p).clone());
+        let changed = shared.iter().filter(|waiting| waiting.changed);
+        writing.joined = changed
+            .filter_map(|waiting| {
+                let Waiting { review, events, chars, run_at, .. } = waiting;
+                Some(Joined { id: (*review)?, events: *events, chars: *chars, run_at: *run_at })
+            })
+            .collect();
+        let now = decided.as_ref().map(|(_, now)| *now);
+        let refusals = Refusals { decided, ..refusals };
+        let payload = |review: &NewReview| {
+            payloads.get(&review.event).filter(|_| review.scope.is_event()).map(|payload| (*payload).clone())
+        };
         let handed = if leases { lease(pipeline, &mut writing.reviews, payload) } else { Vec::new() };
-        Planned { writing, dispositions: all_dispositions, handed, refusals }
+        Planned { writing, dispositions: all_dispositions, handed, refusals, now }
     }
 }
 
@@ -212,18 +285,87 @@ fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
     meters
 }
 
-fn new_review(pipeline: &Pipeline, pending: &Pending, shadow: usize, trigger: Trigger, day: Date) -> Option<NewReview> {
-    let armed = pending.rules.shadows.get(shadow)?;
+/// Notes what waits already.
+fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec<OpenBatch>, tasks: Vec<ReviewedTask>) {
+    for batch in batches {
+        let OpenBatch { review, version, agent, events, chars, not_before, run_at } = batch;
+        let Some(shadow) = rules.shadows.iter().position(|armed| armed.version_id == version) else { continue };
+        let waiting = Waiting { review: Some(review), events, chars, not_before, run_at, changed: false };
+        meters.waitings.found(shadow, &agent, waiting);
+    }
+    for ReviewedTask { shadow, task, rounds, waiting } in tasks {
+        let Some(shadow) = rules.position(&shadow) else { continue };
+        meters.waitings.reviewed(shadow, &task, rounds);
+        if let Some((review, events, run_at)) = waiting {
+            let waiting = Waiting { review: Some(review), events, chars: 0, not_before: now, run_at, changed: false };
+            meters.waitings.found(shadow, &task, waiting);
+        }
+    }
+}
+
+/// The shadow's name and the task that a candidate is about.
+fn task_of<'a>(rules: &'a Rules, candidate: &'a Candidate) -> Option<(&'a str, &'a str)> {
+    let Company::Task { id, .. } = &candidate.company else { return None };
+    Some((rules.shadows.get(candidate.shadow)?.shadow.name.as_str(), id))
+}
+
+/// Tasks whose only review was begun: a step that comes now comes late.
+#[derive(Debug, Default)]
+pub(super) struct LateTasks(HashSet<(String, String)>);
+
+impl LateTasks {
+    /// Looks up the tasks of all steps, if there are any.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn among(store: &Store, events: &[Pending]) -> Result<Self, StoreError> {
+        let steps = events.iter().flat_map(|pending| {
+            let steps = pending.pairs.iter().filter(|pair| is_step(pair));
+            steps.filter_map(|pair| task_of(&pending.rules, pair.fate.as_ref().ok()?))
+        });
+        let keys: Vec<(&str, &str)> = steps.collect::<BTreeSet<_>>().into_iter().collect();
+        if keys.is_empty() { Ok(Self::default()) } else { Ok(Self(store.begun_once(&keys).await?)) }
+    }
+
+    /// Whether a pair needs an answer: a step does only where it comes late.
+    pub fn concern(&self, rules: &Rules, pair: &Pair) -> bool {
+        let task = pair.fate.as_ref().ok().and_then(|candidate| task_of(rules, candidate));
+        !is_step(pair) || task.is_some_and(|(shadow, task)| self.0.contains(&(shadow.to_owned(), task.to_owned())))
+    }
+}
+
+fn is_step(pair: &Pair) -> bool {
+    matches!(&pair.fate, Ok(Candidate { company: Company::Task { completes: false, .. }, .. }))
+}
+
+/// The same review, to wait as `budget` has decided.
+fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp) -> NewReview {
+    let of_task = matches!(&pair.fate, Ok(Candidate { company: Company::Task { .. }, .. }));
+    NewReview {
+        scope: if of_task { ReviewScope::Trajectory } else { ReviewScope::Batch },
+        events: waiting.events,
+        chars: waiting.chars,
+        waits: (waiting.run_at > now).then_some((waiting.not_before, waiting.run_at)),
+        ..review
+    }
+}
+
+fn new_review(pipeline: &Pipeline, pending: &Pending, pair: &Pair, day: Date) -> Option<NewReview> {
+    let armed = pending.rules.shadows.get(pair.shadow)?;
     Some(NewReview {
         id: ReviewId(pipeline.clock.new_id()),
         shadow: armed.shadow.name.clone(),
         version: armed.version_id,
         agent: pending.agent.clone(),
         task_id: pending.task_id.clone(),
-        trigger,
+        trigger: pair.trigger,
         priority: armed.shadow.mode.priority(),
         day,
         event: pending.id,
+        scope: ReviewScope::Event,
+        events: 1,
+        chars: 0,
+        waits: None,
         worker: None,
     })
 }
@@ -234,18 +376,18 @@ fn lease(
     reviews: &mut [NewReview],
     payload: impl Fn(&NewReview) -> Option<Vec<u8>>,
 ) -> Vec<Handed> {
-    let mut order: Vec<&mut NewReview> = reviews.iter_mut().collect();
+    let mut order: Vec<&mut NewReview> = reviews.iter_mut().filter(|review| review.waits.is_none()).collect();
     order.sort_by_key(|review| review.priority);
     let mut handed: Vec<Handed> = Vec::new();
     for review in order {
         let Some((worker, permit)) = pipeline.intake.place(review.priority) else { continue };
         review.worker = Some(worker);
-        handed.push(Handed { job: job(review, worker), payload: payload(review), permit });
+        handed.push(Handed { job: job(review, worker, pipeline.clock.now()), payload: payload(review), permit });
     }
     handed
 }
 
-fn job(review: &NewReview, worker: crate::domain::WorkerId) -> Job {
+fn job(review: &NewReview, worker: crate::domain::WorkerId, now: Timestamp) -> Job {
     Job {
         review: review.id,
         lease: Lease { worker, attempt: 1 },
@@ -255,6 +397,8 @@ fn job(review: &NewReview, worker: crate::domain::WorkerId) -> Job {
         trigger: review.trigger,
         priority: review.priority,
         event: review.event,
+        scope: review.scope,
+        started_at: now,
     }
 }
 

@@ -23,28 +23,34 @@ pub(super) struct Recalled {
 }
 
 impl Pipeline {
-    /// What the reviewer of an event is told besides it.
-    pub(super) async fn recall(
+    /// What the agent of an event usually scores by this reviewer.
+    pub(super) async fn usual(
+        &self,
+        rules: &Rules,
+        shadow: &Shadow,
+        event: &Event,
+    ) -> Result<Option<Baseline>, StoreError> {
+        let key = ScoreKey {
+            agent: event.agent.clone(),
+            task_type: event.task_type.clone(),
+            shadow: shadow.name.clone(),
+            reviewer: if has_model(rules, shadow) { Reviewer::Model } else { Reviewer::Checks },
+        };
+        let usual = self.store.usual(&key, self.habits.baseline_window).await?;
+        Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
+    }
+
+    /// What a model is reminded of: judged findings most like the event, and open lessons.
+    pub(super) async fn reminders(
         &self,
         rules: &Rules,
         shadow: &Shadow,
         event: &Event,
         hits: &[Hit],
-    ) -> Result<Recalled, StoreError> {
-        let has_model = matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready);
-        let key = ScoreKey {
-            agent: event.agent.clone(),
-            task_type: event.task_type.clone(),
-            shadow: shadow.name.clone(),
-            reviewer: if has_model { Reviewer::Model } else { Reviewer::Checks },
-        };
-        let usual = self.store.usual(&key, self.habits.baseline_window).await?;
-        let baseline = usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count });
-        let memory = if has_model { self.reminders(shadow, event, hits).await? } else { Vec::new() };
-        Ok(Recalled { baseline, memory })
-    }
-
-    async fn reminders(&self, shadow: &Shadow, event: &Event, hits: &[Hit]) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<String>, StoreError> {
+        if !has_model(rules, shadow) {
+            return Ok(Vec::new());
+        }
         let judged = self.store.judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
         let cases: Vec<Case> = judged
             .into_iter()
@@ -64,4 +70,8 @@ impl Pipeline {
             .collect();
         Ok(review::recall(event, hits, &cases, &lessons))
     }
+}
+
+fn has_model(rules: &Rules, shadow: &Shadow) -> bool {
+    matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready)
 }

@@ -10,17 +10,17 @@ use tokio::time::Instant;
 use super::{
     Pipeline, Rules,
     call::{Asked, Conversation, Purse},
+    dossier::Dossier,
 };
 use crate::{
     checks,
-    domain::{Assessment, EventId, FindingId, Mode, Redacted, ReviewId, Reviewer, Shadow, SkipReason, StoredEvent},
+    domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason},
     llm::Readiness,
-    review::{self, Judgement, Subject},
+    review::{self, Judgement},
     store::{
         StoreError,
-        events::received_at,
         jobs::Job,
-        results::{NewFinding, NewResult},
+        results::{NewFinding, NewPart, NewResult},
     },
     telemetry::metric,
 };
@@ -73,15 +73,12 @@ impl Worker {
             return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
         };
         let zone = &shadow.cost_control.time_zone;
-        let payload = match payload {
-            Some(payload) => Some(payload),
-            None => store.payload(job.event).await?,
-        };
-        let Some(stored) = payload.and_then(|bytes| serde_json::from_slice::<StoredEvent>(&bytes).ok()) else {
+        let Some(mut dossier) = Dossier::load(store, &shadow, job, payload).await? else {
             return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
         };
-        match self.judge(&rules, &shadow, job, &stored, started).await? {
-            End::Result(result) => self.finish(job, &stored, &result, started).await,
+        dossier.remember(&self.pipeline, &rules, &shadow).await?;
+        match self.judge(&rules, &shadow, job, &dossier, started).await? {
+            End::Result(result) => self.finish(job, &dossier, &result, started).await,
             End::Later { delay, why, counted } => {
                 let why = checks::redact(&why);
                 store.put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
@@ -105,32 +102,27 @@ impl Worker {
         rules: &Arc<Rules>,
         shadow: &Shadow,
         job: &Job,
-        stored: &StoredEvent,
+        dossier: &Dossier,
         started: Instant,
     ) -> Result<End, StoreError> {
-        let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
-        let recalled = self.pipeline.recall(rules, shadow, &stored.event, &hits).await?;
-        let subject = Subject {
-            event_id: job.event,
-            event: &stored.event,
-            trigger: job.trigger,
-            hits: &hits,
-            baseline: recalled.baseline,
-            memory: &recalled.memory,
+        let matter = dossier.matter();
+        let of_checks = || matter.of_checks(shadow);
+        let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
+            for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
+                review::compare(shadow, event, usual, &self.pipeline.habits.fall, judgement);
+            }
+            End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
-        let of_checks = || review::of_checks(shadow, &subject);
-        let result = |mut judgement, model: Option<&str>, tokens| {
-            review::compare(shadow, recalled.baseline, &self.pipeline.habits.fall, &mut judgement);
-            End::Result(Box::new(self.result(judgement, model, tokens, started)))
-        };
-        if rules.gateway.spec(&shadow.model).is_none() && self.age(job.review) < self.pipeline.patience.age {
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.pipeline.patience.age {
             let why = format!("the model {} is not declared in the process that took the review", shadow.model);
             return Ok(End::Later { delay: NOT_HERE, why, counted: false });
         }
         if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
-            let mut judgement = of_checks();
-            judgement.notes.push(format!("Reviewed by the built-in checks alone: {why}."));
-            return Ok(result(judgement, None, (0, 0)));
+            let mut judgements = of_checks();
+            for judgement in &mut judgements {
+                judgement.notes.push(format!("Reviewed by the built-in checks alone: {why}."));
+            }
+            return Ok(result(judgements, None, (0, 0)));
         }
         let asked = if job.lease.attempt > self.pipeline.patience.attempts {
             Asked::Never {
@@ -139,66 +131,84 @@ impl Worker {
             }
         } else {
             let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
-            Conversation { store, gateway, shadow, purse: Purse::Review(job) }.ask(&subject).await?
+            Conversation { store, gateway, shadow, purse: Purse::Review(job) }.ask(&matter).await?
+        };
+        let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
+            Some(judgements) => result(judgements, None, (0, 0)),
+            None => End::GivenUp { reason, why },
         };
         Ok(match asked {
-            Asked::Judged(judgement, tokens) => result(judgement, Some(&shadow.model), tokens),
+            Asked::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
             Asked::Later { delay, why, counted } => {
-                let judgement = of_checks();
+                let judgements = of_checks();
                 // What the checks found is not kept back for long by a model that may add to it.
-                let stands = judgement.assessment != Assessment::Approve && delay > LONGEST_WITH_HITS;
+                let found = judgements.iter().any(|judgement| judgement.assessment != Assessment::Approve);
                 // Nor does anything wait for a moment that lies behind the end of patience.
                 let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-                if stands || self.age(job.review).saturating_add(back) >= self.pipeline.patience.age {
-                    self.without_model(judgement, SkipReason::ProviderUnavailable, why, started)
+                let late = self.age(job).saturating_add(back) >= self.pipeline.patience.age;
+                if found && delay > LONGEST_WITH_HITS || late {
+                    without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {
                     End::Later { delay, why, counted }
                 }
             }
-            Asked::Never { reason, why } => self.without_model(of_checks(), reason, why, started),
+            Asked::Never { reason, why } => without_model(of_checks(), reason, why),
             Asked::Fenced => End::Fenced,
         })
     }
 
-    /// What the checks found stands without the model; where they found nothing, nothing is concluded.
-    fn without_model(&self, mut judgement: Judgement, reason: SkipReason, why: String, started: Instant) -> End {
-        if judgement.assessment == Assessment::Approve {
-            return End::GivenUp { reason, why };
-        }
-        judgement.notes.push(format!("The model gave no opinion: {why}."));
-        End::Result(Box::new(self.result(judgement, None, (0, 0), started)))
-    }
-
-    fn result(&self, judgement: Judgement, model: Option<&str>, tokens: (u64, u64), started: Instant) -> NewResult {
+    /// The result of a review: its own conclusion is the strictest of its parts.
+    fn result(
+        &self,
+        dossier: &Dossier,
+        judgements: Vec<Judgement>,
+        model: Option<&str>,
+        tokens: (u64, u64),
+        started: Instant,
+    ) -> NewResult {
         // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
         let clean = |text: &str| checks::redact(text).as_str().to_owned();
-        let findings = judgement.findings.into_iter().map(|mut finding| {
-            finding.description = clean(&finding.description);
-            let fingerprint = review::fingerprint(&finding);
-            NewFinding { id: FindingId(self.pipeline.clock.new_id()), finding, fingerprint }
-        });
+        let mut parts = Vec::with_capacity(judgements.len());
+        let mut findings = Vec::new();
+        let mut reviewer = Reviewer::Checks;
+        for (event, judgement) in dossier.events().zip(judgements) {
+            let recommendation = clean(&judgement.recommendation);
+            reviewer = judgement.reviewer;
+            for mut finding in judgement.findings {
+                finding.description = clean(&finding.description);
+                let fingerprint = review::fingerprint(&finding);
+                let Some(place) = dossier.place(finding.event_id) else { continue };
+                let (id, recommendation) = (FindingId(self.pipeline.clock.new_id()), recommendation.clone());
+                findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
+            }
+            let notes = judgement.notes.iter().map(|note| clean(note)).collect();
+            let Judgement { assessment, score, .. } = judgement;
+            parts.push(NewPart { event, assessment, score, recommendation, notes });
+        }
+        let assessment = parts.iter().map(|part| part.assessment).max().unwrap_or(Assessment::Inconclusive);
+        let strictest = parts.iter().find(|part| part.assessment == assessment);
         NewResult {
-            assessment: judgement.assessment,
-            score: judgement.score,
-            recommendation: clean(&judgement.recommendation),
-            reviewer: if model.is_some() { judgement.reviewer } else { Reviewer::Checks },
+            assessment,
+            score: parts.iter().filter_map(|part| part.score).min(),
+            recommendation: strictest.map(|part| part.recommendation.clone()).unwrap_or_default(),
+            reviewer: if model.is_some() { reviewer } else { Reviewer::Checks },
             model: model.map(ToOwned::to_owned),
             tokens,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            notes: judgement.notes.iter().map(|note| clean(note)).collect(),
-            findings: findings.collect(),
+            notes: notes_of(&parts),
+            findings,
+            parts: if dossier.is_batch() { parts } else { Vec::new() },
         }
     }
 
     async fn finish(
         &self,
         job: &Job,
-        stored: &StoredEvent,
+        dossier: &Dossier,
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {
-        let task_type = stored.event.task_type.as_deref();
-        let Some((seq, _)) = self.pipeline.store.finish(job.review, job.lease, task_type, result).await? else {
+        let Some((seq, _)) = self.pipeline.store.finish(job.review, job.lease, result).await? else {
             tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
             return Ok("fenced");
         };
@@ -213,7 +223,11 @@ impl Worker {
                 "source" => if finding.source == crate::domain::Source::Check { "check" } else { "model" })
             .increment(1);
         }
-        self.pipeline.ended(job.event, job.priority == Mode::Active.priority()).await;
+        let is_active = job.priority == Mode::Active.priority();
+        self.pipeline.ended(job.event, is_active).await;
+        for other in dossier.held_by().filter(|event| *event != job.event) {
+            self.pipeline.ended(other, is_active).await;
+        }
         Ok("done")
     }
 
@@ -226,7 +240,36 @@ impl Worker {
         Ok("given_up")
     }
 
-    fn age(&self, review: ReviewId) -> SignedDuration {
-        self.pipeline.clock.now().duration_since(received_at(EventId(review.0)))
+    /// For how long it has been tried: what waited for company, or in a queue, is not older for that.
+    fn age(&self, job: &Job) -> SignedDuration {
+        self.pipeline.clock.now().duration_since(job.started_at)
     }
+}
+
+/// What stands without the model: what the checks found, and of the rest that nothing is concluded. `None` where they
+/// found nothing at all.
+fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>> {
+    if judgements.iter().all(|judgement| judgement.assessment == Assessment::Approve) {
+        return None;
+    }
+    for judgement in &mut judgements {
+        judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
+        judgement.notes.push(format!("The model gave no opinion: {why}."));
+    }
+    Some(judgements)
+}
+
+/// The notes of all parts, each once; one that not all share says of which event it is.
+fn notes_of(parts: &[NewPart]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        for note in &part.notes {
+            let shared = parts.iter().all(|other| other.notes.contains(note));
+            let note = if shared { note.clone() } else { format!("Event {} of {}: {note}", index + 1, parts.len()) };
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
 }

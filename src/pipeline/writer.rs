@@ -4,7 +4,13 @@
 //! While one transaction is on its way to the disk, the next batch gathers by itself. A row that the database
 //! refuses is found by bisection and fails alone; a commit whose outcome is unknown is asked after, never guessed.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +19,7 @@ use uuid::Uuid;
 use super::{
     Pipeline,
     pending::{AcceptError, Accepted, Pending},
-    plan::{Plan, Planned},
+    plan::{LateTasks, Plan, Planned},
 };
 use crate::{
     domain::{Disposition, EventId, ReviewId, StoredEvent},
@@ -47,6 +53,8 @@ pub struct Writer {
     settings: WriterSettings,
     /// Names this writer's rows of skip counts.
     replica: Uuid,
+    /// Whether it has stored reviews that wait for company.
+    waiting: AtomicBool,
     /// Rung when unleased jobs were stored: other processes may have places.
     ring: Arc<Notify>,
 }
@@ -68,7 +76,14 @@ enum Fate {
 impl Writer {
     pub(super) fn new(pipeline: &Pipeline, pending: mpsc::Receiver<Pending>, settings: WriterSettings) -> Self {
         let replica = pipeline.clock.new_id();
-        Self { pipeline: pipeline.clone(), pending, settings, replica, ring: Arc::new(Notify::new()) }
+        Self {
+            pipeline: pipeline.clone(),
+            pending,
+            settings,
+            replica,
+            waiting: AtomicBool::new(false),
+            ring: Arc::new(Notify::new()),
+        }
     }
 
     /// Notified when jobs were stored that this process had no place for.
@@ -86,7 +101,7 @@ impl Writer {
                     taken = self.pending.recv() => taken,
                     () = stop.cancelled() => { self.pending.close(); self.pending.recv().await }
                 };
-                let Some(first) = taken else { return };
+                let Some(first) = taken else { return self.close_batches().await };
                 carried = Some(first);
             }
             let mut bytes = 0;
@@ -102,6 +117,18 @@ impl Writer {
                 batch.push(next);
             }
             self.store(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    /// Nobody joins from here any more: what waits for company runs at once, wherever there is a place.
+    async fn close_batches(&self) {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.pipeline.store.close_batches().await {
+            Ok(0) => {}
+            Ok(_) => self.ring.notify_one(),
+            Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
         }
     }
 
@@ -203,7 +230,10 @@ impl Writer {
         leased.clear();
         let store = &self.pipeline.store;
         let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
-        let wants_locks = batch.iter().any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok()));
+        let late = LateTasks::among(store, batch).await?;
+        let wants_locks = batch
+            .iter()
+            .any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok() && late.concern(&pending.rules, pair)));
         let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.begin().await?) };
         let mut key_fates = match (&mut flush, keys.is_empty()) {
             (Some(flush), false) => flush.keys(&keys).await?,
@@ -220,16 +250,21 @@ impl Writer {
             .collect();
         let fresh: Vec<&Pending> =
             batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyFate::Fresh).map(|(pending, _)| pending).collect();
-        let mut plan = Plan::new(&self.pipeline, &fresh);
+        let mut plan = Plan::new(&self.pipeline, &fresh, &late);
         if let Some(flush) = &mut flush
             && !plan.candidates.is_empty()
         {
             let (now, rows) = flush.lock(&plan.meter_keys()).await?;
-            plan.decide(now, rows);
+            let batches = flush.open_batches(&plan.batch_keys()).await?;
+            let tasks = flush.reviewed_tasks(&plan.task_keys()).await?;
+            plan.decide(now, rows, batches, tasks);
         }
-        let Planned { writing, dispositions, handed, refusals } = plan.finish();
+        let Planned { writing, dispositions, handed, refusals, now } = plan.finish();
         leased.extend(handed.iter().map(|handed| handed.job.review));
-        let unleased = writing.reviews.len() > handed.len();
+        let due = writing.reviews.iter().filter(|review| review.waits.is_none()).count();
+        let closed = writing.joined.iter().any(|joined| now.is_some_and(|now| joined.run_at <= now));
+        let unleased = closed || due > handed.len();
+        self.waiting.fetch_or(due < writing.reviews.len(), Ordering::Relaxed);
         match flush {
             Some(flush) if writing.events.is_empty() => flush.abandon().await?,
             Some(flush) => flush.write(self.replica, &writing).await?,

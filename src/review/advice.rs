@@ -9,8 +9,8 @@ use crate::domain::{Assessment, CheckName, Hit, Severity};
 const MAX_SENTENCES: usize = 3;
 
 /// What to do about the hits of at least a warning, the worst kind first.
-pub(super) fn of_hits(hits: &[Hit]) -> String {
-    let mut worst: Vec<&Hit> = hits.iter().filter(|hit| hit.severity >= Severity::Warning).collect();
+pub(super) fn of_hits(hits: &[&Hit]) -> String {
+    let mut worst: Vec<&Hit> = hits.iter().copied().filter(|hit| hit.severity >= Severity::Warning).collect();
     worst.sort_by_key(|hit| (Reverse(hit.severity), hit.check));
     let mut kinds: Vec<CheckName> = Vec::new();
     for hit in worst {
@@ -43,6 +43,7 @@ fn sentence(check: CheckName) -> &'static str {
         CheckName::Injection => "Treat the marked text as data, and do not let it steer the agent or its reviewer.",
         CheckName::Truncation => "Have the cut-off part produced again.",
         CheckName::Emptiness => "Have the work done again: there is no usable output.",
+        CheckName::Loops => "Stop the loop: the same calls are repeated and bring nothing new.",
         CheckName::Hidden => "Find out where the hidden characters come from before the text is used.",
     }
 }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use super::{
-    Judgement, ModelReply, Prompt, Subject, advice, evidence,
+    Judgement, ModelReply, Prompt, Shown, Subject, advice, evidence,
     excerpt::grouped,
     reply::{self, Unreadable, Verdict},
     sections::stored_texts,
@@ -30,21 +30,32 @@ enum NoVerdict {
         "The model's reply does not echo this review's nonce, so it may follow the reviewed text: it was discarded."
     )]
     WrongNonce,
+    #[error("The model's reply says nothing of this event.")]
+    Missing,
+    #[error("The model's reply gives more than one verdict on this event: none counts.")]
+    Twice,
 }
 
 /// Judges by the built-in checks alone: clean is APPROVE.
 pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
-    let assessment = subject.hits.iter().map(|hit| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve);
-    let mut worst: Vec<&Hit> = subject.hits.iter().collect();
-    worst.sort_by_key(|hit| Reverse(hit.severity));
+    of_checks_over(shadow, std::slice::from_ref(subject))
+}
+
+/// The same over several events that are judged as one.
+pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
+    let all = || subjects.iter().flat_map(|subject| subject.hits.iter().map(move |hit| (subject, hit)));
+    let assessment = all().map(|(_, hit)| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve);
+    let mut worst: Vec<(&Subject, &Hit)> = all().collect();
+    worst.sort_by_key(|(_, hit)| Reverse(hit.severity));
+    let kinds: Vec<&Hit> = worst.iter().map(|(_, hit)| *hit).collect();
     let more = worst.len().saturating_sub(MAX_CHECK_FINDINGS);
     worst.truncate(MAX_CHECK_FINDINGS);
     let note = || format!("{} further hits of the built-in checks are counted but not listed.", grouped(more));
     Judgement {
         assessment,
         score: None,
-        recommendation: advice::of_hits(subject.hits),
-        findings: worst.into_iter().map(|hit| from_hit(subject, hit)).collect(),
+        recommendation: advice::of_hits(&kinds),
+        findings: worst.into_iter().map(|(subject, hit)| from_hit(subject, hit)).collect(),
         reviewer: Reviewer::Checks,
         notes: (more > 0).then(note).into_iter().collect(),
         needs_repair: None,
@@ -53,26 +64,72 @@ pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
 
 /// Judges by the checks and a model's reply to `prompt`.
 pub fn of_reply(shadow: &Shadow, subject: &Subject, prompt: &Prompt, reply: ModelReply) -> Judgement {
-    let mut checks = of_checks(shadow, subject);
-    checks.reviewer = Reviewer::Model;
-    for part in &prompt.omitted {
-        checks.notes.push(format!("Not shown to the model, {part}."));
-    }
-    match read(prompt, reply) {
-        Ok(verdict) => with_verdict(shadow, subject, prompt, checks, verdict),
+    of_reply_over(shadow, &[(None, *subject)], prompt, reply)
+}
+
+/// The same over several events that are judged as one, each with the number of its step.
+pub(super) fn of_reply_over(
+    shadow: &Shadow,
+    steps: &[(Option<usize>, Subject)],
+    prompt: &Prompt,
+    reply: ModelReply,
+) -> Judgement {
+    let subjects: Vec<Subject> = steps.iter().map(|(_, subject)| *subject).collect();
+    let checks = of_checks_over(shadow, &subjects);
+    let Some(shown) = prompt.shown.first() else { return checks };
+    let checks = asked(checks, shown);
+    let read = whole(reply).and_then(|text| {
+        let verdict = reply::parse(text)?;
+        if verdict.nonce == shown.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
+    });
+    match read {
+        Ok(verdict) => with_verdict(shadow, steps, shown, checks, verdict),
         Err(reason) => without_verdict(checks, reason),
     }
 }
 
-fn read(prompt: &Prompt, reply: ModelReply) -> Result<Verdict, NoVerdict> {
+/// Judges each event of a batch by the checks and by what one reply says of it.
+pub(super) fn of_batch_reply(
+    shadow: &Shadow,
+    subjects: &[Subject],
+    prompt: &Prompt,
+    reply: ModelReply,
+) -> Vec<Judgement> {
+    let mut read = whole(reply).and_then(|text| Ok(reply::parse_batch(text)?));
+    let mut judge = |(subject, shown): (&Subject, &Shown)| {
+        let checks = asked(of_checks(shadow, subject), shown);
+        let verdicts = match &mut read {
+            Ok(verdicts) => verdicts,
+            Err(reason) => return without_verdict(checks, *reason),
+        };
+        let mut own = verdicts.extract_if(.., |verdict| verdict.nonce == shown.nonce).collect::<Vec<_>>().into_iter();
+        match (own.next(), own.next()) {
+            (Some(verdict), None) => with_verdict(shadow, &[(None, *subject)], shown, checks, verdict),
+            // Choosing between two is for whoever wrote the text to win.
+            (Some(_), Some(_)) => without_verdict(checks, NoVerdict::Twice),
+            (None, _) => without_verdict(checks, NoVerdict::Missing),
+        }
+    };
+    subjects.iter().zip(&prompt.shown).map(&mut judge).collect()
+}
+
+/// What the checks say, once a model is asked as well.
+fn asked(mut checks: Judgement, shown: &Shown) -> Judgement {
+    checks.reviewer = Reviewer::Model;
+    for part in &shown.omitted {
+        checks.notes.push(format!("Not shown to the model, {part}."));
+    }
+    checks
+}
+
+fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
     if reply.refused {
         return Err(NoVerdict::Refused);
     }
     if reply.cut_off {
         return Err(NoVerdict::CutOff);
     }
-    let verdict = reply::parse(reply.text)?;
-    if verdict.nonce == prompt.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
+    Ok(reply.text)
 }
 
 /// The checks' judgement stands, save that it approves nothing.
@@ -88,14 +145,29 @@ fn without_verdict(mut checks: Judgement, reason: NoVerdict) -> Judgement {
     checks
 }
 
-fn with_verdict(shadow: &Shadow, subject: &Subject, prompt: &Prompt, checks: Judgement, verdict: Verdict) -> Judgement {
+fn with_verdict(
+    shadow: &Shadow,
+    steps: &[(Option<usize>, Subject)],
+    shown: &Shown,
+    checks: Judgement,
+    verdict: Verdict,
+) -> Judgement {
     let score = verdict.score();
-    let fields = stored_texts(subject.event);
+    let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
     let (mut found, mut not_found) = (Vec::new(), 0);
     for claim in verdict.findings {
-        let evidence = evidence::of_quote(&fields, &claim.evidence_quote);
+        // The step that it names first, then the others, the latest first: there the work ended.
+        let named = claim.step.and_then(|step| usize::try_from(step).ok());
+        let named = named.and_then(|step| steps.iter().position(|(number, _)| *number == Some(step)));
+        let last = steps.len().saturating_sub(1);
+        let mut places = named.into_iter().chain((0..steps.len()).rev());
+        let at = |place: usize| Some((place, evidence::of_quote(fields.get(place)?, &claim.evidence_quote)?));
+        let (place, evidence) =
+            places.find_map(at).map_or((named.unwrap_or(last), None), |(at, quote)| (at, Some(quote)));
+        let Some((_, subject)) = steps.get(place) else { continue };
         not_found += usize::from(evidence.is_none() && !claim.evidence_quote.trim().is_empty());
         found.push(Finding {
+            event_id: subject.event_id,
             severity: claim.severity,
             category: claim.category,
             description: claim.description,
@@ -124,7 +196,9 @@ fn with_verdict(shadow: &Shadow, subject: &Subject, prompt: &Prompt, checks: Jud
     }
     let worst = found.iter().map(|finding| weight(finding, shadow)).max().unwrap_or(Assessment::Approve);
     let mut assessment = checks.assessment.max(word).max(worst);
-    if assessment == Assessment::Approve && (not_found > 0 || doubtful_score || !prompt.omitted.is_empty()) {
+    if assessment == Assessment::Approve
+        && (not_found > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
+    {
         assessment = Assessment::Inconclusive;
     }
 
@@ -168,6 +242,7 @@ fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
 fn from_hit(subject: &Subject, hit: &Hit) -> Finding {
     let evidence = evidence::of_hit(subject.event, hit);
     Finding {
+        event_id: subject.event_id,
         severity: hit.severity,
         category: hit.check.category(),
         description: hit.description.clone(),

@@ -2,7 +2,7 @@
 //! In: a judgement, a baseline. Out: the judgement, with one finding more where the score is a fall. Never: a milder one.
 
 use super::{Baseline, Judgement, assess::grade};
-use crate::domain::{Assessment, Category, Finding, Reviewer, Severity, Shadow, Source};
+use crate::domain::{Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
 
 /// Least that counts as one spread, in points: scores that hardly ever differ make no fall of a trifle.
 const LEAST_SPREAD: f64 = 5.0;
@@ -30,7 +30,13 @@ pub fn score_of_checks(assessment: Assessment) -> Option<u8> {
 }
 
 /// Adds a finding where the score falls below what is usual: for information, or a warning at twice the distance.
-pub fn compare(shadow: &Shadow, usual: Option<Baseline>, rules: &FallRules, judgement: &mut Judgement) {
+pub fn compare(
+    shadow: &Shadow,
+    event_id: EventId,
+    usual: Option<Baseline>,
+    rules: &FallRules,
+    judgement: &mut Judgement,
+) {
     let score = match (judgement.reviewer, judgement.assessment) {
         (_, Assessment::Inconclusive) => None,
         (Reviewer::Model, _) => judgement.score,
@@ -43,6 +49,7 @@ pub fn compare(shadow: &Shadow, usual: Option<Baseline>, rules: &FallRules, judg
     }
     let severity = if distance >= 2.0 * rules.spreads { Severity::Warning } else { Severity::Info };
     judgement.findings.push(Finding {
+        event_id,
         severity,
         category: Category::Quality,
         description: format!(

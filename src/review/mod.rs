@@ -1,4 +1,4 @@
-//! Judges one event: what the built-in checks hit and what a model replies become an assessment.
+//! Judges one event, or several in one call ([`Matter`]): what the built-in checks hit and what a model replies become an assessment.
 //!
 //! In: a shadow, a stored (redacted) event with its hits, later a model's reply. Out: a prompt, a judgement, a
 //! finding's fingerprint. It never calls a model, reads no clock and stores nothing: the pipeline calls the model
@@ -29,6 +29,7 @@ mod baseline;
 mod evidence;
 mod excerpt;
 mod fingerprint;
+mod group;
 mod memory;
 mod prompt;
 mod reply;
@@ -43,8 +44,9 @@ use crate::domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger}
 pub use assess::{of_checks, of_reply};
 pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
+pub use group::{Matter, Step, Trajectory};
 pub use memory::{Case, Lesson, recall};
-pub use prompt::{Omission, Prompt, PromptError, prompt, repair_prompt, worst_prompt_bytes};
+pub use prompt::{Omission, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
 
 /// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
 pub const FENCE_MARK: &str = "umbra-fence";

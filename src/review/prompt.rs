@@ -1,4 +1,4 @@
-//! Writes what a model is asked.
+//! Writes what a model is asked of one event; what goes for several events too, `group` uses.
 //! In: a shadow, its subject, a nonce. Out: system and user text, the reply's schema, what was left out; and, before
 //! any of it is written, how long it can get at most. Never: agents' text outside the fence or as a template.
 
@@ -13,10 +13,12 @@ use super::{
     reply,
     sections::{MAX_SECTIONS, Section, public_place, sections, text_bytes},
 };
-use crate::domain::{Event, Hit, Shadow};
+use crate::domain::{Event, Hit, ReviewScope, Shadow};
 
 const SYSTEM: &str = include_str!("templates/system.j2");
 const USER: &str = include_str!("templates/user.j2");
+pub(super) const BATCH: &str = include_str!("templates/batch.j2");
+pub(super) const TRAJECTORY: &str = include_str!("templates/trajectory.j2");
 /// What follows the message when a model is asked again after an unreadable reply: before and after the reason.
 const REPAIR: [&str; 2] = [
     "\n\nYour last reply could not be used: ",
@@ -25,6 +27,8 @@ const REPAIR: [&str; 2] = [
 
 /// Most hits that the model is told of, worst first.
 const MAX_FACTS: usize = 24;
+/// The same for each event of several.
+pub(super) const GROUP_FACTS: usize = 8;
 /// Most hits of one section that an excerpt is built around, worst first.
 const MAX_MARKS: usize = 100;
 /// Most characters of a rule's name.
@@ -38,7 +42,7 @@ const FILLED_BYTES: usize = 640;
 /// Bytes of the longest character in UTF-8.
 const UTF8_BYTES: usize = 4;
 
-#[expect(clippy::expect_used, reason = "both templates are constants, and every test renders them")]
+#[expect(clippy::expect_used, reason = "the templates are constants, and every test renders them")]
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut templates = Environment::empty();
     templates.set_auto_escape_callback(|_| AutoEscape::None);
@@ -46,6 +50,8 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     templates.set_fuel(Some(1_000_000));
     templates.add_template("system", SYSTEM).expect("system.j2 is a template");
     templates.add_template("user", USER).expect("user.j2 is a template");
+    templates.add_template("batch", BATCH).expect("batch.j2 is a template");
+    templates.add_template("trajectory", TRAJECTORY).expect("trajectory.j2 is a template");
     templates
 });
 
@@ -58,6 +64,9 @@ pub enum PromptError {
     /// The reviewed text holds the nonce or its tag, so it could close a block.
     #[error("the nonce occurs in the reviewed text: draw another")]
     NonceInText,
+    /// There is nothing to show.
+    #[error("the task has no step that could be shown")]
+    Empty,
     /// A template failed.
     #[error("the prompt's template failed ({0:?}): most likely the shadow has far too many criteria")]
     Template(minijinja::ErrorKind),
@@ -66,6 +75,8 @@ pub enum PromptError {
 /// A text that the model was not shown whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
+    /// Of which step of a task.
+    pub step: Option<usize>,
     /// Which: a section's name, such as `output` or `tool.args`.
     pub field: &'static str,
     /// Characters of it that were left out.
@@ -74,7 +85,27 @@ pub struct Omission {
 
 impl fmt::Display for Omission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(step) = self.step {
+            write!(f, "step {}, ", grouped(step))?;
+        }
         write!(f, "{}: {} characters", self.field, grouped(self.chars))
+    }
+}
+
+/// What a model was shown of one item that it judges. `Debug` shows no text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// What the reply must echo.
+    pub nonce: String,
+    /// What was left out for `max_input_chars`.
+    pub omitted: Vec<Omission>,
+    /// Steps of a task that were left out whole.
+    pub unseen_steps: usize,
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shown").field("omitted", &self.omitted).finish_non_exhaustive()
     }
 }
 
@@ -87,15 +118,13 @@ pub struct Prompt {
     pub user: String,
     /// JSON Schema of the reply.
     pub schema: serde_json::Value,
-    /// What was left out for `max_input_chars`.
-    pub omitted: Vec<Omission>,
-    /// What the reply must echo.
-    pub nonce: String,
+    /// What it shows of each item that is judged by itself, at least one.
+    pub shown: Vec<Shown>,
 }
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("bytes", &self.bytes()).field("omitted", &self.omitted).finish_non_exhaustive()
+        f.debug_struct("Prompt").field("bytes", &self.bytes()).field("shown", &self.shown).finish_non_exhaustive()
     }
 }
 
@@ -108,31 +137,42 @@ impl Prompt {
 
 /// Writes the prompt for one review. `nonce` is 32 hex digits in lower case, drawn at random for this call alone.
 pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt, PromptError> {
-    if nonce.len() != 32 || !nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-        return Err(PromptError::BadNonce);
-    }
-    let tag = tag(nonce, subject);
+    let tag = tag(nonce, subject)?;
     let sections = sections(subject.event);
-    let texts = sections.iter().map(|section| &*section.text).chain(subject.memory.iter().map(String::as_str));
-    if texts.into_iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
+    refuse_known(&sections, nonce, &tag)?;
+    if subject.memory.iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
         return Err(PromptError::NonceInText);
     }
-    let (shown, omitted) = fit(&sections, subject.hits, shadow.max_input_chars as usize);
+    let parts: Vec<Part> = sections.iter().map(|section| Part { step: None, section, hits: subject.hits }).collect();
+    let (shown, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();
+    let omitted: Vec<Omission> = omitted.into_iter().flatten().collect();
     let user = render(
         "user",
         context! {
             tag,
             nonce,
             trigger => subject.trigger.as_str(),
-            facts => facts(subject.hits),
+            facts => facts(subject.hits, MAX_FACTS),
             omitted => omitted.iter().map(Omission::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
             memory => subject.memory.to_vec(),
             sections => shown,
         },
     )?;
-    let system = render("system", context! { criteria => shadow.criteria.clone() })?;
-    Ok(Prompt { system, user, schema: reply::schema().clone(), omitted, nonce: nonce.to_owned() })
+    let system = system(shadow, ReviewScope::Event)?;
+    let shown = vec![Shown { nonce: nonce.to_owned(), omitted, unseen_steps: 0 }];
+    Ok(Prompt { system, user, schema: reply::schema(ReviewScope::Event).clone(), shown })
+}
+
+/// The rules for reviews of this scope.
+pub(super) fn system(shadow: &Shadow, scope: ReviewScope) -> Result<String, PromptError> {
+    render("system", context! { criteria => shadow.criteria.clone(), scope => scope.as_str() })
+}
+
+/// A text that holds the nonce or the tag could close its block.
+pub(super) fn refuse_known(sections: &[Section], nonce: &str, tag: &str) -> Result<(), PromptError> {
+    let known = |section: &Section| section.text.contains(nonce) || section.text.contains(tag);
+    if sections.iter().any(known) { Err(PromptError::NonceInText) } else { Ok(()) }
 }
 
 /// The same question after an unreadable reply; `message` is what `Judgement::needs_repair` said. Send it once at
@@ -145,30 +185,49 @@ pub fn repair_prompt(prompt: &Prompt, message: &str) -> Prompt {
 
 /// Most bytes that the prompt for this event can have, and its repair: an upper bound of its tokens as well, since
 /// no tokenizer in use makes a token of less than a byte. Reads the event's lengths alone.
-pub fn worst_prompt_bytes(shadow: &Shadow, event: &Event) -> usize {
+///
+/// Of several events it is the bound of the prompt that holds them all, be it a batch or a task.
+pub fn worst_prompt_bytes(shadow: &Shadow, events: &[&Event]) -> usize {
     // A template is longer than the fixed text it renders to. Each criterion adds its bullet and line break.
-    let fixed = SYSTEM.len() + USER.len() + *reply::SCHEMA_BYTES + FILLED_BYTES + REPAIR[0].len() + REPAIR[1].len();
+    let (user, facts, filled) = match events.len() {
+        0 | 1 => (USER.len(), MAX_FACTS, FILLED_BYTES),
+        // What a batch fills in stands once for each event.
+        many => (BATCH.len().max(TRAJECTORY.len()), MAX_FACTS.max(many * GROUP_FACTS), many * FILLED_BYTES),
+    };
+    let fixed = SYSTEM.len() + *reply::SCHEMA_BYTES + REPAIR[0].len() + REPAIR[1].len();
     let rules: usize = shadow.criteria.iter().map(|criterion| criterion.len() + 3).sum();
-    let marks = MAX_FACTS * FACT_BYTES + (MAX_SECTIONS + 1) * SECTION_BYTES + MEMORY_BYTES;
-    let (bytes, limit) = (text_bytes(event), shadow.max_input_chars as usize);
+    let sections = MAX_SECTIONS * events.len().max(1);
+    let marks = facts * FACT_BYTES + (sections + 1) * SECTION_BYTES + MEMORY_BYTES;
+    let bytes: usize = events.iter().map(|event| text_bytes(event)).sum();
+    let limit = shadow.max_input_chars as usize;
     // A text of so many bytes has no more characters: nothing is left out, and no notice written.
-    let notices = if bytes <= limit { 0 } else { MAX_SECTIONS * (MAX_WINDOWS + 1) * NOTICE_BYTES };
-    fixed + rules + marks + bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices
+    let notices = if bytes <= limit { 0 } else { sections * (MAX_WINDOWS + 1) * NOTICE_BYTES };
+    fixed + user + filled + rules + marks + bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices
 }
 
 /// The tag of this item's blocks: drawn from the nonce, but another word, so that a model that copies the tag for
 /// the nonce is noticed.
-fn tag(nonce: &str, subject: &Subject) -> String {
+pub(super) fn tag(nonce: &str, subject: &Subject) -> Result<String, PromptError> {
+    if nonce.len() != 32 || !nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(PromptError::BadNonce);
+    }
     let drawn = blake3::hash(format!("{FENCE_MARK} {nonce} {}", subject.event_id).as_bytes()).to_hex();
-    format!("{FENCE_MARK}-{}", drawn.get(..32).unwrap_or_default())
+    Ok(format!("{FENCE_MARK}-{}", drawn.get(..32).unwrap_or_default()))
 }
 
-/// Cuts the sections to `budget` characters in all.
-fn fit(sections: &[Section], hits: &[Hit], budget: usize) -> (Vec<Value>, Vec<Omission>) {
-    let lengths: Vec<usize> = sections.iter().map(|section| section.text.chars().count()).collect();
-    let mut shown = Vec::with_capacity(sections.len());
-    let mut omitted = Vec::new();
-    for (section, chars) in sections.iter().zip(share(&lengths, budget)) {
+/// A section, and what the checks hit in its event.
+pub(super) struct Part<'a> {
+    /// The step of a task that it belongs to.
+    pub step: Option<usize>,
+    pub section: &'a Section<'a>,
+    pub hits: &'a [Hit],
+}
+
+/// Cuts the sections to `budget` characters in all; answers each with what was left out of it.
+pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>)> {
+    let lengths: Vec<usize> = parts.iter().map(|part| part.section.text.chars().count()).collect();
+    let mut shown = Vec::with_capacity(parts.len());
+    for (Part { step, section, hits }, chars) in parts.iter().zip(share(&lengths, budget)) {
         let marks = || {
             let mut marks: Vec<_> = hits.iter().filter(|hit| public_place(&hit.field) == section.label).collect();
             marks.sort_by_key(|hit| Reverse(hit.severity));
@@ -176,19 +235,17 @@ fn fit(sections: &[Section], hits: &[Hit], budget: usize) -> (Vec<Value>, Vec<Om
             marks.into_iter().filter_map(|hit| Some((hit.severity, section.place(hit)?))).collect()
         };
         let cut = excerpt(&section.text, chars, marks);
-        if cut.omitted > 0 {
-            omitted.push(Omission { field: section.label, chars: cut.omitted });
-        }
-        shown.push(context! { label => section.label, text => cut.text });
+        let omitted = Omission { step: *step, field: section.label, chars: cut.omitted };
+        shown.push((context! { label => section.label, text => cut.text }, (cut.omitted > 0).then_some(omitted)));
     }
-    (shown, omitted)
+    shown
 }
 
 /// The hits in our words: rule and place. Their descriptions stay out, since they may repeat the event's words.
-fn facts(hits: &[Hit]) -> Vec<String> {
+pub(super) fn facts(hits: &[Hit], most: usize) -> Vec<String> {
     let mut worst: Vec<&Hit> = hits.iter().collect();
     worst.sort_by_key(|hit| Reverse(hit.severity));
-    let listed = if hits.len() > MAX_FACTS { MAX_FACTS - 1 } else { hits.len() };
+    let listed = if hits.len() > most { most - 1 } else { hits.len() };
     let mut lines: Vec<String> = worst.iter().take(listed).map(|hit| fact(hit)).collect();
     if hits.len() > listed {
         lines.push(format!("{} more", grouped(hits.len() - listed)));
@@ -207,12 +264,12 @@ fn fact(hit: &Hit) -> String {
     }
 }
 
-fn baseline(known: Baseline) -> String {
+pub(super) fn baseline(known: Baseline) -> String {
     let (mean, spread, count) = (known.mean.clamp(0.0, 100.0), known.spread.clamp(0.0, 100.0), known.count);
     format!("{count} earlier scores of this agent for this type of task have mean {mean:.0} and spread {spread:.0}.")
 }
 
-fn render(name: &str, values: Value) -> Result<String, PromptError> {
+pub(super) fn render(name: &str, values: Value) -> Result<String, PromptError> {
     let rendered = TEMPLATES.get_template(name).and_then(|template| template.render(values));
     rendered.map_err(|error| PromptError::Template(error.kind()))
 }

@@ -7,7 +7,7 @@ use std::{cmp::Reverse, sync::LazyLock};
 use serde::Deserialize;
 use serde_json::{Value, error::Category as JsonFault, json};
 
-use crate::domain::{Assessment, Category, Severity};
+use crate::domain::{Assessment, Category, ReviewScope, Severity};
 
 /// Most findings kept of one reply, worst first.
 const MAX_FINDINGS: usize = 20;
@@ -22,9 +22,10 @@ pub(super) const CHECKLIST: [&str; 6] = ["addresses_task", "consistent", "safe",
 /// Stands for any other word in a finding's `checklist_item`.
 const OTHER_ITEM: &str = "other";
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(build_schema);
-/// Length of the schema's compact text.
-pub(super) static SCHEMA_BYTES: LazyLock<usize> = LazyLock::new(|| SCHEMA.to_string().len());
+static SCHEMAS: LazyLock<[Value; 3]> = LazyLock::new(|| ReviewScope::ALL.map(build_schema));
+/// Length of the longest schema's compact text.
+pub(super) static SCHEMA_BYTES: LazyLock<usize> =
+    LazyLock::new(|| SCHEMAS.iter().map(|schema| schema.to_string().len()).max().unwrap_or_default());
 
 /// A model's verdict as it came, its strings cleaned.
 #[derive(Deserialize)]
@@ -45,6 +46,15 @@ pub(super) struct Claim {
     pub description: String,
     pub evidence_quote: String,
     pub checklist_item: String,
+    /// The step of a task that it is about.
+    #[serde(default)]
+    pub step: Option<u32>,
+}
+
+/// The verdicts on a batch, one for each event.
+#[derive(Deserialize)]
+pub(super) struct Verdicts {
+    pub events: Vec<Verdict>,
 }
 
 /// Why a reply cannot be read; "it" is the reply. What to do about it, `repair_prompt` says.
@@ -70,18 +80,50 @@ impl Verdict {
     pub(super) fn score(&self) -> u8 {
         self.score.round() as u8
     }
+
+    /// Checks the score, and bounds and cleans the strings.
+    fn tidy(&mut self) -> Result<(), Unreadable> {
+        if !(0.0..=100.0).contains(&self.score) {
+            return Err(Unreadable::Score);
+        }
+        self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
+        self.findings.sort_by_key(|claim| Reverse(claim.severity));
+        self.findings.truncate(MAX_FINDINGS);
+        for claim in &mut self.findings {
+            claim.description = clean(&claim.description, DESCRIPTION_CHARS);
+            if !CHECKLIST.contains(&claim.checklist_item.as_str()) {
+                OTHER_ITEM.clone_into(&mut claim.checklist_item);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads the one JSON object of a reply; code fences and prose may surround it, another brace may not: it could be
 /// another verdict, and choosing between two is for whoever wrote the text to win.
 pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
+    let mut verdict: Verdict = object(text)?;
+    verdict.tidy()?;
+    Ok(verdict)
+}
+
+/// Reads the reply to a batch, by the same rules.
+pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
+    let Verdicts { mut events } = object(text)?;
+    for verdict in &mut events {
+        verdict.tidy()?;
+    }
+    Ok(events)
+}
+
+fn object<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
     if text.len() > MAX_REPLY_BYTES {
         return Err(Unreadable::TooLong);
     }
     let object = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
-    let mut stream = serde_json::Deserializer::from_str(object).into_iter::<Verdict>();
-    let mut verdict = match stream.next() {
-        Some(Ok(verdict)) => verdict,
+    let mut stream = serde_json::Deserializer::from_str(object).into_iter::<T>();
+    let found = match stream.next() {
+        Some(Ok(found)) => found,
         Some(Err(error)) if error.classify() == JsonFault::Data => {
             return Err(Unreadable::Misfit(error.line(), error.column()));
         }
@@ -91,29 +133,22 @@ pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
     if object.get(stream.byte_offset()..).is_none_or(|rest| rest.contains(['{', '}'])) {
         return Err(Unreadable::Surplus);
     }
-    if !(0.0..=100.0).contains(&verdict.score) {
-        return Err(Unreadable::Score);
-    }
-    verdict.recommendation = clean(&verdict.recommendation, RECOMMENDATION_CHARS);
-    verdict.findings.sort_by_key(|claim| Reverse(claim.severity));
-    verdict.findings.truncate(MAX_FINDINGS);
-    for claim in &mut verdict.findings {
-        claim.description = clean(&claim.description, DESCRIPTION_CHARS);
-        if !CHECKLIST.contains(&claim.checklist_item.as_str()) {
-            OTHER_ITEM.clone_into(&mut claim.checklist_item);
-        }
-    }
-    Ok(verdict)
+    Ok(found)
 }
 
 /// The reply's JSON Schema. Lengths and ranges are told in words and kept by [`parse`]: not every provider's strict
 /// mode takes them.
-pub(super) fn schema() -> &'static Value {
-    &SCHEMA
+pub(super) fn schema(scope: ReviewScope) -> &'static Value {
+    let [event, batch, trajectory] = &*SCHEMAS;
+    match scope {
+        ReviewScope::Event => event,
+        ReviewScope::Batch => batch,
+        ReviewScope::Trajectory => trajectory,
+    }
 }
 
-fn build_schema() -> Value {
-    let finding = json!({
+fn build_schema(scope: ReviewScope) -> Value {
+    let mut finding = json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["severity", "category", "description", "evidence_quote", "checklist_item"],
@@ -125,16 +160,34 @@ fn build_schema() -> Value {
             "checklist_item": {"type": "string", "enum": CHECKLIST},
         },
     });
-    json!({
+    if scope == ReviewScope::Trajectory
+        && let Some(required) = finding.pointer_mut("/required").and_then(Value::as_array_mut)
+    {
+        required.push("step".into());
+        finding["properties"]["step"] = json!({"type": "integer", "description": "the number of the step it is about"});
+    }
+    let nonce = if scope == ReviewScope::Batch { "the event's own nonce" } else { "the message's nonce" };
+    let verdict = json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["nonce", "assessment", "score", "recommendation", "findings"],
         "properties": {
-            "nonce": {"type": "string", "description": "the message's nonce, copied exactly"},
+            "nonce": {"type": "string", "description": format!("{nonce}, copied exactly")},
             "assessment": {"type": "string", "enum": Assessment::ALL},
             "score": {"type": "integer", "description": "0 to 100"},
             "recommendation": {"type": "string", "description": "what to do, in one to three sentences"},
             "findings": {"type": "array", "description": "at most 20", "items": finding},
+        },
+    });
+    if scope != ReviewScope::Batch {
+        return verdict;
+    }
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["events"],
+        "properties": {
+            "events": {"type": "array", "description": "one for each event, in their order", "items": verdict},
         },
     })
 }

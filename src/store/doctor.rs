@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 12] = [
+const INVARIANTS: [Invariant; 14] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -90,6 +90,22 @@ const INVARIANTS: [Invariant; 12] = [
         sql: "SELECT format('review %s is %s, results %s', r.id, r.state, (d.review_id IS NOT NULL)::int)
               FROM review r LEFT JOIN review_result d ON d.review_id = r.id
               WHERE (r.state = 'done') <> (d.review_id IS NOT NULL)",
+    },
+    Invariant {
+        name: "batches_count_their_events",
+        promise: "a review counts exactly the events that hold it",
+        sql: "SELECT format('review %s counts %s, holds %s', r.id, r.events, count(e.event_id)) FROM review r
+              LEFT JOIN review_event e ON e.review_id = r.id GROUP BY r.id HAVING r.events <> count(e.event_id)",
+    },
+    Invariant {
+        name: "batches_assess_each_event",
+        promise: "a batch that is done has an assessment of each of its events, and no other review has any",
+        sql:
+            "SELECT format('review %s, event %s', coalesce(e.review_id, a.review_id), coalesce(e.event_id, a.event_id))
+              FROM (SELECT e.review_id, e.event_id FROM review_event e JOIN review r ON r.id = e.review_id
+                    WHERE r.scope = 1 AND r.state = 'done') e
+              FULL JOIN review_assessment a USING (review_id, event_id)
+              WHERE e.review_id IS NULL OR a.review_id IS NULL",
     },
     Invariant {
         name: "no_job_of_a_dead_worker",

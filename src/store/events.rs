@@ -36,6 +36,8 @@ pub struct EventFilter {
     pub agent: Option<String>,
     /// Of this task.
     pub task_id: Option<String>,
+    /// Of one of these agents.
+    pub agents: Option<Vec<String>>,
     /// Received in this span.
     pub span: Span,
 }
@@ -75,6 +77,9 @@ impl Store {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "task_id", filter.task_id.as_deref());
+        if let Some(agents) = &filter.agents {
+            query.push(" AND agent = ANY(").push_bind(agents).push(")");
+        }
         if let Some(since) = filter.span.since {
             query.push(" AND id >= ").push_bind(first_id_at(since));
         }

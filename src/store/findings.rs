@@ -209,6 +209,23 @@ impl Store {
         of_reviews(&self.read, reviews).await
     }
 
+    /// Findings in these events, of reviews with this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings_in(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<FindingItem>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND event_id = ANY(").push_bind(ids).push(") AND ");
+        match mode {
+            Some(mode) => query.push("mode = ").push_bind(mode),
+            None => query.push("mode < 2"),
+        };
+        query.push(" ORDER BY seq");
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
     /// A page of findings in the order in which they became visible.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use sqlx::{PgExecutor, Postgres, Transaction, postgres::PgQueryResult};
 use uuid::Uuid;
 
 use super::{Store, StoreError};
-use crate::domain::{EventId, ReviewId, SkipReason, Trigger, WorkerId};
+use crate::domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
@@ -87,10 +87,42 @@ pub struct NewReview {
     pub priority: i16,
     /// The local day whose unit it holds.
     pub day: Date,
-    /// The event under review.
+    /// The event under review, the first of several.
     pub event: EventId,
+    /// What it is of.
+    pub scope: ReviewScope,
+    /// Events that hold it.
+    pub events: u32,
+    /// Of a batch, the characters of their texts.
+    pub chars: u64,
+    /// Of a review that waits: when it may run at the earliest, and when it runs. Otherwise it runs at once.
+    pub waits: Option<(Timestamp, Timestamp)>,
     /// Set when it is inserted already leased to this worker.
     pub worker: Option<WorkerId>,
+}
+
+/// A stored review that waits, as it stands after this flush.
+#[derive(Debug, Clone, Copy)]
+pub struct Joined {
+    /// Its id.
+    pub id: ReviewId,
+    /// Events that hold it.
+    pub events: u32,
+    /// Characters of their texts.
+    pub chars: u64,
+    /// When it runs.
+    pub run_at: Timestamp,
+}
+
+/// An event under a review.
+#[derive(Debug, Clone, Copy)]
+pub struct NewLink {
+    /// The review.
+    pub review: ReviewId,
+    /// The event.
+    pub event: EventId,
+    /// `shadow_version.id` of the pair.
+    pub version: i32,
 }
 
 /// The name of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day,
@@ -153,6 +185,10 @@ pub struct Writing<'a> {
     pub events: Vec<NewEvent<'a>>,
     /// Reservations.
     pub reviews: Vec<NewReview>,
+    /// Reviews that others joined.
+    pub joined: Vec<Joined>,
+    /// Which events each review is of.
+    pub links: Vec<NewLink>,
     /// Changes of the meters that were locked.
     pub meters: Vec<MeterChange>,
     /// Skips by shadow and reason.
@@ -313,13 +349,19 @@ WITH f AS (
         WITH ORDINALITY e(id, agent, task, sh, oc, tr, payload, o)
 ), r AS (
     INSERT INTO review (id, seq, shadow, version, agent, task_id, trigger, mode, day, worker, state, attempt,
-                        run_at, created_at, started_at)
+                        run_at, created_at, started_at, scope, events, chars, not_before)
     SELECT id, f.base + cardinality($1::uuid[]) + o, shadow, version, agent, task, trigger, mode, day, worker,
            CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
-           c.at, c.at, CASE WHEN worker IS NOT NULL THEN c.at END
+           coalesce(run, c.at), c.at, CASE WHEN worker IS NOT NULL THEN c.at END, scope, events, chars, not_before
     FROM f, (SELECT clock() AS at OFFSET 0) c,
     unnest($8::uuid[], $9::text[], $10::int4[], $11::text[], $12::text[], $13::int2[], $14::int2[], $15::date[],
-           $16::uuid[]) WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, o)
+           $16::uuid[], $30::int2[], $31::int4[], $32::int8[], $33::timestamptz[], $34::timestamptz[])
+        WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars,
+                          not_before, run, o)
+), j AS (
+    UPDATE review r SET events = u.events, chars = u.chars, run_at = u.run
+    FROM unnest($35::uuid[], $36::int4[], $37::int8[], $38::timestamptz[]) u(id, events, chars, run)
+    WHERE r.id = u.id
 ), m AS (
     UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
     FROM unnest($17::text[], $18::text[], $19::text[], $20::date[], $21::bigint[], $22::timestamptz[])
@@ -333,14 +375,14 @@ WITH f AS (
     ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
 )
 INSERT INTO review_event (review_id, event_id, shadow, later)
-SELECT r.*, $29 FROM unnest($8::uuid[], $28::uuid[], $10::int4[]) r";
+SELECT l.*, $40 FROM unnest($28::uuid[], $29::uuid[], $39::int4[]) l";
 
 async fn write<'e>(
     executor: impl PgExecutor<'e>,
     replica: Uuid,
     writing: &Writing<'_>,
 ) -> Result<PgQueryResult, StoreError> {
-    let (events, reviews, meters, skips) = (&writing.events, &writing.reviews, &writing.meters, &writing.skips);
+    let Writing { events, reviews, joined, links, meters, skips, later } = writing;
     let arrays = |of: fn(&NewPair) -> i64| -> Vec<String> { events.iter().map(|e| array(&e.pairs, of)).collect() };
     let query = sqlx::query(WRITE)
         .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
@@ -370,9 +412,24 @@ async fn write<'e>(
         .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
         .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
         .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.event.0).collect::<Vec<_>>())
-        .bind(writing.later);
+        .bind(links.iter().map(|l| l.review.0).collect::<Vec<_>>())
+        .bind(links.iter().map(|l| l.event.0).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.scope.code()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| whole(r.events)).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| i64::try_from(r.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.waits.map(|(not_before, _)| not_before.to_sqlx())).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.waits.map(|(_, run_at)| run_at.to_sqlx())).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| j.id.0).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| whole(j.events)).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| i64::try_from(j.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| j.run_at.to_sqlx()).collect::<Vec<_>>())
+        .bind(links.iter().map(|l| l.version).collect::<Vec<_>>())
+        .bind(*later);
     Ok(query.execute(executor).await?)
+}
+
+fn whole(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 /// A Postgres array literal: nested arrays of different lengths cannot be bound otherwise.

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Store, StoreError, workers::interval};
-use crate::domain::{EventId, ReviewId, SkipReason, Trigger, WorkerId};
+use crate::domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
 /// A job that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +27,12 @@ pub struct Job {
     pub trigger: Trigger,
     /// Its rank in the queue.
     pub priority: i16,
-    /// The event under review.
+    /// The event under review, the first of several.
     pub event: EventId,
+    /// What it is of.
+    pub scope: ReviewScope,
+    /// When a worker first took it.
+    pub started_at: Timestamp,
 }
 
 /// Who holds a job, and for which time.
@@ -57,9 +63,11 @@ impl Store {
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id IN (SELECT id FROM urgent UNION ALL SELECT id FROM other)
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
              )
-             SELECT t.*, e.event_id FROM taken t JOIN review_event e ON e.review_id = t.id ORDER BY t.mode, t.id",
+             SELECT t.*, e.event_id FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e
+             ORDER BY t.mode, t.id",
         )
         .bind(worker.0)
         .bind(kept)
@@ -80,9 +88,10 @@ impl Store {
                  UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
                      started_at = coalesce(started_at, clock())
                  WHERE id = $2 AND state = 'queued' AND run_at <= clock()
-                 RETURNING id, shadow, version, agent, trigger, mode, attempt
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
              )
-             SELECT t.*, e.event_id FROM taken t JOIN review_event e ON e.review_id = t.id",
+             SELECT t.*, e.event_id FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e",
         )
         .bind(worker.0)
         .bind(review.0)
@@ -160,8 +169,9 @@ impl Store {
                  UPDATE feed SET last = last + 1 FROM r WHERE r.state = 'released' AND feed.name = 'release'
              ), k AS (
                  INSERT INTO skip_count (shadow, reason, day, replica, n)
-                 SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2, 1 FROM r
-                 ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + 1
+                 SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2,
+                        (SELECT count(*) FROM review_event WHERE review_id = $1) FROM r
+                 ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
              )
              SELECT state FROM r",
         )
@@ -204,11 +214,14 @@ impl Store {
     }
 }
 
-type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, uuid::Uuid);
+type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, i16, jiff_sqlx::Timestamp, uuid::Uuid);
 
 fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
-    let (id, shadow, version, agent, trigger, priority, attempt, event) = row;
-    let broken = || StoreError::Inconsistent { table: "review", problem: format!("unknown trigger {trigger}") };
+    let (id, shadow, version, agent, trigger, priority, attempt, scope, started_at, event) = row;
+    let broken = || {
+        let problem = format!("unknown trigger {trigger} or scope {scope}");
+        StoreError::Inconsistent { table: "review", problem }
+    };
     Ok(Job {
         review: ReviewId(id),
         lease: Lease { worker, attempt },
@@ -218,6 +231,8 @@ fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
         trigger: Trigger::from_code(trigger).ok_or_else(broken)?,
         priority,
         event: EventId(event),
+        scope: ReviewScope::from_code(scope).ok_or_else(broken)?,
+        started_at: started_at.to_jiff(),
     })
 }
 

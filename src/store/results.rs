@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Store, StoreError, jobs::Lease};
-use crate::domain::{Assessment, Finding, FindingId, ReviewId, Reviewer};
+use crate::domain::{Assessment, EventId, Finding, FindingId, ReviewId, Reviewer, Trigger};
 
 /// What a review concluded, ready to be stored.
 #[derive(Debug, Clone)]
@@ -26,6 +26,23 @@ pub struct NewResult {
     pub notes: Vec<String>,
     /// What it found.
     pub findings: Vec<NewFinding>,
+    /// What a batch concluded of each of its events; empty for others.
+    pub parts: Vec<NewPart>,
+}
+
+/// What a review of several events concluded of one.
+#[derive(Debug, Clone)]
+pub struct NewPart {
+    /// The event.
+    pub event: EventId,
+    /// Its assessment.
+    pub assessment: Assessment,
+    /// The model's score, 0-100.
+    pub score: Option<u8>,
+    /// What to do.
+    pub recommendation: String,
+    /// What a reader should know.
+    pub notes: Vec<String>,
 }
 
 /// A finding with its names.
@@ -35,8 +52,25 @@ pub struct NewFinding {
     pub id: FindingId,
     /// What was found.
     pub finding: Finding,
+    /// Where it was found.
+    pub place: Place,
+    /// What to do about it.
+    pub recommendation: String,
     /// What makes two findings the same fault, whoever's they are.
     pub fingerprint: String,
+}
+
+/// The circumstances of an event that a finding keeps.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Its agent.
+    pub agent: String,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// The kind of task.
+    pub task_type: Option<String>,
+    /// The trigger by which it matched.
+    pub trigger: Trigger,
 }
 
 impl Store {
@@ -49,7 +83,6 @@ impl Store {
         &self,
         review: ReviewId,
         lease: Lease,
-        task_type: Option<&str>,
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
         let mut tx = self.work.begin().await?;
@@ -93,7 +126,10 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         if !result.findings.is_empty() {
-            insert_findings(&mut tx, review, base, task_type, result).await?;
+            insert_findings(&mut tx, review, base, result).await?;
+        }
+        if !result.parts.is_empty() {
+            insert_parts(&mut tx, review, &result.parts).await?;
         }
         tx.commit().await?;
         Ok(Some((base, finished.to_jiff())))
@@ -104,7 +140,6 @@ async fn insert_findings(
     tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
     review: ReviewId,
     base: i64,
-    task_type: Option<&str>,
     result: &NewResult,
 ) -> Result<(), StoreError> {
     let all = &result.findings;
@@ -116,21 +151,23 @@ async fn insert_findings(
          INSERT INTO finding (id, seq, review_id, event_id, shadow, agent, task_id, task_type, trigger, mode, severity,
              category, description, recommendation, field, quote, quote_start, quote_end, verified, source, rule,
              fingerprint, occurrences, created_at)
-         SELECT f.id, $2 + f.o, r.id, e.event_id, r.shadow, r.agent, r.task_id, $3, r.trigger, r.mode, f.severity,
-             f.category, f.description, $4, f.field, f.quote, f.qs, f.qe, f.verified, f.source, f.rule, f.fingerprint,
-             coalesce((SELECT p.occurrences FROM finding p WHERE p.agent = r.agent AND p.fingerprint = f.fingerprint
+         SELECT f.id, $2 + f.o, r.id, f.event, r.shadow, f.agent, f.task, f.task_type, f.trigger, r.mode, f.severity,
+             f.category, f.description, f.recommendation, f.field, f.quote, f.qs, f.qe, f.verified, f.source, f.rule, f.fingerprint,
+             coalesce((SELECT p.occurrences FROM finding p WHERE p.agent = f.agent AND p.fingerprint = f.fingerprint
                        ORDER BY p.seq DESC LIMIT 1), 0)
-                 + row_number() OVER (PARTITION BY f.fingerprint ORDER BY f.o), r.finished_at
-         FROM review r JOIN review_event e ON e.review_id = r.id,
+                 + row_number() OVER (PARTITION BY f.agent, f.fingerprint ORDER BY f.o), r.finished_at
+         FROM review r,
          unnest($5::uuid[], $6::int2[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int8[], $12::int8[],
-                $13::bool[], $14::text[], $15::text[], $16::text[]) WITH ORDINALITY
-             f(id, severity, category, description, field, quote, qs, qe, verified, source, rule, fingerprint, o)
+                $13::bool[], $14::text[], $15::text[], $16::text[], $3::uuid[], $4::text[], $17::text[], $18::text[],
+                $19::int2[], $20::text[]) WITH ORDINALITY
+             f(id, severity, category, description, field, quote, qs, qe, verified, source, rule, fingerprint, event,
+               agent, task, task_type, trigger, recommendation, o)
          WHERE r.id = $1",
     )
     .bind(review.0)
     .bind(base)
-    .bind(task_type)
-    .bind(&result.recommendation)
+    .bind(all.iter().map(|f| f.finding.event_id.0).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.place.agent.as_str()).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.id.0).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.finding.severity.code()).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.finding.category.as_str()).collect::<Vec<_>>())
@@ -150,6 +187,32 @@ async fn insert_findings(
     )
     .bind(all.iter().map(|f| f.finding.rule.as_str()).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.place.task_id.as_deref()).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.place.task_type.as_deref()).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.place.trigger.code()).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.recommendation.as_str()).collect::<Vec<_>>())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+async fn insert_parts(
+    tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
+    review: ReviewId,
+    parts: &[NewPart],
+) -> Result<(), StoreError> {
+    let notes = |part: &NewPart| serde_json::to_string(&part.notes).unwrap_or_else(|_| "[]".into());
+    sqlx::query(
+        "/* results.parts */
+         INSERT INTO review_assessment (review_id, event_id, assessment, score, recommendation, notes)
+         SELECT $1, p.* FROM unnest($2::uuid[], $3::text[], $4::int2[], $5::text[], $6::text[]) p",
+    )
+    .bind(review.0)
+    .bind(parts.iter().map(|part| part.event.0).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| part.assessment.as_str()).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| part.score.map(i16::from)).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| part.recommendation.as_str()).collect::<Vec<_>>())
+    .bind(parts.iter().map(notes).collect::<Vec<_>>())
     .execute(&mut **tx)
     .await?;
     Ok(())

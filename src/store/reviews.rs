@@ -1,7 +1,7 @@
 //! Reviews as they are read, in the shape of the wire: the job and, once it is done, its result.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{FromRow, PgConnection, Postgres, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::{
     seek::{Page, Seek, Span, equals, push_span},
 };
 use crate::domain::{
-    Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
+    Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewScope, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
 };
 
 /// What a released reservation says of itself.
@@ -60,9 +60,14 @@ pub struct Review {
     pub reason: Option<SkipReason>,
     /// The last failure, in words.
     pub failure: Option<String>,
-    /// The events under review.
+    /// What it is of: an event, a batch of them, or a whole task.
+    pub scope: Option<ReviewScope>,
+    /// The events under review; of a task, those that brought the review about.
     #[schema(value_type = Vec<String>)]
     pub events: Vec<EventId>,
+    /// What it concludes of each of its events, once it is done; `assessment` is the strictest of these. Empty for a
+    /// task, which is judged as a whole.
+    pub assessments: Vec<EventAssessment>,
     /// When it was reserved.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
@@ -80,11 +85,66 @@ pub struct Review {
     pub findings: Option<Vec<FindingItem>>,
 }
 
+/// What a review concludes of one event.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct EventAssessment {
+    /// The event.
+    #[schema(value_type = String)]
+    pub event_id: EventId,
+    /// The conclusion.
+    pub assessment: Assessment,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// What to do.
+    pub recommendation: String,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One of [`EventAssessment`], as the database gathers them.
+#[derive(Deserialize)]
+struct Part {
+    event_id: Uuid,
+    assessment: Assessment,
+    score: Option<i16>,
+    recommendation: String,
+    notes: String,
+}
+
+impl From<Part> for EventAssessment {
+    fn from(part: Part) -> Self {
+        let Part { event_id, assessment, score, recommendation, notes } = part;
+        let notes = serde_json::from_str(&notes).unwrap_or_default();
+        Self { event_id: EventId(event_id), assessment, score, recommendation, notes }
+    }
+}
+
+/// What a review concludes of each of its events: its own conclusion where there is one event.
+fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
+    if let Some(parts) = &row.parts {
+        let parts: Vec<Part> = serde_json::from_str(parts).unwrap_or_default();
+        return parts.into_iter().map(Into::into).collect();
+    }
+    let event = row.events.first().filter(|_| ReviewScope::from_code(row.scope) == Some(ReviewScope::Event));
+    let own = event.zip(row.assessment.as_deref().and_then(Assessment::parse)).map(|(event, assessment)| {
+        let recommendation = row.recommendation.clone().unwrap_or_default();
+        EventAssessment {
+            event_id: EventId(*event),
+            assessment,
+            score: row.score,
+            recommendation,
+            notes: row.notes.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+        }
+    });
+    own.into_iter().collect()
+}
+
 impl From<ReviewRow> for Review {
     fn from(row: ReviewRow) -> Self {
         let tokens = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
         let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
         let released = row.state == ReviewState::Released.as_str();
+        let assessments = assessments(&row);
         let stored_notes = row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Self {
             id: ReviewId(row.id),
@@ -106,7 +166,9 @@ impl From<ReviewRow> for Review {
             notes: if released { vec![RELEASED.to_owned()] } else { stored_notes },
             reason: row.reason.and_then(SkipReason::from_code),
             failure: row.failure,
+            scope: ReviewScope::from_code(row.scope),
             events: row.events.into_iter().map(EventId).collect(),
+            assessments,
             created_at: row.created_at.to_jiff(),
             started_at: time(row.started_at),
             finished_at: time(row.finished_at),
@@ -140,7 +202,9 @@ struct ReviewRow {
     finished_at: Option<jiff_sqlx::Timestamp>,
     reason: Option<i16>,
     failure: Option<String>,
+    scope: i16,
     events: Vec<Uuid>,
+    parts: Option<String>,
     assessment: Option<String>,
     score: Option<i16>,
     recommendation: Option<String>,
@@ -184,7 +248,10 @@ impl ReviewFilter {
 
 const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.task_id, r.trigger, r.mode, r.state,
     r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
-    ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
+    r.scope, ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
+    CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object('event_id', a.event_id, 'assessment', a.assessment,
+        'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes) ORDER BY a.event_id)::text
+        FROM review_assessment a WHERE a.review_id = r.id) END AS parts,
     d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.input_tokens, d.output_tokens,
     coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
     d.latency_ms, d.notes";
@@ -204,7 +271,7 @@ impl Store {
         Ok(row.map(Into::into))
     }
 
-    /// Reviews of an event, without the released.
+    /// Reviews of an event, without the released; each with its assessment of this event alone.
     ///
     /// # Errors
     /// The database does not answer.
@@ -216,6 +283,32 @@ impl Store {
                 AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ",
         );
         query.push_bind(event).push(") ORDER BY r.seq");
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let of_event = |row: ReviewRow| {
+            let mut review = Review::from(row);
+            review.assessments.retain(|own| own.event_id.0 == event);
+            review
+        };
+        Ok(rows.into_iter().map(of_event).collect())
+    }
+
+    /// Reviews of these events with this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_among(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
+        );
+        query.push_bind(ids).push(")) AND ");
+        match mode {
+            Some(mode) => query.push("r.mode = ").push_bind(mode),
+            None => query.push("r.mode < 2"),
+        };
+        query.push(" ORDER BY r.seq");
         let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
@@ -233,7 +326,15 @@ impl Store {
         ));
         equals(&mut query, "r.shadow", filter.shadow.as_deref());
         equals(&mut query, "r.agent", filter.agent.as_deref());
-        equals(&mut query, "r.task_id", filter.task_id.as_deref());
+        if let Some(task) = &filter.task_id {
+            // A batch may hold events of several tasks.
+            query.push(" AND (r.task_id = ").push_bind(task);
+            query.push(
+                " OR r.scope = 1 AND r.id IN (SELECT h.review_id FROM event e JOIN review_event h ON h.event_id = e.id
+                  WHERE e.task_id = ",
+            );
+            query.push_bind(task).push("))");
+        }
         equals(&mut query, "r.trigger", filter.trigger);
         equals(&mut query, "r.mode", filter.mode);
         equals(&mut query, "r.state", filter.state.as_deref());

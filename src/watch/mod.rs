@@ -12,7 +12,7 @@ use std::{
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::domain::{Event, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
+use crate::domain::{Event, ReviewScope, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +38,8 @@ pub struct Match {
     /// The pair's trigger: the first declared one that the watch names, else the first derived.
     pub trigger: Trigger,
     matched: TriggerBits,
+    /// Its shadow reviews whole tasks.
+    pub of_task: bool,
 }
 
 /// Triggers as a set: one bit a trigger code.
@@ -60,6 +62,8 @@ struct Rule {
     shadow: usize,
     /// [`Trigger::All`] among them where the rule also matches events without triggers.
     triggers: TriggerBits,
+    /// Its shadow reviews whole tasks: a step of one is of interest too.
+    of_tasks: bool,
     except: GlobSet,
     source: WatchRule,
 }
@@ -69,6 +73,7 @@ struct Rule {
 struct Interest {
     rule: usize,
     triggers: TriggerBits,
+    of_tasks: bool,
 }
 
 /// What applies to the agents that were seen, in the order of the configuration.
@@ -80,6 +85,11 @@ struct Seen {
 }
 
 impl Match {
+    /// A step of a task that does not complete it: it does not match, but may come too late for the task's review.
+    pub fn is_step(&self) -> bool {
+        self.matched == 0
+    }
+
     /// Every trigger of the event that the watch names, in the order of their codes: each of them cools.
     pub fn matched(&self) -> impl Iterator<Item = Trigger> + use<> {
         let matched = self.matched;
@@ -107,9 +117,12 @@ impl Watcher {
                     exact.entry(source.agent.clone()).or_default().push(index);
                 }
                 let without_triggers = source.all.then_some(Trigger::All);
+                let of_tasks = observer.scope == ReviewScope::Trajectory;
+                let named = bits(source.triggers.iter().copied().chain(without_triggers));
                 rules.push(Rule {
                     shadow,
-                    triggers: bits(source.triggers.iter().copied().chain(without_triggers)),
+                    triggers: if of_tasks { named & bit(Trigger::TaskComplete) } else { named },
+                    of_tasks,
                     except: glob_set(&source.except)?,
                     source: source.clone(),
                 });
@@ -125,20 +138,29 @@ impl Watcher {
         let mut watching: Vec<Match> = Vec::new();
         for interest in &*self.interests(&event.agent) {
             let matched = interest.triggers & carried;
-            if matched == 0 {
+            if matched == 0 && !(interest.of_tasks && event.task_id.is_some()) {
                 continue;
             }
             let Some(rule) = self.rules.get(interest.rule).filter(|rule| rule.admits(event)) else { continue };
             match watching.last_mut() {
                 // A shadow's rules stand together.
                 Some(last) if last.shadow == rule.shadow => last.matched |= matched,
-                _ => watching.push(Match { shadow: rule.shadow, trigger: Trigger::All, matched }),
+                _ => {
+                    watching.push(Match {
+                        shadow: rule.shadow,
+                        trigger: Trigger::All,
+                        matched,
+                        of_task: rule.of_tasks,
+                    });
+                }
             }
         }
         for found in &mut watching {
             let named = triggers.iter().filter(|mark| found.matched & bit(mark.name) != 0);
             if let Some(first) = named.min_by_key(|mark| mark.source != TriggerSource::Declared) {
                 found.trigger = first.name;
+            } else if found.of_task {
+                found.trigger = Trigger::TaskComplete;
             }
         }
         watching
@@ -155,7 +177,7 @@ impl Watcher {
         let rules = found.into_iter().filter_map(|index| Some((index, self.rules.get(index)?)));
         let interests: Vec<Interest> = rules
             .filter(|(_, rule)| !rule.except.is_match(agent))
-            .map(|(index, rule)| Interest { rule: index, triggers: rule.triggers })
+            .map(|(index, rule)| Interest { rule: index, triggers: rule.triggers, of_tasks: rule.of_tasks })
             .collect();
         self.seen.write().unwrap_or_else(PoisonError::into_inner).remember(agent, interests)
     }

@@ -52,6 +52,7 @@ fn request() -> Request {
         schema_name: "verdict",
         schema: json!({"type": "object", "properties": {"score": {"type": "integer", "minimum": 0}}}),
         max_output_tokens: 5000,
+        items: 1,
     }
 }
 

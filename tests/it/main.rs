@@ -3,6 +3,7 @@
 mod accept;
 mod access;
 mod backtest;
+mod batch;
 mod bombs;
 mod briefing;
 mod budget;
@@ -27,5 +28,6 @@ mod retention;
 mod stream;
 mod succession;
 mod support;
+mod trajectory;
 mod verdict;
 mod webhook;

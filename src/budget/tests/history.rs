@@ -262,6 +262,7 @@ proptest! {
                         memory.note(era, &controls[candidate.shadow], &candidate, &meters, reason, now);
                     }
                     Decision::Reserve(day) => ledger.0.push(Reserved { by: candidate, at: now, day }),
+                    shared => panic!("nothing here may share a review: {shared:?}"),
                 }
             }
         }

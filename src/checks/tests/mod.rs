@@ -6,6 +6,7 @@ mod commands;
 mod events;
 mod fences;
 mod injection;
+mod loops;
 mod outputs;
 mod properties;
 mod secrets;

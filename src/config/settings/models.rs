@@ -66,7 +66,7 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let output = keys.optional("output_usd_per_mtok", "USD for a million tokens written.", price());
     let max_output_tokens = keys.optional(
         "max_output_tokens",
-        "Most tokens that it may write in one call (1024 unless set).",
+        "Most tokens that it may write in one call (1024 unless set); a batch of events has so many for each, up to 8192.",
         whole(16..=200_000).to(),
     );
     let timeout =

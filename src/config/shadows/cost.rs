@@ -6,10 +6,10 @@ use super::super::{
     keys::{Keys, Record},
     nearest::nearest,
     number::{Decimal, Time, decimal, whole},
-    shape::Flag,
+    shape::{Flag, Off},
     text::{Text, text},
 };
-use crate::domain::{CostControl, Mode, ModelSpec, NanoUsd, Provider};
+use crate::domain::{BatchRules, CostControl, Mode, ModelSpec, NanoUsd, Provider};
 
 /// Between reviews of the same kind, unless the shadow says otherwise or is active.
 const DEFAULT_COOLDOWN: Duration = Duration::from_hours(2);
@@ -29,12 +29,21 @@ pub(super) fn declare(keys: &mut Keys<'_>, mode: Option<Mode>, model: Option<&Mo
         sample_ppm: 1_000_000,
         time_zone: "UTC".to_owned(),
         allow_costly_model: false,
+        batch: None,
     };
-    let read = |keys: &mut Keys<'_>| Some(record(keys, default(), model));
+    let read = |keys: &mut Keys<'_>| Some(record(keys, default(), mode, model));
     keys.optional("cost_control", about, Record(read)).unwrap_or_else(default)
 }
 
-fn record(keys: &mut Keys<'_>, default: CostControl, model: Option<&ModelSpec>) -> CostControl {
+fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: Option<&ModelSpec>) -> CostControl {
+    let batch = keys
+        .optional(
+            "batch",
+            "Small events of one agent wait for company and share one review: off (unless set), or its bounds. Each is \
+             judged by itself; together they cost one review.",
+            Off(Record(|keys: &mut Keys<'_>| Some(batch(keys)))),
+        )
+        .flatten();
     let cap = || whole(1..=1_000_000).hint(SWITCH_OFF).to();
     let cost = CostControl {
         max_reviews_per_day: keys.optional("max_reviews_per_day", "Most reviews a day.", cap()),
@@ -62,10 +71,10 @@ fn record(keys: &mut Keys<'_>, default: CostControl, model: Option<&ModelSpec>) 
         cooldown: keys
             .optional(
                 "cooldown",
-                "Time between reviews of the same shadow, agent and trigger (2h unless set; 0s for active).",
+                "Time between reviews of the same shadow, agent and trigger (2h unless set; 0s for active and with batch).",
                 Time(Duration::ZERO..=Duration::from_hours(720)),
             )
-            .unwrap_or(default.cooldown),
+            .unwrap_or(if batch.is_some() { Duration::ZERO } else { default.cooldown }),
         sample_ppm: keys
             .optional("sample", "Share of matching events that are looked at, 0 to 1 (1 unless set).", share())
             .unwrap_or(default.sample_ppm),
@@ -75,8 +84,15 @@ fn record(keys: &mut Keys<'_>, default: CostControl, model: Option<&ModelSpec>) 
         allow_costly_model: keys
             .optional("allow_costly_model", "Lift the cheap-model mandate for this shadow (false unless set).", Flag)
             .unwrap_or(default.allow_costly_model),
+        batch,
     };
-    keys.later("batch", "leave it out: each event is reviewed by itself");
+    if batch.is_some() && mode == Some(Mode::Active) {
+        keys.fault(
+            "batch",
+            "an active shadow's verdict cannot wait for company",
+            "leave it out, or write mode: review",
+        );
+    }
     let unpriced = model.filter(|spec| spec.prices.is_none() && spec.provider != Provider::Checks);
     if let (Some(spec), true) = (unpriced, keys.has("max_usd_per_day")) {
         keys.fault(
@@ -86,6 +102,26 @@ fn record(keys: &mut Keys<'_>, default: CostControl, model: Option<&ModelSpec>) 
         );
     }
     cost
+}
+
+/// Bounds of a batch.
+fn batch(keys: &mut Keys<'_>) -> BatchRules {
+    let max_events = keys.optional("max_events", "Most events in one review (8 unless set).", whole(2..=50).to());
+    let max_chars = keys.optional(
+        "max_chars",
+        "Most characters of their texts (12000 unless set). An event that has more alone is reviewed by itself.",
+        whole(100..=200_000).to(),
+    );
+    let max_wait = keys.optional(
+        "max_wait",
+        "Longest that the first of them waits for company (30s unless set).",
+        Time(Duration::from_millis(100)..=Duration::from_hours(24)),
+    );
+    BatchRules {
+        max_events: max_events.unwrap_or(8),
+        max_chars: max_chars.unwrap_or(12_000),
+        max_wait: max_wait.unwrap_or(Duration::from_secs(30)),
+    }
 }
 
 /// An amount of money from nothing up.

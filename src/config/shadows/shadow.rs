@@ -14,7 +14,7 @@ use super::{
     Models, NAME, cost, watch,
 };
 use crate::domain::{
-    CheckName, Mode, Provider, Severity, Shadow,
+    CheckName, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
     verdict::{Otherwise, VerdictRules},
 };
 
@@ -69,7 +69,14 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     );
     let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
     let verdict = verdict(keys, mode);
+    let scope = scope(keys, mode, watch.as_deref(), cost_control.batch.is_some());
     fixed_keys(keys);
+    if let Some(batch) = cost_control.batch
+        && batch.max_chars > max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS)
+    {
+        let message = format!("a batch may have {} characters, more than max_input_chars", batch.max_chars);
+        keys.warn("cost_control", message, "lower cost_control.batch.max_chars, or raise max_input_chars");
+    }
     let criteria = criteria.unwrap_or_default();
     let checks: BTreeSet<CheckName> =
         checks.map_or_else(|| CheckName::ALL.into(), |named| named.into_iter().flatten().copied().collect());
@@ -90,6 +97,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         checks,
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
+        scope,
         verdict,
         enabled: enabled.unwrap_or(true),
     })
@@ -126,16 +134,33 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
     rules
 }
 
+/// What one review is of, and what does not go with a whole task.
+fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, batch: bool) -> ReviewScope {
+    let scope = keys.optional(
+        "scope",
+        "What one review is of. event (unless set), or trajectory: the whole task, when its task_complete arrives.",
+        word(&[ReviewScope::Event, ReviewScope::Trajectory], ReviewScope::as_str),
+    );
+    if scope != Some(ReviewScope::Trajectory) {
+        return ReviewScope::Event;
+    }
+    if mode == Some(Mode::Active) {
+        let message = "a verdict is of one event, and cannot be of a whole task";
+        keys.fault("scope", message, "write mode: review, or scope: event");
+    }
+    if batch {
+        let message = "with scope: trajectory a review is of a whole task already";
+        keys.fault("cost_control", message, "leave out cost_control.batch, or write scope: event");
+    }
+    if watch.is_some_and(|rules| rules.iter().any(|rule| !rule.triggers.contains(&Trigger::TaskComplete))) {
+        let message = "with scope: trajectory a review begins when task_complete arrives, and a rule does not name it";
+        keys.fault("watch", message, "write triggers: [task_complete]");
+    }
+    ReviewScope::Trajectory
+}
+
 /// Keys that take only one value so far: others are refused, not ignored.
 fn fixed_keys(keys: &mut Keys<'_>) {
-    let scope = keys.optional("scope", "What one review is of: event.", word(&["event", "trajectory"], |scope| scope));
-    if scope == Some("trajectory") {
-        keys.fault(
-            "scope",
-            "scope: trajectory is not available in this version",
-            "write scope: event, or leave it out",
-        );
-    }
     let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
     if redact == Some(false) {
         keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");

@@ -67,6 +67,7 @@ fn the_shadows_schema_has_every_key_of_the_manual() {
         keys(&format!("{shadow}/cost_control/properties")),
         [
             "allow_costly_model",
+            "batch",
             "cooldown",
             "max_reviews_per_day",
             "max_reviews_per_target_per_day",

@@ -6,7 +6,9 @@ use super::{
     super::{EXAMPLE_SHADOWS, Level, Loaded, Models, Report, shadows::load},
     faults, models, one_fault,
 };
-use crate::domain::{CheckName, Mode, NanoUsd, PricePerMtok, Severity, Shadow, Trigger, verdict::Otherwise};
+use crate::domain::{
+    BatchRules, CheckName, Mode, NanoUsd, PricePerMtok, ReviewScope, Severity, Shadow, Trigger, verdict::Otherwise,
+};
 
 const SEED: &str = "shadow_agents:
   - name: security-shadow
@@ -125,12 +127,12 @@ fn every_key_is_kept() {
 #[test]
 fn the_forms_of_checks_and_criteria() {
     for (line, count) in [
-        ("checks: all", 6),
+        ("checks: all", 7),
         ("checks: none", 0),
         ("checks: []", 0),
-        ("checks: [all]", 6),
+        ("checks: [all]", 7),
         ("checks: commands", 1),
-        ("checks:", 6),
+        ("checks:", 7),
     ] {
         assert_eq!(read(&shadow(line)).unwrap().value[0].checks.len(), count, "{line}");
     }
@@ -249,12 +251,54 @@ fn every_rule_has_its_fault() {
 #[test]
 fn keys_of_later_versions_are_refused_with_a_word_that_says_so() {
     for (line, words) in [
-        ("scope: trajectory", &["not available in this version", "scope: event"][..]),
-        ("batch_with_others: true", &["not available in this version"]),
-        ("cost_control: {batch: {max_events: 5}}", &["cost_control.batch", "not available in this version"]),
+        ("batch_with_others: true", &["not available in this version", "leave it out"][..]),
         ("redact: false", &["cannot be switched off"]),
     ] {
         one_fault(line, &faults(read(&shadow(line))), 3, words);
+    }
+}
+
+#[test]
+fn a_batch_is_off_or_its_bounds_and_takes_the_cooldown_with_it() {
+    let cost = |text: &str| {
+        let loaded = read(&shadow(&format!("cost_control: {{{text}}}"))).unwrap();
+        loaded.value.into_iter().next().unwrap().cost_control
+    };
+    for off in ["batch: off", "batch: 'off'", "batch: false", "sample: 1"] {
+        assert_eq!((cost(off).batch, cost(off).cooldown), (None, Duration::from_hours(2)), "{off}");
+    }
+    let bounds = |max_events, max_chars, seconds| {
+        Some(BatchRules { max_events, max_chars, max_wait: Duration::from_secs(seconds) })
+    };
+    assert_eq!((cost("batch: {}").batch, cost("batch: {}").cooldown), (bounds(8, 12_000, 30), Duration::ZERO));
+    let own = cost("batch: {max_events: 20, max_chars: 500, max_wait: 5m}, cooldown: 1h");
+    assert_eq!((own.batch, own.cooldown), (bounds(20, 500, 300), Duration::from_hours(1)));
+    for (lines, words) in [
+        ("cost_control: {batch: on}", &["cost_control.batch", "neither off nor a mapping"][..]),
+        ("cost_control: {batch: {max_events: 1}}", &["cost_control.batch.max_events", "from 2 to 50"]),
+        ("cost_control: {batch: {max_wait: 2d}}", &["max_wait", "out of bounds"]),
+        ("mode: active\ncost_control: {batch: {}}", &["cost_control.batch", "cannot wait for company"]),
+    ] {
+        one_fault(lines, &faults(read(&shadow(lines))), if lines.starts_with("mode") { 4 } else { 3 }, words);
+    }
+    let wide = read(&shadow("cost_control: {batch: {max_chars: 30000}}")).unwrap();
+    assert!(wide.warnings[0].to_string().contains("more than max_input_chars"), "{:?}", wide.warnings);
+}
+
+#[test]
+fn a_trajectory_begins_with_task_complete_and_is_no_verdict() {
+    let task = "watch: [{agent: a, triggers: [task_complete]}]\nscope: trajectory";
+    assert_eq!(read(&shadow(task)).unwrap().value[0].scope, ReviewScope::Trajectory);
+    let all = "watch: [{agent: a, triggers: [all]}]\nscope: trajectory";
+    assert_eq!(read(&shadow(all)).unwrap().value[0].scope, ReviewScope::Trajectory);
+    assert_eq!(read(SEED).unwrap().value[0].scope, ReviewScope::Event);
+    for (lines, line, words) in [
+        ("scope: trajectory", 6, &["begins when task_complete arrives", "triggers: [task_complete]"][..]),
+        (&format!("{task}\nmode: active"), 4, &["a verdict is of one event"]),
+        (&format!("{task}\ncost_control: {{batch: {{}}}}"), 5, &["of a whole task already"]),
+        ("scope: batch", 3, &["is not a word that is known here"]),
+    ] {
+        one_fault(lines, &faults(read(&shadow(lines))), line, words);
     }
 }
 

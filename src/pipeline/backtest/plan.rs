@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::simulate::Simulation;
 use crate::{
-    budget::{Candidate, Facts, Worst},
+    budget::{Candidate, Company, Facts, Worst},
     domain::{
-        BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, Shadow, SkipReason, StoredEvent, Trigger,
-        backtest::Basis,
+        BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent,
+        Trigger, backtest::Basis,
     },
     llm::{self, Gateway, Readiness, Usage},
     pipeline::{
@@ -62,6 +62,9 @@ pub enum PlanError {
     /// An agent pattern is malformed.
     #[error(transparent)]
     Pattern(#[from] BadPattern),
+    /// Tasks are not tried yet.
+    #[error("a backtest looks at each event alone: a shadow with scope: trajectory cannot be tried")]
+    OfTasks,
     /// Enough are open.
     #[error("{MAX_OPEN} backtests are unfinished: let them end, or delete some (DELETE /v1/backtests/ID)")]
     TooMany,
@@ -115,6 +118,9 @@ impl Pipeline {
         progress: &(dyn Fn(u64, u64) + Send + Sync),
     ) -> Result<BacktestId, PlanError> {
         let shadow = &tried.shadow;
+        if shadow.scope == ReviewScope::Trajectory {
+            return Err(PlanError::OfTasks);
+        }
         let rules = self.rules.load_full();
         let watcher = Watcher::compile([shadow])?;
         let id = BacktestId(self.clock.new_id());
@@ -213,10 +219,17 @@ impl Reckoning<'_> {
         matched: Vec<Trigger>,
         own_traffic: bool,
     ) -> Result<(), SkipReason> {
-        let worst = if self.is_model { worst_case(self.gateway, self.shadow, event) } else { Worst::default() };
+        let worst = if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { Worst::default() };
         let expected = self.expected_of(id, event, trigger, worst);
         let facts = Facts { own_traffic, sample: self.pipeline.sample(id), cost: event.floor_cost() };
-        let candidate = Candidate { shadow: 0, agent: event.agent.clone(), matched, worst, on_demand: false };
+        let candidate = Candidate {
+            shadow: 0,
+            agent: event.agent.clone(),
+            matched,
+            worst,
+            on_demand: false,
+            company: Company::None,
+        };
         self.simulation.decide(received_at(id), facts, &candidate, expected)?;
         let add = |sum: &mut Worst, more: Worst, times: u64| {
             sum.usd += NanoUsd(more.usd.0.saturating_mul(i64::try_from(times).unwrap_or(i64::MAX)));
@@ -237,7 +250,8 @@ impl Reckoning<'_> {
         } else {
             let subject = Subject { event_id: id, event, trigger, hits: &[], baseline: None, memory: &[] };
             let prompt = review::prompt(self.shadow, &subject, MEASURE);
-            let bytes = prompt.map_or_else(|_| review::worst_prompt_bytes(self.shadow, event), |prompt| prompt.bytes());
+            let bytes =
+                prompt.map_or_else(|_| review::worst_prompt_bytes(self.shadow, &[event]), |prompt| prompt.bytes());
             let spec = self.gateway.spec(&self.shadow.model);
             let output = spec.map_or(REPLY_TOKENS, |spec| spec.max_output_tokens.min(REPLY_TOKENS));
             let usage = Usage {

@@ -17,7 +17,7 @@ use crate::{
         Pipeline,
         call::{Asked, Conversation, Purse},
     },
-    review::{self, Judgement, Subject},
+    review::{self, Judgement, Matter, Subject},
     store::{
         StoreError,
         backtests::{Claim, Reviewed, Waiting},
@@ -240,8 +240,11 @@ impl Bench {
             if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {
                 return Err(Stop::Failed(format!("the model {} refuses us: {why}", shadow.model)));
             }
-            match conversation.ask(&subject).await? {
-                Asked::Judged(judgement, _) => return Ok(concluded(&item, judgement)),
+            match conversation.ask(&Matter::Event(subject)).await? {
+                Asked::Judged(mut judgements, _) => {
+                    let judgement = judgements.pop().unwrap_or_else(|| review::of_checks(shadow, &subject));
+                    return Ok(concluded(&item, judgement));
+                }
                 Asked::Fenced => return Err(Stop::Left),
                 Asked::Later { delay, .. } if Instant::now() + delay < until => {
                     tokio::select! {

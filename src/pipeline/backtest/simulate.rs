@@ -60,7 +60,8 @@ impl<'a> Simulation<'a> {
                 Ok(())
             }
             Some(Decision::Skip(reason)) => Err(*reason),
-            None => Err(SkipReason::Overload),
+            // Each event is looked at alone: nothing is shared.
+            Some(Decision::Open(..) | Decision::Join(_) | Decision::Pass) | None => Err(SkipReason::Overload),
         }
     }
 
@@ -97,7 +98,14 @@ mod tests {
 
     fn candidate(agent: &str) -> Candidate {
         let worst = Worst { usd: NanoUsd(10), tokens: 10 };
-        Candidate { shadow: SHADOW, agent: agent.into(), matched: vec![Trigger::Error], worst, on_demand: false }
+        Candidate {
+            shadow: SHADOW,
+            agent: agent.into(),
+            matched: vec![Trigger::Error],
+            worst,
+            on_demand: false,
+            company: budget::Company::None,
+        }
     }
 
     fn decide(simulation: &mut Simulation, at: &str, agent: &str) -> Result<(), SkipReason> {

@@ -2,10 +2,11 @@
 
 use super::{event, shadow, subject};
 use crate::{
-    domain::{Assessment, Category, Reviewer, Severity, Source},
+    domain::{Assessment, Category, EventId, Reviewer, Severity, Source},
     review::{Baseline, FallRules, Judgement, compare, of_checks},
 };
 
+const EVENT: EventId = EventId(uuid::Uuid::nil());
 const RULES: FallRules = FallRules { min_scores: 10, spreads: 2.0 };
 
 fn judged(assessment: Assessment, score: Option<u8>) -> Judgement {
@@ -33,7 +34,7 @@ fn a_score_far_below_the_mean_is_a_finding() {
     ] {
         let mut judgement = judged(assessment, score);
         let before = judgement.findings.len();
-        compare(&shadow(), baseline, &RULES, &mut judgement);
+        compare(&shadow(), EVENT, baseline, &RULES, &mut judgement);
         let found = judgement.findings.get(before);
         let case = format!("{baseline:?} {assessment:?} {score:?}");
         assert_eq!((found.map(|finding| finding.severity), judgement.assessment), (severity, becomes), "{case}");
@@ -48,6 +49,6 @@ fn a_score_far_below_the_mean_is_a_finding() {
 fn it_can_be_switched_off() {
     let mut judgement = judged(Assessment::Approve, Some(0));
     let usual = Some(Baseline { mean: 100.0, spread: 0.0, count: 99 });
-    compare(&shadow(), usual, &FallRules { spreads: 0.0, ..RULES }, &mut judgement);
+    compare(&shadow(), EVENT, usual, &FallRules { spreads: 0.0, ..RULES }, &mut judgement);
     assert_eq!(judgement, judged(Assessment::Approve, Some(0)));
 }

@@ -8,6 +8,7 @@ use crate::{
 
 fn model(description: &str) -> Finding {
     Finding {
+        event_id: crate::domain::EventId(uuid::Uuid::nil()),
         severity: Severity::Warning,
         category: Category::Quality,
         description: description.to_owned(),

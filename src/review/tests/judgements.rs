@@ -219,7 +219,7 @@ proptest! {
         prop_assert!(judged.findings.starts_with(&floor.findings));
         if judged.assessment == Approve {
             prop_assert!(hits.iter().all(|hit| hit.severity < Warning));
-            prop_assert!(!cut_off && !refused && prompt.omitted.is_empty() && text.contains(NONCE));
+            prop_assert!(!cut_off && !refused && prompt.shown[0].omitted.is_empty() && text.contains(NONCE));
             prop_assert!(judged.score >= Some(50));
             prop_assert!(judged.findings.iter().all(|finding| finding.severity < Warning));
         }

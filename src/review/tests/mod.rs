@@ -3,6 +3,7 @@
 mod baselines;
 mod excerpts;
 mod fingerprints;
+mod groups;
 mod judgements;
 mod memories;
 mod prompts;

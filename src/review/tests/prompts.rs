@@ -164,7 +164,9 @@ fn what_is_left_out_is_stated_and_marked_parts_stay() {
     let event = Event { output: Some(output), ..event() };
     let hits = [hit(CheckName::Secrets, Severity::Critical, "output", 30_000, 30_004)];
     let written = write(&shadow(), &event, &hits);
-    let [Omission { field: "output", chars }] = written.omitted[..] else { panic!("{:?}", written.omitted) };
+    let [Omission { field: "output", chars, .. }] = written.shown[0].omitted[..] else {
+        panic!("{:?}", written.shown[0].omitted)
+    };
     assert!((50_000..60_004).contains(&chars));
     assert!(written.user.contains("xAKIAy") && written.user.contains(" characters left out …]"));
     assert!(written.user.contains("\nLeft out for length:\n- output: 50,"));
@@ -184,7 +186,7 @@ fn a_repair_adds_the_reason_and_nothing_of_the_reply() {
     let again = repair_prompt(&first, &message);
     let added = again.user.strip_prefix(&first.user).unwrap();
     insta::assert_snapshot!(added.trim(), @"Your last reply could not be used: it holds no JSON object. Reply again with one JSON object of the given schema and no other text.");
-    assert_eq!((again.system, again.nonce), (first.system, first.nonce));
+    assert_eq!((again.system, again.shown), (first.system, first.shown));
 }
 
 proptest! {
@@ -219,7 +221,7 @@ proptest! {
         let subject = Subject { baseline, memory: &memory, ..subject(&event, &hits) };
         let written = prompt(&shadow, &subject, NONCE).unwrap();
         let repaired = repair_prompt(&written, &"m".repeat(160));
-        let bound = worst_prompt_bytes(&shadow, &event);
+        let bound = worst_prompt_bytes(&shadow, &[&event]);
         prop_assert!(written.bytes() < repaired.bytes() && repaired.bytes() <= bound);
     }
 }
@@ -228,11 +230,11 @@ proptest! {
 fn the_bound_is_not_far_off_and_grows_no_further_than_the_limit() {
     let (shadow, event) = (shadow(), event());
     // Facts and memory are left room for, whether there are any or not.
-    assert!(worst_prompt_bytes(&shadow, &event) < write(&shadow, &event, &[]).bytes() + 14_000);
+    assert!(worst_prompt_bytes(&shadow, &[&event]) < write(&shadow, &event, &[]).bytes() + 14_000);
     let huge = Event { output: Some("x".repeat(1_000_000)), ..event };
     let limit = 4 * shadow.max_input_chars as usize;
-    assert!(worst_prompt_bytes(&shadow, &huge) < limit + 40_000);
+    assert!(worst_prompt_bytes(&shadow, &[&huge]) < limit + 40_000);
     // Characters of four bytes: the case for which the bound must be so wide.
     let wide = Event { output: Some("😀".repeat(100_000)), ..huge };
-    assert!((limit..=worst_prompt_bytes(&shadow, &wide)).contains(&write(&shadow, &wide, &[]).bytes()));
+    assert!((limit..=worst_prompt_bytes(&shadow, &[&wide])).contains(&write(&shadow, &wide, &[]).bytes()));
 }

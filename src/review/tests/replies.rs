@@ -95,7 +95,7 @@ fn of_too_many_findings_the_worst_are_kept() {
 
 #[test]
 fn the_schema_asks_for_what_is_parsed() {
-    let schema = schema();
+    let schema = schema(crate::domain::ReviewScope::Event);
     let finding = &schema["properties"]["findings"]["items"];
     for object in [schema, finding] {
         let mut named: Vec<_> = object["properties"].as_object().unwrap().keys().collect();

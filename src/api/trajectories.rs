@@ -1,0 +1,213 @@
+//! `/v1/trajectories`: tasks, their events in order with what reviews say of each, and what it all comes to.
+
+use axum::{Json, extract::State};
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    Api, Listing,
+    auth::Caller,
+    events::EventView,
+    params::{Params, PathPart, listing},
+    problem::Problem,
+    reviews::mode_param,
+};
+use crate::{
+    domain::{
+        Assessment, EventId, Mode,
+        key::Scope,
+        trajectory::{TaskRecommendation, recommend},
+    },
+    store::{
+        events::{EventFilter, EventRow, received_at},
+        findings::FindingItem,
+        reviews::Review,
+        seek::Page,
+        trajectories::{TaskFilter, TaskPart},
+    },
+};
+
+/// Name the list of tasks, and the list of a task's events.
+const TASKS: char = 't';
+const STEPS: char = 's';
+
+/// A task, in short.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrajectorySummary {
+    /// The task.
+    pub task_id: String,
+    /// The agents that had a part in it, in order of their first event.
+    pub agents: Vec<String>,
+    /// How many events it has.
+    pub events: i64,
+    /// When the first was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// When the last was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// How many reviews its events have.
+    pub reviews: i64,
+    /// The strictest assessment of any review; null until one has ended.
+    pub assessment: Option<Assessment>,
+}
+
+impl TrajectorySummary {
+    /// Of all parts that are shown; `None` if none is.
+    fn new(parts: &[TaskPart]) -> Option<Self> {
+        let first = parts.iter().map(|part| received_at(part.first)).min()?;
+        let last = parts.iter().map(|part| received_at(part.last)).max()?;
+        Some(Self {
+            task_id: parts.first()?.task_id.clone(),
+            agents: parts.iter().map(|part| part.agent.clone()).collect(),
+            events: parts.iter().map(|part| part.events).sum(),
+            first_at: first,
+            last_at: last,
+            reviews: parts.iter().map(|part| part.reviews).sum(),
+            assessment: parts.iter().filter_map(|part| part.worst).max(),
+        })
+    }
+}
+
+/// A step of a task.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrajectoryEvent {
+    /// The event, with its dispositions and its reviews.
+    #[serde(flatten)]
+    pub event: EventView,
+    /// What was found in it.
+    pub findings: Vec<FindingItem>,
+}
+
+/// A task.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Trajectory {
+    /// The task.
+    pub task_id: String,
+    /// The agents that had a part in it, in order of their first event.
+    pub agents: Vec<String>,
+    /// How many events it has.
+    pub event_count: i64,
+    /// How many reviews its events have.
+    pub review_count: i64,
+    /// When the first was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// When the last was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// What it comes to as a whole, and why.
+    #[serde(flatten)]
+    pub whole: TaskRecommendation,
+    /// A page of its events, in order of receipt.
+    pub events: Vec<TrajectoryEvent>,
+    /// Where the next page begins; null when nothing more exists now.
+    pub next_cursor: Option<String>,
+    /// Where to go on later.
+    pub resume_cursor: String,
+}
+
+/// Lists tasks in order of their first event. Reviews of passive shadows count only with `mode=passive`. A key that is
+/// bound to agents sees their part alone.
+#[utoipa::path(get, path = "/v1/trajectories", tag = "trajectories",
+    params(("agent" = Option<String>, Query, description = "In which this agent has a part"),
+        ("mode" = Option<Mode>, Query, description = "Count reviews of this mode; without it all but passive"),
+        super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Listing<TrajectorySummary>)))]
+pub async fn list_trajectories(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Listing<TrajectorySummary>>, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = TaskFilter { agent: params.text("agent"), span: params.span() };
+    let mode = mode_param(&mut params);
+    let seek = params.seek(TASKS);
+    params.finish()?;
+    let store = &api.pipeline.store;
+    let page = store.tasks(&filter, seek).await?;
+    let names: Vec<String> = page.items.iter().map(|(_, task)| task.clone()).collect();
+    let mut parts = store.task_parts(&names, mode).await?;
+    parts.retain(|part| caller.sees(&part.agent));
+    let items = page.items.into_iter().map(|(seq, task)| {
+        let own: Vec<TaskPart> = parts.iter().filter(|part| part.task_id == task).cloned().collect();
+        (seq, TrajectorySummary::new(&own))
+    });
+    let listing = listing(TASKS, seek, Page { items: items.collect(), more: page.more }, |summary| summary);
+    let Listing { items, next_cursor, resume_cursor } = listing;
+    // A task of which the key sees nothing moves the cursor all the same.
+    Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
+}
+
+/// One task: its events in order, each with its reviews and findings, and one recommendation for the whole. Reviews of
+/// passive shadows only with `mode=passive`. A key that is bound to agents sees their events alone.
+#[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
+    params(("task_id" = String, Path, description = "A task's id, as its events name it", example = "t-1"),
+        ("mode" = Option<Mode>, Query, description = "Show reviews of this mode; without it all but passive"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Events at most, 50 if not given"),
+        ("order" = Option<String>, Query, description = "`asc` (oldest first, unless given) or `desc`"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
+    responses((status = 200, description = "The task", body = Trajectory)))]
+pub async fn get_trajectory(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(task): PathPart,
+    mut params: Params,
+) -> Result<Json<Trajectory>, Problem> {
+    caller.require(Scope::Read)?;
+    let mode = mode_param(&mut params);
+    let seek = params.seek(STEPS);
+    params.finish()?;
+    let missing = || Problem::not_found("there is no event of such a task; GET /v1/trajectories lists the tasks");
+    if task.contains('\0') {
+        return Err(missing());
+    }
+    let store = &api.pipeline.store;
+    let mut parts = store.task_parts(std::slice::from_ref(&task), mode).await?;
+    parts.retain(|part| caller.sees(&part.agent));
+    let summary = TrajectorySummary::new(&parts).ok_or_else(missing)?;
+    let (opinions, open) = store.opinions(&task, &summary.agents, mode).await?;
+    let filter = EventFilter { task_id: Some(task), agents: Some(summary.agents.clone()), ..EventFilter::default() };
+    let page = store.events(&filter, seek).await?;
+    let ids: Vec<EventId> = page.items.iter().map(|(_, row)| row.id).collect();
+    let reviews = store.reviews_among(&ids, mode).await?;
+    let mut findings = store.findings_in(&ids, mode).await?;
+    let mut steps = Vec::with_capacity(ids.len());
+    for (seq, row) in page.items {
+        let found = findings.extract_if(.., |finding| finding.event_id == row.id).collect();
+        steps.push((seq, step(row, mode, &reviews, found)?));
+    }
+    let Listing { items, next_cursor, resume_cursor } =
+        listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
+    let TrajectorySummary { task_id, agents, events: event_count, reviews: review_count, first_at, last_at, .. } =
+        summary;
+    Ok(Json(Trajectory {
+        task_id,
+        agents,
+        event_count,
+        review_count,
+        first_at,
+        last_at,
+        whole: recommend(&opinions, open),
+        events: items,
+        next_cursor,
+        resume_cursor,
+    }))
+}
+
+fn step(
+    mut row: EventRow,
+    mode: Option<i16>,
+    reviews: &[Review],
+    findings: Vec<FindingItem>,
+) -> Result<TrajectoryEvent, Problem> {
+    let shown = |of: Mode| mode.map_or(of != Mode::Passive, |rank| rank == of.priority());
+    row.dispositions.retain(|disposition| shown(disposition.mode));
+    let own = reviews.iter().filter(|review| review.events.contains(&row.id)).cloned().map(|mut review| {
+        review.assessments.retain(|own| own.event_id == row.id);
+        review
+    });
+    let own = own.collect();
+    Ok(TrajectoryEvent { event: EventView::new(row, Some(own))?, findings })
+}
