@@ -125,8 +125,8 @@ impl Pipeline {
                 breakers.add(one, rejected, now, limits);
             }
             let rows = breakers.rows(now, limits)?;
-            let changed: Vec<&BreakerRow> = rows.iter().filter(|row| !before.contains(row)).collect();
-            page.put_breakers(&changed).await?;
+            let moved: Vec<&BreakerRow> = rows.iter().filter(|row| !before.contains(row)).collect();
+            page.put_breakers(&moved).await?;
             let in_force = self.judging_shadows();
             for agent in known {
                 let mine: Vec<&BreakerRow> =

@@ -105,7 +105,7 @@ impl Pipeline {
             let more = page.len() == PAGE as usize;
             before = page.last().map(|row| row.seq);
             for row in page {
-                found.extend(self.to_review(rules, row, named));
+                found.extend(to_review(rules, row, named));
                 if found.len() == request.max {
                     return Ok(found);
                 }
@@ -115,31 +115,6 @@ impl Pipeline {
             }
         }
         Ok(found)
-    }
-
-    /// The event as it would stand before the writer, if anybody is to review it; its text is not needed again.
-    fn to_review(&self, rules: &Arc<Rules>, row: Unreviewed, named: Option<usize>) -> Option<Pending> {
-        let Unreviewed { id, payload, .. } = row;
-        let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
-        if is_own_traffic(&stored.event, &payload) {
-            return None;
-        }
-        let (shadow, trigger, matched) = if let Some(position) = named {
-            let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
-            (position, trigger, vec![trigger])
-        } else {
-            let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
-            let watching = rules.watcher.matches(&stored.event, &stored.triggers);
-            let first = watching.into_iter().find(|found| enabled(found.shadow))?;
-            (first.shadow, first.trigger, first.matched().collect())
-        };
-        let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
-        let pairs = vec![Pair { shadow, trigger, fate }];
-        let StoredEvent { event, triggers, .. } = stored;
-        let (answer, _) = oneshot::channel::<Result<super::Accepted, AcceptError>>();
-        let (agent, task_id) = (event.agent, event.task_id);
-        let (rules, payload) = (Arc::clone(rules), Vec::new());
-        Some(Pending { rules, id, agent, task_id, triggers, payload, key: None, pairs, on_demand: true, answer })
     }
 
     /// One transaction, as the writer's: meters first, the decision on them as locked, then the reviews. `None`: some of
@@ -171,4 +146,29 @@ impl Pipeline {
         });
         Ok(Some(caught_up.collect()))
     }
+}
+
+/// The event as it would stand before the writer, if anybody is to review it; its text is not needed again.
+fn to_review(rules: &Arc<Rules>, row: Unreviewed, named: Option<usize>) -> Option<Pending> {
+    let Unreviewed { id, payload, .. } = row;
+    let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
+    if is_own_traffic(&stored.event, &payload) {
+        return None;
+    }
+    let (shadow, trigger, matched) = if let Some(position) = named {
+        let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
+        (position, trigger, vec![trigger])
+    } else {
+        let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
+        let watching = rules.watcher.matches(&stored.event, &stored.triggers);
+        let first = watching.into_iter().find(|found| enabled(found.shadow))?;
+        (first.shadow, first.trigger, first.matched().collect())
+    };
+    let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
+    let pairs = vec![Pair { shadow, trigger, fate }];
+    let StoredEvent { event, triggers, .. } = stored;
+    let (answer, _) = oneshot::channel::<Result<super::Accepted, AcceptError>>();
+    let (agent, task_id) = (event.agent, event.task_id);
+    let (rules, payload) = (Arc::clone(rules), Vec::new());
+    Some(Pending { rules, id, agent, task_id, triggers, payload, key: None, pairs, on_demand: true, answer })
 }

@@ -247,13 +247,7 @@ impl<'a> Plan<'a> {
             count(&first.rules, &skips, &writing.reviews);
             writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
         }
-        let changed = shared.iter().filter(|waiting| waiting.changed);
-        writing.joined = changed
-            .filter_map(|waiting| {
-                let Waiting { review, events, chars, run_at, .. } = waiting;
-                Some(Joined { id: (*review)?, events: *events, chars: *chars, run_at: *run_at })
-            })
-            .collect();
+        writing.joined = shared.iter().filter_map(joined).collect();
         let now = decided.as_ref().map(|(_, now)| *now);
         let refusals = Refusals { decided, ..refusals };
         let payload = |review: &NewReview| {
@@ -262,6 +256,13 @@ impl<'a> Plan<'a> {
         let handed = if leases { lease(pipeline, &mut writing.reviews, payload) } else { Vec::new() };
         Planned { writing, dispositions: all_dispositions, handed, refusals, now }
     }
+}
+
+/// An open batch that this flush has changed.
+fn joined(waiting: &Waiting) -> Option<Joined> {
+    let Waiting { review, events, chars, run_at, changed, .. } = waiting;
+    let id = review.filter(|_| *changed)?;
+    Some(Joined { id, events: *events, chars: *chars, run_at: *run_at })
 }
 
 fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {

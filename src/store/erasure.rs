@@ -222,6 +222,27 @@ impl Store {
         .bind(ERASED)
         .execute(&mut *tx)
         .await?;
+        // Names of types of tasks are the sender's words: the lessons and scores that carry them go.
+        for sql in [
+            "/* erasure.reflexions */ DELETE FROM reflexion x USING finding f WHERE f.event_id = ANY($1)
+             AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
+            "/* erasure.scores */ DELETE FROM agent_score WHERE event_id = ANY($1)",
+            "/* erasure.backtests */ UPDATE backtest_item SET findings = NULL, notes = NULL WHERE event_id = ANY($1)",
+            "/* erasure.webhooks */ DELETE FROM webhook_delivery d USING event e WHERE e.id = ANY($1)
+             AND d.agent = e.agent AND d.task_id IS NOT DISTINCT FROM e.task_id",
+            "/* erasure.briefings */ DELETE FROM briefing b USING (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
+             WHERE strpos(b.body, to_json(e.agent)::text) > 0",
+        ] {
+            sqlx::query(sql).bind(&ids).execute(&mut *tx).await?;
+        }
+        sqlx::query(
+            "/* erasure.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
+             WHERE event_id = ANY($1)",
+        )
+        .bind(&ids)
+        .bind(ERASED)
+        .execute(&mut *tx)
+        .await?;
         let findings = sqlx::query(
             "/* erasure.findings */ UPDATE finding SET description = $3, task_type = NULL, field = NULL, quote = NULL,
                  quote_start = NULL, quote_end = NULL, note = NULL
@@ -251,7 +272,8 @@ impl Store {
         let mut connection = self.control.acquire().await?;
         connection.close_on_drop();
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
-        sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, verdict, review")
+        sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
+             webhook_delivery, briefing")
             .execute(&mut *connection)
             .await?;
         Ok(())

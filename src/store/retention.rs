@@ -25,7 +25,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 const SLACK_DAYS: i32 = 2;
 
 /// Tables whose rows belong to a review by `review_id` and go with it. A test compares them with the schema.
-const OF_REVIEWS: [&str; 4] = ["review_event", "provider_call", "review_result", "finding"];
+const OF_REVIEWS: [&str; 6] =
+    ["review_event", "provider_call", "review_result", "review_assessment", "agent_score", "finding"];
 /// Tables whose rows belong to an event by `event_id` and go with the last of its reviews.
 const OF_EVENTS: [&str; 1] = ["verdict"];
 
@@ -149,6 +150,12 @@ impl Sweep {
             let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut *tx).await?;
             deleted += gone.rows_affected();
         }
+        // A backtest goes with its items; one at a time, since it may have many.
+        let backtest = sqlx::query(
+            "/* retention.backtests */ DELETE FROM backtest WHERE id IN (SELECT id FROM backtest
+             WHERE id < $1 AND state IN ('done', 'stopped') LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        );
+        deleted += backtest.bind(first_id).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
         Ok(deleted)
     }

@@ -100,8 +100,8 @@ async fn each_refusal_is_counted_and_logged_by_the_names_of_key_and_code() {
     assert_eq!(status(&umbra, "umbra_sk_unknown-to-all", Method::GET, "/v1/findings", None).await, 401);
     let both = [("authorization", format!("Bearer {key}")), ("authorization", "Bearer umbra_sk_other".to_owned())];
     let both: Vec<(&str, &str)> = both.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let twice = umbra.send(Method::GET, "/v1/breakers/SECRET%20AGENT", &both, None).await;
-    assert_eq!(twice.status, 404, "nothing is served there yet, and nobody is asked who they are: {}", twice.text);
+    let twice = umbra.send(Method::GET, "/v1/nothing/SECRET%20AGENT", &both, None).await;
+    assert_eq!(twice.status, 404, "nothing is served there, and nobody is asked who they are: {}", twice.text);
     let twice = umbra.send(Method::POST, "/v1/events", &both, Some(b"{}".to_vec())).await;
     assert_eq!(twice.status, 401, "which of the keys counts is nobody's to guess: {}", twice.text);
     assert!(twice.text.contains("more than once"), "{}", twice.text);

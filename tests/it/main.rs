@@ -11,6 +11,7 @@ mod catch_up;
 mod chaos;
 mod cli;
 mod config;
+mod contract;
 mod dashboard;
 mod deploy;
 mod follow;

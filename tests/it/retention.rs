@@ -323,6 +323,16 @@ async fn every_table_that_names_a_review_or_an_event_is_swept() {
         schema.name
     );
     let named: Vec<String> = schema.rows(&sql).await.iter().map(|row| row.get(0)).collect();
-    let swept = ["event_key", "finding", "provider_call", "review_event", "review_result", "verdict"];
+    let swept = [
+        "agent_score",
+        "backtest_item",
+        "event_key",
+        "finding",
+        "provider_call",
+        "review_assessment",
+        "review_event",
+        "review_result",
+        "verdict",
+    ];
     assert_eq!(named, swept, "say in store/retention.rs and store/erasure.rs what becomes of a new table");
 }

@@ -2,7 +2,7 @@
 //! secret is a fault like any other. Whether a URL may be called is the outbound policy's
 //! to say, here and again at each connection.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 use base64::{
     Engine, alphabet,
@@ -148,7 +148,31 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
         keys.optional("timeout", "Longest that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
     let max_in_flight =
         keys.optional("max_in_flight", "Most deliveries to it at a time (4 unless set).", whole(1..=64).to());
-    let secrets = match (variable, file) {
+    let secrets = secrets(keys, env, variable, file);
+    let url = url?;
+    let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));
+    Some(Webhook {
+        name,
+        url,
+        secrets: secrets?,
+        events: events.unwrap_or_else(|| Topic::ALL.to_vec()),
+        agents: agents.unwrap_or_default(),
+        shadows: shadows.unwrap_or_default(),
+        severity: severity.unwrap_or(Severity::Info),
+        enabled: enabled.unwrap_or(true),
+        timeout: timeout.unwrap_or(secs(15)),
+        max_in_flight: max_in_flight.unwrap_or(4),
+    })
+}
+
+/// The signing secrets that one of two keys names.
+fn secrets(
+    keys: &mut Keys<'_>,
+    env: &Environment,
+    variable: Option<String>,
+    file: Option<PathBuf>,
+) -> Option<Vec<Secret>> {
+    match (variable, file) {
         (Some(_), Some(_)) => {
             keys.fault("secret_file", "both secret_env and secret_file are set", "keep one of them");
             None
@@ -177,21 +201,7 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
             }
             None
         }
-    };
-    let url = url?;
-    let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));
-    Some(Webhook {
-        name,
-        url,
-        secrets: secrets?,
-        events: events.unwrap_or_else(|| Topic::ALL.to_vec()),
-        agents: agents.unwrap_or_default(),
-        shadows: shadows.unwrap_or_default(),
-        severity: severity.unwrap_or(Severity::Info),
-        enabled: enabled.unwrap_or(true),
-        timeout: timeout.unwrap_or(secs(15)),
-        max_in_flight: max_in_flight.unwrap_or(4),
-    })
+    }
 }
 
 fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<Vec<Secret>> {

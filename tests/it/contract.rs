@@ -1,0 +1,79 @@
+//! The wire contract: every endpoint that programs outside rely on answers, and stands in the OpenAPI document.
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::support::Umbra;
+
+/// Method, path as the document has it, and a path that leads there.
+const ENDPOINTS: &[(&str, &str, &str)] = &[
+    ("POST", "/v1/events", "/v1/events"),
+    ("POST", "/v1/events/batch", "/v1/events/batch"),
+    ("GET", "/v1/events", "/v1/events"),
+    ("GET", "/v1/events/{id}", "/v1/events/evt_0"),
+    ("GET", "/v1/events/{id}/verdict", "/v1/events/evt_0/verdict"),
+    ("POST", "/v1/reviews", "/v1/reviews"),
+    ("POST", "/v1/reviews/batch", "/v1/reviews/batch"),
+    ("GET", "/v1/reviews", "/v1/reviews"),
+    ("GET", "/v1/reviews/{id}", "/v1/reviews/rev_0"),
+    ("GET", "/v1/findings", "/v1/findings"),
+    ("GET", "/v1/findings", "/v1/findings?format=sarif"),
+    ("GET", "/v1/findings/{id}", "/v1/findings/fnd_0"),
+    ("PATCH", "/v1/findings/{id}", "/v1/findings/fnd_0"),
+    ("GET", "/v1/observations", "/v1/observations"),
+    ("GET", "/v1/trajectories", "/v1/trajectories"),
+    ("GET", "/v1/trajectories/{task_id}", "/v1/trajectories/t-1"),
+    ("GET", "/v1/status", "/v1/status"),
+    ("GET", "/v1/shadows", "/v1/shadows"),
+    ("GET", "/v1/shadows/{name}", "/v1/shadows/security-shadow"),
+    ("GET", "/v1/breakers", "/v1/breakers"),
+    ("GET", "/v1/breakers/{agent}", "/v1/breakers/writer"),
+    ("POST", "/v1/breakers/{agent}/acknowledge", "/v1/breakers/writer/acknowledge"),
+    ("POST", "/v1/breakers/{agent}/reset", "/v1/breakers/writer/reset"),
+    ("GET", "/v1/reflexions", "/v1/reflexions"),
+    ("GET", "/v1/briefings/{date}", "/v1/briefings/latest"),
+    ("GET", "/v1/reports/{iso_week}", "/v1/reports/latest"),
+    ("GET", "/v1/skips", "/v1/skips"),
+    ("GET", "/v1/webhooks/dead", "/v1/webhooks/dead"),
+    ("POST", "/v1/webhooks/dead/{id}/resend", "/v1/webhooks/dead/msg_0/resend"),
+    ("POST", "/v1/backtests", "/v1/backtests"),
+    ("GET", "/v1/backtests/{id}", "/v1/backtests/bt_0"),
+    ("POST", "/v1/admin/reload", "/v1/admin/reload"),
+    ("GET", "/v1/admin/keys", "/v1/admin/keys"),
+    ("POST", "/v1/admin/keys", "/v1/admin/keys"),
+    ("DELETE", "/v1/admin/keys/{id}", "/v1/admin/keys/key_0"),
+    ("GET", "/livez", "/livez"),
+    ("GET", "/readyz", "/readyz"),
+    ("GET", "/metrics", "/metrics"),
+];
+
+#[tokio::test]
+async fn every_endpoint_of_the_contract_answers_and_is_documented() {
+    let umbra = Umbra::with().go().await;
+    let document: Value = serde_json::from_str(include_str!("../../openapi/umbra.json")).expect("JSON");
+    let mut missing = Vec::new();
+    for (method, path, concrete) in ENDPOINTS {
+        if document["paths"][path][method.to_ascii_lowercase()].is_null() {
+            missing.push(format!("{method} {path} is not in openapi/umbra.json"));
+        }
+        let body = matches!(*method, "POST" | "PATCH").then(|| b"{}".to_vec());
+        let headers = [("content-type", "application/json")];
+        let verb = Method::from_bytes(method.as_bytes()).expect("a method");
+        let answered = umbra.send(verb, concrete, &headers, body).await;
+        let unrouted = answered.status == 405 || answered.text.contains("Nothing is served at");
+        if unrouted || answered.status.is_server_error() {
+            missing.push(format!("{method} {concrete}: {} {}", answered.status, answered.text));
+        }
+    }
+    // Served beside the API, for people; the stream never ends and has a story of its own.
+    for path in ["/", "/docs", "/docs/", "/openapi.json"] {
+        let answered = umbra.send(Method::GET, path, &[], None).await;
+        if answered.status != 200 {
+            missing.push(format!("GET {path}: {}", answered.status));
+        }
+    }
+    if document["paths"]["/v1/findings/stream"]["get"].is_null() {
+        missing.push("GET /v1/findings/stream is not in openapi/umbra.json".into());
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
