@@ -51,6 +51,7 @@ pub struct BatchAnswer {
 
 /// An event, and what became of the request to review it.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CaughtUpEvent)]
 pub struct BatchItem {
     /// The event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
