@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{AgentLine, Assessments, Briefing, Findings, Line, Past, Period, ShadowLine, Trend};
 use crate::{
     domain::{Mode, NanoUsd, SkipReason},
-    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts},
+    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
 };
 
 /// What a briefing is made of.
@@ -33,6 +33,8 @@ pub struct Facts {
     pub agents_before: Vec<AgentCounts>,
     /// Faults that were found again.
     pub recurring: Vec<Recurring>,
+    /// Agents whose breakers are not closed.
+    pub breakers: Vec<Troubled>,
     /// What people made of the findings.
     pub feedback: FeedbackCounts,
 }
@@ -104,6 +106,7 @@ pub fn compose(facts: &Facts) -> Briefing {
         more_agents: facts.all_agents - i64::try_from(facts.agents.len()).unwrap_or(0),
         agents: agents.collect(),
         recurring: facts.recurring.clone(),
+        breakers: facts.breakers.clone(),
         feedback: facts.feedback,
         passive,
     }

@@ -49,6 +49,8 @@ pub fn page(briefing: &Briefing) -> String {
     lines.extend(agents(briefing));
     lines.extend([String::new(), "## Recurring faults".into(), String::new()]);
     lines.extend(recurring(briefing));
+    lines.extend([String::new(), "## Breakers".into(), String::new()]);
+    lines.extend(breakers(briefing));
     let feedback = briefing.feedback;
     lines.extend([
         String::new(),
@@ -66,6 +68,20 @@ pub fn page(briefing: &Briefing) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+fn breakers(briefing: &Briefing) -> Vec<String> {
+    if briefing.breakers.is_empty() {
+        return vec!["All closed.".into()];
+    }
+    table(
+        &["agent", "recommendation", "since", "acknowledged"],
+        briefing.breakers.iter().map(|one| {
+            let since = one.since.map(|at| at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string());
+            let known = if one.acknowledged { "yes" } else { "no" };
+            vec![plain(&one.agent), plain(&one.recommendation), since.unwrap_or_else(|| "-".into()), known.into()]
+        }),
+    )
 }
 
 fn shadows(shadows: &[ShadowLine]) -> Vec<String> {

@@ -23,7 +23,7 @@ pub use self::{
 };
 use crate::{
     domain::Mode,
-    store::briefings::{FeedbackCounts, Recurring},
+    store::briefings::{FeedbackCounts, Recurring, Troubled},
 };
 
 /// A daily briefing or a weekly report.
@@ -57,6 +57,9 @@ pub struct Briefing {
     pub more_agents: i64,
     /// Faults that were found again.
     pub recurring: Vec<Recurring>,
+    /// Agents whose breakers were not closed when this was made.
+    #[serde(default)]
+    pub breakers: Vec<Troubled>,
     /// What people made of the findings.
     pub feedback: FeedbackCounts,
     /// Passive shadows: in no other section.

@@ -91,6 +91,7 @@ fn facts(period: Period) -> Facts {
         all_agents: 0,
         agents_before: Vec::new(),
         recurring: Vec::new(),
+        breakers: vec![],
         feedback: FeedbackCounts::default(),
     }
 }

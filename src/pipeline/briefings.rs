@@ -133,6 +133,7 @@ impl Pipeline {
             all_agents,
             agents_before,
             recurring: self.store.recurring(first, last, FAULTS).await?,
+            breakers: self.store.troubled_agents(AGENTS).await?,
             feedback: self.store.feedback_counts(first, last).await?,
         }))
     }

@@ -104,6 +104,21 @@ pub struct Recurring {
     pub before: i64,
 }
 
+/// An agent whose breaker is not closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = TroubledAgent)]
+pub struct Troubled {
+    /// The agent.
+    pub agent: String,
+    /// `open` or `half_open`.
+    pub recommendation: String,
+    /// Since when it has not been closed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<jiff::Timestamp>,
+    /// Whether somebody knows.
+    pub acknowledged: bool,
+}
+
 /// What people made of the findings, by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, FromRow, utoipa::ToSchema)]
 #[schema(as = FeedbackCounts)]
@@ -170,6 +185,28 @@ const REVIEWS: &str = "
     WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
 
 impl Store {
+    /// Agents whose breakers are not closed now, those in trouble longest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn troubled_agents(&self, most: i64) -> Result<Vec<Troubled>, StoreError> {
+        let rows: Vec<(String, String, Option<jiff_sqlx::Timestamp>, bool)> = sqlx::query_as(
+            "/* briefings.breakers */
+             SELECT agent, recommendation, troubled_since, acknowledged_at IS NOT NULL FROM breaker_agent
+             WHERE recommendation <> 'closed' ORDER BY troubled_since, agent LIMIT $1",
+        )
+        .bind(most)
+        .fetch_all(&self.read)
+        .await?;
+        let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| Troubled {
+            agent,
+            recommendation,
+            since: since.map(jiff_sqlx::Timestamp::to_jiff),
+            acknowledged,
+        };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
     /// Reviews, findings and money of the days `first` to `last`, by shadow, mode and day.
     ///
     /// # Errors
