@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::{Facts, Kind, Period, compose, latest_day, latest_week, page};
 use crate::{
     domain::{Mode, Severity, SkipReason},
-    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts},
+    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
 };
 
 #[test]
@@ -161,6 +161,12 @@ fn hostile(text: &str) -> Facts {
             description: text.into(),
             times: 2,
             before: 1,
+        }],
+        breakers: vec![Troubled {
+            agent: text.into(),
+            recommendation: "open".into(),
+            since: "2026-02-27T09:30:00Z".parse().ok(),
+            acknowledged: false,
         }],
         ..facts(Period::day(day))
     }
