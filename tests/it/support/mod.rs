@@ -6,6 +6,7 @@ pub mod database;
 pub mod judge;
 pub mod model_server;
 pub mod server;
+pub mod stream;
 
 use std::time::Duration;
 
