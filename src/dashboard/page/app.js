@@ -189,7 +189,8 @@ async function listen() {
   } catch { /* Refused, cut or hushed: time refreshes the page meanwhile. */ }
   if (stream !== own) return;
   live = false;
-  tell();
+  // Whether the server is gone or the stream alone, the next answer tells.
+  if (!document.hidden) nudge();
   setTimeout(() => { if (stream === own) stream = null; }, LISTEN_AGAIN_MS);
 }
 

@@ -15,10 +15,10 @@ function isoWeek(date) {
   return `${thursday.slice(0, 4)}-W${String(Math.floor(days / 7) + 1).padStart(2, "0")}`;
 }
 
-export async function briefing({ ask, argument }) {
+export async function briefing({ recall, argument }) {
   const weekly = argument === "week" || argument.includes("-W");
   const path = weekly ? `/v1/reports/${encodeURIComponent(argument === "week" ? "latest" : argument)}` : `/v1/briefings/${encodeURIComponent(argument || "latest")}`;
-  const one = await ask(path);
+  const one = await recall(path);
   const step = weekly ? [isoWeek(beside(one.first, -7)), isoWeek(beside(one.first, 7))] : [beside(one.first, -1), beside(one.first, 1)];
   const go = (event) => event.target.value && (location.hash = link(["briefing", weekly ? isoWeek(event.target.value) : event.target.value]));
   const { totals, feedback } = one;
