@@ -1,9 +1,10 @@
 // Agents: what is recommended about each, what they should learn, and one with all that concerns it.
 import { count, empty, h, many, to } from "../dom.js";
-import { breakerCard, filters, findingTable, lessonCard, list, maybe, pages, select, text } from "./parts.js";
+import { breakerCard, distinct, filters, findingTable, lessonCard, list, maybe, pages, select, text } from "./parts.js";
 import { reviewTable } from "./reviews.js";
 import { taskTable } from "./tasks.js";
 
+const FINDINGS = 10;
 const ORDER = ["open", "half_open", "closed"];
 
 export async function agents({ ask, act, argument, query }) {
@@ -27,12 +28,12 @@ export async function agents({ ask, act, argument, query }) {
 async function agent({ ask, act, argument }) {
   const of = { agent: argument, limit: 10 };
   const [breaker, lessons, findings, reviews, tasks] = await Promise.all([ask(`/v1/breakers/${encodeURIComponent(argument)}`), maybe(list(ask, "/v1/reflexions", { ...of, limit: 50 })),
-    list(ask, "/v1/findings", of), list(ask, "/v1/reviews", of), list(ask, "/v1/trajectories", of)]);
+    list(ask, "/v1/findings", { agent: argument }), list(ask, "/v1/reviews", of), list(ask, "/v1/trajectories", of)]);
   const more = (path, page) => (page.next_cursor ? h("p", { class: "pages" }, to(path, "All of them", { agent: argument })) : null);
   return [
     h("h1", null, h("bdi", null, argument)),
     breakerCard(breaker, { ask, act }),
-    h("h2", null, "Newest findings"), findingTable(findings.items), more("findings", findings),
+    h("h2", null, "Newest findings"), findingTable(distinct(findings.items).slice(0, FINDINGS)), findings.items.length ? h("p", { class: "pages" }, to("findings", "All of them", { agent: argument })) : null,
     lessons?.items.length ? [h("h2", null, "Lessons"), lessons.items.map(lessonCard)] : null,
     h("h2", null, "Newest reviews"), reviewTable(reviews.items), more("reviews", reviews),
     h("h2", null, "Tasks"), taskTable(tasks.items, "No tasks."), more("tasks", tasks),

@@ -10,7 +10,7 @@ export async function events({ ask, argument, query }) {
   const page = await list(ask, "/v1/events", query);
   const rows = page.items.map((one) => [one.id,
     cell({ class: "when" }, h("a", { href: link(["events", one.id]) }, when(one.received_at))),
-    [h("div", null, agentLink(one.agent)), one.task_id ? soft(taskLink(one.task_id)) : null],
+    cell({ class: "who" }, h("div", null, agentLink(one.agent)), one.task_id ? soft(taskLink(one.task_id)) : null),
     cell({ class: "wide" }, h("span", { class: "clamp small", dir: "auto" }, gist(one).map((part) => (typeof part === "string" ? part.slice(0, 400) : part)))),
     one.triggers.map((mark) => h("span", { title: mark.why }, tag(mark.name), " ")),
     one.dispositions.length ? one.dispositions.map((own) => h("div", { class: "small" }, `${own.shadow}: `, own.outcome === "skipped" ? h("span", { class: "soft" }, "skipped, ", reason(own.reason)) : own.review_id ? h("a", { href: link(["reviews", own.review_id]) }, own.outcome === "batched" ? "review with others" : "review") : own.outcome)) : soft("not watched")]);

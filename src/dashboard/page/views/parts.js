@@ -40,7 +40,7 @@ export function findingTable(items, none = "No findings.") {
     cell({ class: "brief" }, tag(one.severity)),
     cell({ class: "wide" }, h("a", { class: "clamp", dir: "auto", href: link(["findings", one.id]) }, one.description || "(no description)"),
       soft([one.verified ? null : "not verified", one.source === "model" ? "by the model" : one.rule, one.times > 1 ? `${count(one.times)} of the newest` : one.occurrences > 1 ? `seen ${many(one.occurrences, "time")}` : null].filter(Boolean).join(" · "))),
-    [h("div", null, agentLink(one.watched_agent)), one.task_id ? soft(taskLink(one.task_id)) : null],
+    cell({ class: "who" }, h("div", null, agentLink(one.watched_agent)), one.task_id ? soft(taskLink(one.task_id)) : null),
     [h("div", { class: "nowrap" }, one.shadow), soft(one.mode)],
     cell({ class: "brief" }, one.status === "open" ? soft("open") : tag(one.status))]));
 }

@@ -36,7 +36,7 @@ async function review({ ask, argument }) {
     one.recommendation ? h("p", { class: "advice", dir: "auto" }, one.recommendation) : null,
     h("section", { class: "card" }, facts(
       ["Shadow", to(["shadows", one.shadow], one.shadow), soft(` ${one.mode}, version ${one.shadow_version}`)],
-      ["Agent", agentLink(one.agent)], one.task_id ? ["Task", taskLink(one.task_id)] : null, one.trigger ? ["Trigger", words(one.trigger)] : null,
+      ["Agent", agentLink(one.agent)], one.task_id && one.scope !== "batch" ? ["Task", taskLink(one.task_id)] : null, one.trigger ? ["Trigger", words(one.trigger)] : null,
       ["Reviewer", reviewer(one)], ["Cost", `${usd(one.cost_usd)} for ${count(one.usage.input)} tokens read and ${count(one.usage.output)} written`],
       ["Reserved", when(one.created_at)], one.finished_at ? ["Ended", when(one.finished_at), one.latency_ms === null ? "" : `, after ${seconds(one.latency_ms / 1000)}`] : null,
       one.failure ? ["Failure", one.failure] : null, one.reason ? ["Not reviewed", reason(one.reason)] : null, ...one.notes.map((note) => ["Note", note]))),

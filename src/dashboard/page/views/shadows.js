@@ -1,6 +1,6 @@
 // Shadows: how each one's day stands, what it watches and may spend, how often it is right, and what it skipped.
 import { cell, count, empty, facts, h, percent, seconds, share, soft, table, tag, to, usd, words } from "../dom.js";
-import { findingTable, list, maybe, reason } from "./parts.js";
+import { distinct, findingTable, list, maybe, reason } from "./parts.js";
 import { reviewTable } from "./reviews.js";
 
 export function shadowTable(shadows) {
@@ -23,6 +23,7 @@ export function providerTable(status) {
     [tag(says[one.state] ?? one.state, kind[one.state]), one.retry_in_ms ? soft(` tried again in ${seconds(one.retry_in_ms / 1000)}`) : null], cell({ class: "wide small" }, one.last_error ?? "–")]));
 }
 
+const FINDINGS = 10;
 const judged = (one) => (one.judged ? `${percent(one.precision)} right of ${count(one.judged)} that people judged (${percent(one.low)} to ${percent(one.high)})` : "nobody judged its findings yet");
 
 export async function shadows({ ask, argument }) {
@@ -48,7 +49,7 @@ async function shadow({ ask, argument }) {
   const one = await ask(`/v1/shadows/${encodeURIComponent(argument)}`);
   const of = { shadow: argument, limit: 10 };
   // A passive shadow's findings are shown to who asks for them.
-  const [findings, reviews] = await Promise.all([maybe(list(ask, "/v1/findings", { ...of, mode: one.mode === "passive" ? "passive" : "" })), maybe(list(ask, "/v1/reviews", of))]);
+  const [findings, reviews] = await Promise.all([maybe(list(ask, "/v1/findings", { shadow: argument, mode: one.mode === "passive" ? "passive" : "" })), maybe(list(ask, "/v1/reviews", of))]);
   const spend = one.cost_control;
   const caps = [["Reviews a day", spend.max_reviews_per_day, count], ["Reviews an agent a day", spend.max_reviews_per_target_per_day, count], ["Money a day", spend.max_usd_per_day, usd], ["Tokens a day", spend.max_tokens_per_day, count],
     ["Skips tasks below", spend.skip_if_task_cost_below, usd], ["Cooldown", spend.cooldown_seconds || null, seconds], ["Sample", spend.sample < 1 ? spend.sample : null, percent]];
@@ -60,8 +61,8 @@ async function shadow({ ask, argument }) {
       ["Right", judged(one.precision.in_force)], ...caps.filter(([, value]) => value !== null && value !== undefined).map(([name, value, say]) => [name, say(value)]),
       ["Its day", spend.time_zone], spend.batch ? ["Batches", `up to ${spend.batch.max_events} events or ${count(spend.batch.max_chars)} characters, ${seconds(spend.batch.max_wait_seconds)} at most`] : null,
       one.criteria.length ? ["Criteria", h("ul", null, one.criteria.map((text) => h("li", null, text)))] : null, ["Checks", one.checks.join(", ")], ["Flags from", one.flag_at], ["Version", one.version])),
-    h("h2", null, "Newest findings"), findings ? findingTable(findings.items) : empty("Not for this key."),
-    findings?.next_cursor ? h("p", { class: "pages" }, to("findings", "All of them", { shadow: argument, mode: one.mode })) : null,
+    h("h2", null, "Newest findings"), findings ? findingTable(distinct(findings.items).slice(0, FINDINGS)) : empty("Not for this key."),
+    findings?.items.length ? h("p", { class: "pages" }, to("findings", "All of them", { shadow: argument, mode: one.mode })) : null,
     h("h2", null, "Newest reviews"), reviews ? reviewTable(reviews.items) : null, reviews?.next_cursor ? h("p", { class: "pages" }, to("reviews", "All of them", { shadow: argument })) : null,
   ];
 }

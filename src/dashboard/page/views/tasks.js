@@ -2,10 +2,13 @@
 import { agentLink, cell, count, empty, h, link, many, soft, table, tag, when } from "../dom.js";
 import { dispositions, eventBody, filters, findingTable, list, pages, text } from "./parts.js";
 
+const AGENTS = 3;
+const others = (agents) => (agents.length > AGENTS ? soft(`and ${count(agents.length - AGENTS)} more`) : null);
+
 export function taskTable(items, none = "No event has named a task (task_id) yet.") {
   if (!items.length) return empty(none);
   return table("Tasks", ["Task", "Agents", "Events", "Reviews", "Strictest", "Last event"], items.map((one) => [one.task_id,
-    cell({ class: "wide" }, h("bdi", null, h("a", { href: link(["tasks", one.task_id]) }, one.task_id))), one.agents.map((name) => h("div", null, agentLink(name))),
+    cell({ class: "wide" }, h("bdi", null, h("a", { href: link(["tasks", one.task_id]) }, one.task_id))), [one.agents.slice(0, AGENTS).map((name) => h("div", null, agentLink(name))), others(one.agents)],
     cell({ class: "n" }, count(one.events)), cell({ class: "n" }, count(one.reviews)), tag(one.assessment), cell({ class: "when" }, when(one.last_at))]));
 }
 
@@ -20,7 +23,7 @@ async function task({ ask, argument, query }) {
   const whole = await ask(`/v1/trajectories/${encodeURIComponent(argument)}?${asked}`);
   const here = ["tasks", whole.task_id];
   return [
-    h("p", { class: "row" }, tag(whole.assessment), soft(`${many(whole.event_count, "event")}, ${many(whole.review_count, "review")}, `, when(whole.first_at), " to ", when(whole.last_at)), whole.agents.map(agentLink)),
+    h("p", { class: "row" }, tag(whole.assessment), soft(`${many(whole.event_count, "event")}, ${many(whole.review_count, "review")}, `, when(whole.first_at), " to ", when(whole.last_at)), whole.agents.slice(0, AGENTS).map(agentLink), others(whole.agents)),
     h("h1", null, "Task ", h("bdi", null, whole.task_id)),
     h("p", { class: "advice", dir: "auto" }, whole.recommendation),
     whole.reasons.length ? h("ul", { class: "small" }, whole.reasons.map((one) => h("li", { dir: "auto" }, one))) : null,
