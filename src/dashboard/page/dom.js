@@ -24,7 +24,10 @@ export function settle(old, fresh) {
   const keyed = new Map([...old.children].filter((child) => child.dataset.key).map((child) => [child.dataset.key, child]));
   const plain = [...old.childNodes].filter((child) => !child.dataset?.key);
   const wanted = [...fresh].map((child) => {
-    const match = child.dataset?.key ? keyed.get(child.dataset.key) : plain.shift();
+    const key = child.dataset?.key;
+    const match = key ? keyed.get(key) : plain.shift();
+    // A key that stands twice is matched once.
+    keyed.delete(key);
     if (!match) return child;
     if (match.isEqualNode(child)) return match;
     if (match.nodeType !== Node.ELEMENT_NODE || match.tagName !== child.tagName || listening.has(match) || listening.has(child)) return child;
