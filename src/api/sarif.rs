@@ -189,7 +189,8 @@ fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             '{' | '}' => out.extend([c, c]),
-            '(' if out.ends_with(']') => {
+            // One backslash more, unless the bracket has its own: a second one would free it again.
+            '(' if out.strip_suffix(']').is_some_and(|text| slashes(text) % 2 == 0) => {
                 out.pop();
                 out.push_str("\\](");
             }
@@ -198,4 +199,31 @@ fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+/// How many backslashes a text ends with.
+fn slashes(text: &str) -> usize {
+    text.len() - text.trim_end_matches('\\').len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn no_text_becomes_a_link_or_a_placeholder() {
+        let cases = [
+            ("a plain [text] (here)", "a plain [text] (here)"),
+            ("{0} and {name}", "{{0}} and {{name}}"),
+            ("[text](https://evil.example)", "[text\\](https://evil.example)"),
+            ("[text\\](https://evil.example)", "[text\\](https://evil.example)"),
+            ("[text\\\\](https://evil.example)", "[text\\\\\\](https://evil.example)"),
+            ("[a](b)[c](d)", "[a\\](b)[c\\](d)"),
+            ("](", "\\]("),
+            ("bell\u{7} and\nbreak", "bell  and break"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+    }
 }

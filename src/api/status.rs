@@ -3,6 +3,7 @@
 use axum::{Json, extract::State};
 use jiff::civil::Date;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{CheckName, Mode, ReviewScope, Severity, Shadow, SkipReason, WatchRule, key::Scope},
+    domain::{CheckName, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope},
     pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
     store::feedback::JudgedCount,
 };
@@ -44,8 +45,7 @@ pub struct ShadowView {
     /// Whether it runs.
     pub enabled: bool,
     /// What it watches.
-    #[schema(value_type = Vec<Object>)]
-    pub watch: Vec<WatchRule>,
+    pub watch: Vec<WatchView>,
     /// What it may spend; money in US dollars, times in seconds.
     pub cost_control: CostView,
     /// More things that it checks, in words.
@@ -60,6 +60,34 @@ pub struct ShadowView {
     pub scope: ReviewScope,
     /// How often its findings are right, as people judged them.
     pub precision: ShadowPrecision,
+}
+
+/// Which events a shadow watches.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WatchRule)]
+pub struct WatchView {
+    /// An agent's name or a glob.
+    pub agent: String,
+    /// The triggers that match.
+    pub triggers: Vec<Trigger>,
+    /// Whether events without any trigger match as well.
+    pub all: bool,
+    /// Only events of this task type.
+    pub task_type: Option<String>,
+    /// Only events whose known cost is at least this, in US dollars.
+    pub min_cost: Option<f64>,
+    /// Only events whose metadata holds these values.
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
+    /// Agents (names or globs) left out.
+    pub except: Vec<String>,
+}
+
+impl From<WatchRule> for WatchView {
+    fn from(rule: WatchRule) -> Self {
+        let WatchRule { agent, triggers, all, task_type, min_cost, metadata, except } = rule;
+        Self { agent, triggers, all, task_type, min_cost: min_cost.map(crate::domain::NanoUsd::usd), metadata, except }
+    }
 }
 
 /// What a shadow may spend.
@@ -131,7 +159,7 @@ impl ShadowView {
             reviewer,
             health,
             enabled,
-            watch,
+            watch: watch.into_iter().map(WatchView::from).collect(),
             cost_control,
             criteria,
             checks,

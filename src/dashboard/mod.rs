@@ -1,26 +1,44 @@
-//! The web page: one document with its own script and style, which reads the API as any client does.
+//! The web page: one document with its own style and scripts, which reads the API as any client does.
 //!
-//! Nothing that agents or models wrote is ever put into it as markup: the script builds text nodes alone. A server with
+//! Nothing that agents or models wrote is ever put into it as markup: the scripts build text nodes alone. A server with
 //! keys serves the page to everybody and its data to nobody: the page asks for a key and keeps it for its tab.
 
 use axum::{Router, http::header, response::IntoResponse, routing::get};
 
-const HTML: &str = "text/html; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
+/// A file of the page, at `/dashboard/` and its name.
+macro_rules! file {
+    ($name:literal, $kind:expr) => {
+        (concat!("/dashboard/", $name), $kind, include_str!(concat!("page/", $name)))
+    };
+}
+
+/// Path, type and text of each file.
+const FILES: [(&str, &str, &str); 15] = [
+    ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
+    file!("style.css", STYLE),
+    file!("app.js", SCRIPT),
+    file!("dom.js", SCRIPT),
+    file!("views.js", SCRIPT),
+    file!("views/agents.js", SCRIPT),
+    file!("views/briefing.js", SCRIPT),
+    file!("views/events.js", SCRIPT),
+    file!("views/findings.js", SCRIPT),
+    file!("views/overview.js", SCRIPT),
+    file!("views/parts.js", SCRIPT),
+    file!("views/reviews.js", SCRIPT),
+    file!("views/shadows.js", SCRIPT),
+    file!("views/tasks.js", SCRIPT),
+    file!("views/webhooks.js", SCRIPT),
+];
+
 /// The page at `/`, and what it loads.
 pub fn router() -> Router {
-    let file = |kind: &'static str, text: &'static str| {
+    FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         // Not kept: after an upgrade an old script would read a new API.
-        get(move || async move {
-            ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()
-        })
-    };
-    Router::new()
-        .route("/", file(HTML, include_str!("page/index.html")))
-        .route("/dashboard/style.css", file(STYLE, include_str!("page/style.css")))
-        .route("/dashboard/app.js", file(SCRIPT, include_str!("page/app.js")))
-        .route("/dashboard/dom.js", file(SCRIPT, include_str!("page/dom.js")))
-        .route("/dashboard/views.js", file(SCRIPT, include_str!("page/views.js")))
+        let answer = ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text);
+        router.route(path, get(move || async move { answer.into_response() }))
+    })
 }

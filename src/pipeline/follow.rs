@@ -33,6 +33,8 @@ impl Pipeline {
     pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
         let mut news = self.waiters.news();
         let mut failing = false;
+        // Shown from the start: a series that only comes with the first failure has no rate at it.
+        metrics::counter!(metric::ARTIFACT_FAILURES).increment(0);
         loop {
             let followed = self.follow(&artifacts).await;
             match &followed {

@@ -1,0 +1,41 @@
+// Events: the list with what became of each, and one with its texts and its verdict.
+import { agentLink, cell, empty, h, link, seconds, soft, table, tag, taskLink, when } from "../dom.js";
+import { dispositions, eventBody, filters, findingTable, list, maybe, pages, reason, text, withReviews } from "./parts.js";
+
+const gist = (event) => event.tool ? [h("code", { class: "long" }, event.tool.name), " ", first(event.tool.args) ?? event.tool.result ?? event.tool.error ?? ""] : [event.output || event.input || event.task || ""];
+const first = (args) => (typeof args === "string" ? args : Object.values(args ?? {}).find((value) => typeof value === "string"));
+
+export async function events({ ask, argument, query }) {
+  if (argument) return event({ ask, argument });
+  const page = await list(ask, "/v1/events", query);
+  const rows = page.items.map((one) => [one.id,
+    cell({ class: "when" }, h("a", { href: link(["events", one.id]) }, when(one.received_at))),
+    cell({ class: "who" }, h("div", null, agentLink(one.agent)), one.task_id ? soft(taskLink(one.task_id)) : null),
+    cell({ class: "wide" }, h("span", { class: "clamp small", dir: "auto" }, gist(one).map((part) => (typeof part === "string" ? part.slice(0, 400) : part)))),
+    one.triggers.map((mark) => h("span", { title: mark.why }, tag(mark.name), " ")),
+    one.dispositions.length ? one.dispositions.map((own) => h("div", { class: "small" }, `${own.shadow}: `, own.outcome === "skipped" ? h("span", { class: "soft" }, "skipped, ", reason(own.reason)) : own.review_id ? h("a", { href: link(["reviews", own.review_id]) }, own.outcome === "batched" ? "review with others" : "review") : own.outcome)) : soft("not watched")]);
+  return [
+    h("h1", null, "Events"), filters("events", query, text("agent", "Agent", query.agent), text("task_id", "Task", query.task_id)),
+    rows.length ? table("Events", ["Received", "Agent and task", "What", "Triggers", "What became of it"], rows) : empty(Object.values(query).some(Boolean) ? "No events like that." : "No events yet. POST one to /v1/events."), pages("events", query, page),
+  ];
+}
+
+async function event({ ask, argument }) {
+  const id = encodeURIComponent(argument);
+  const one = await ask(`/v1/events/${id}`);
+  const [verdict, ...reviews] = await Promise.all([maybe(ask(`/v1/events/${id}/verdict`)), ...(one.reviews ?? []).slice(0, 20).map((review) => maybe(ask(`/v1/reviews/${review.id}`)))]);
+  const found = reviews.flatMap((review) => review?.findings ?? []).filter((finding) => finding.event_id === one.id);
+  return [
+    h("h1", null, "Event"), soft(one.id),
+    verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "")),
+      verdict.reasons.length ? h("ul", { class: "small" }, verdict.reasons.map((text) => h("li", { dir: "auto" }, withReviews(text)))) : null, verdict.recommendation ? h("p", { dir: "auto" }, verdict.recommendation) : null) : null,
+    h("section", { class: "card" }, eventBody(one, found, { linked: false }), one.marks.length ? soft(`Screened at accept: ${one.marks.map((mark) => `${mark.check}.${mark.rule}`).join(", ")}`) : null),
+    h("h2", null, "What became of it"), dispositions(one),
+    found.length ? [h("h2", null, "Findings"), findingTable(found)] : null,
+  ];
+}
+
+function left(time) {
+  const ahead = (new Date(time) - Date.now()) / 1000;
+  return ahead > 0 ? `, in ${seconds(Math.ceil(ahead / 5) * 5)}` : "";
+}

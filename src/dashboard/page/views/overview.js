@@ -1,0 +1,72 @@
+// The day so far: what needs somebody, what it was like, what is new, and how the service stands.
+import { agentLink, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
+import { shadowTable, providerTable } from "./shadows.js";
+import { breakerCard, distinct, findingTable, list, maybe } from "./parts.js";
+
+const tile = (value, label, kind, href) => h(href ? "a" : "div", { class: "tile", href }, h("b", { class: kind }, value), h("span", null, label));
+const BREAKERS = 3;
+const AGENTS = 8;
+const FINDINGS = 8;
+
+export async function overview({ ask, recall, act }) {
+  const [status, findings, opened, half] = await Promise.all([ask("/v1/status"), list(ask, "/v1/findings"), maybe(ask("/v1/breakers?recommendation=open&limit=20")), maybe(ask("/v1/breakers?recommendation=half_open&limit=20"))]);
+  const day = status.shadows[0]?.day ?? status.now.slice(0, 10);
+  const today = await maybe(recall(`/v1/briefings/${day}`));
+  const sum = (of) => status.shadows.reduce((total, shadow) => total + of(shadow), 0);
+  const skipped = sum((shadow) => Object.values(shadow.skips_today).reduce((total, n) => total + n, 0));
+  const breakers = [...(opened?.items ?? []), ...(half?.items ?? [])];
+  const more = opened?.next_cursor || half?.next_cursor;
+  const found = today?.totals.findings;
+  return [
+    h("h1", null, "Today"),
+    h("div", { class: "tiles" },
+      tile(`${count(breakers.length)}${more ? "+" : ""}`, breakers.length === 1 ? "agent to hold back or watch" : "agents to hold back or watch", breakers.length ? "critical" : "good", "#/agents"),
+      found ? tile(count(found.critical), "critical findings", found.critical ? "critical" : null, "#/findings?severity=critical") : null,
+      found ? tile(count(found.warning), "warnings", found.warning ? "warning" : null, "#/findings?severity=warning") : null,
+      tile(count(sum((shadow) => shadow.reviews_today)), "reviews", null, "#/reviews"),
+      tile(usd(sum((shadow) => shadow.usd_today)), "spent"),
+      tile(count(skipped), "skipped", null, "#/shadows"),
+      tile(count(status.queue.queued + status.queue.running), `in the queue${status.queue.oldest_age_seconds ? `, oldest ${seconds(status.queue.oldest_age_seconds)}` : ""}`, null, "#/reviews?state=queued")),
+    breakers.length ? [h("h2", null, "Needs somebody"), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
+    h("h2", null, "Newest findings"),
+    findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet. POST an event to /v1/events, and what its reviews find stands here."),
+    h("p", { class: "pages" }, to("findings", "All findings")),
+    today?.agents.length ? [h("h2", null, "Agents today"), agentTable(today.agents.slice(0, AGENTS)), week(today)] : null,
+    h("h2", null, "Shadows"), shadowTable(status.shadows),
+    h("h2", null, "Models in use"), providerTable(status),
+    h("p", { class: "pages" }, soft(`Umbra ${status.version} on ${many(status.servers, "server")}, Postgres ${status.database.version} ${status.database.state === "ok" ? "" : status.database.state}`)),
+  ];
+}
+
+export function agentTable(agents) {
+  return table("Agents", ["Agent", "Reviews", "Flagged", "Critical", "Warnings", "Found something", "Cost"], agents.map((one) => [one.agent,
+    agentLink(one.agent), cell({ class: "n" }, count(one.reviews)), cell({ class: "n" }, count(one.assessments.FLAG)),
+    cell({ class: `n ${one.findings.critical ? "critical" : ""}` }, count(one.findings.critical)), cell({ class: `n ${one.findings.warning ? "warning" : ""}` }, count(one.findings.warning)),
+    cell({ class: "n" }, percent(one.finding_rate)), cell({ class: "n" }, usd(one.cost_usd))]));
+}
+
+/** The days or weeks before and this one, as bars: reviews, and how many of them flagged. */
+export function week(briefing) {
+  const spans = [...briefing.before, { first: briefing.first, reviews: briefing.totals.reviews, flagged: briefing.totals.assessments.FLAG, findings: Object.values(briefing.totals.findings).reduce((a, b) => a + b, 0) }];
+  const most = Math.max(...spans.map((one) => one.reviews), 1);
+  if (!spans.some((one) => one.reviews)) return empty("No reviews in this time.");
+  const [width, height, gap] = [40, 72, 8];
+  const svg = (name, props, ...children) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(props)) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  };
+  const bars = spans.map((one, at) => {
+    const tall = (n) => Math.round((n / most) * height);
+    const x = at * (width + gap);
+    return svg("g", {}, svg("title", {}, `${one.first}: ${many(one.reviews, "review")}, ${count(one.flagged)} flagged, ${many(one.findings, "finding")}`),
+      svg("rect", { class: "base", x, y: 0, width, height, rx: 3 }),
+      svg("rect", { class: "all", x, y: height - tall(one.reviews), width, height: tall(one.reviews), rx: 3 }),
+      svg("rect", { class: "flagged", x, y: height - tall(one.flagged), width, height: tall(one.flagged), rx: 3 }),
+      svg("text", { x: x + width / 2, y: height + 15 }, one.first.slice(5)));
+  });
+  const all = spans.map((one) => `${one.first} ${one.reviews}`).join(", ");
+  return h("figure", { class: "bars" }, h("figcaption", null, soft(`Reviews a ${briefing.kind} (${count(most)} at most), and those that flagged`)),
+    svg("svg", { viewBox: `0 0 ${spans.length * (width + gap)} ${height + 20}`, width: spans.length * (width + gap), height: height + 20, role: "img", "aria-label": `Reviews: ${all}` }, ...bars));
+}
