@@ -343,6 +343,8 @@ async fn faults_of_webhooks_are_told_with_their_place_and_without_their_secrets(
     let (code, text) = check("webhooks: [{url: 'https://hooks.example.com/T0K3N', secret_env: HOOK}]", Some(&secret));
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("hooks.example.com-") && !text.contains("T0K3N"), "{text}");
+    let (code, text) = check("webhooks: [{url: 'http://[::1]:8080/x', secret_env: HOOK}]", Some(&secret));
+    assert!(code == Some(0) && text.contains("::1-"), "{text}");
 }
 
 #[tokio::test]
