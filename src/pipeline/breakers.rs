@@ -210,19 +210,27 @@ impl Pipeline {
     /// # Errors
     /// The database does not answer.
     pub async fn reset_breaker(&self, agent: &str) -> Result<BreakerItem, StoreError> {
-        let before = self.breaker(agent).await?;
         let mut reset = self.store.begin_reset(agent).await?;
         let (now, last) = (reset.now, reset.last);
+        // As it stands while it is held: of several who reset it at a time, one has changed something.
+        let in_force = self.judging_shadows();
+        let mut before = BreakerState::Closed;
         for row in &mut reset.rows {
+            if in_force.contains(&row.shadow) {
+                before = before.max(standing(row, now).0);
+            }
             let mut history = parsed(row)?;
             history.reset(now, last);
             *row = written(&row.agent, &row.shadow, &history, now, &self.habits.breaker)?;
         }
-        reset.done(agent).await?;
-        if before.recommendation != BreakerState::Closed {
-            let change = Change { agent: before.agent, before: before.recommendation, after: BreakerState::Closed };
+        let change = Change { agent: agent.to_owned(), before, after: BreakerState::Closed };
+        let changed = (change.before != change.after).then_some(change);
+        let notice = changed.clone().map(consequences::Change::Breaker);
+        let message = notice.and_then(|notice| self.message_of(&notice, now));
+        reset.done(agent, message.as_ref()).await?;
+        if let Some(change) = changed {
             announce(&change);
-            self.tell_alone(consequences::Change::Breaker(change)).await?;
+            self.outbox.notify_one();
         }
         self.breaker(agent).await
     }
@@ -233,11 +241,8 @@ impl Pipeline {
         let in_force = self.judging_shadows();
         rows.retain(|row| in_force.contains(&row.shadow));
         for row in &mut rows {
-            // The time may be over since anybody wrote the row.
-            if let Some(half_open_at) = row.half_open_at.take_if(|at| *at <= now) {
-                row.recommendation = BreakerState::HalfOpen;
-                row.since = Some(half_open_at);
-            }
+            (row.recommendation, row.since) = standing(row, now);
+            row.half_open_at.take_if(|at| *at <= now);
         }
         let last: Vec<ReviewId> = rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect();
         let words: HashMap<ReviewId, String> = self.store.rejections(&last).await?.into_iter().collect();
@@ -251,6 +256,14 @@ impl Pipeline {
             item(agent, rows, &words, limits)
         };
         Ok(agents.into_iter().map(dress).collect())
+    }
+}
+
+/// What a row recommends at a time, and since when: its own time may be over since anybody wrote it.
+fn standing(row: &BreakerRow, now: Timestamp) -> (BreakerState, Option<Timestamp>) {
+    match row.half_open_at.filter(|at| *at <= now) {
+        Some(at) => (BreakerState::HalfOpen, Some(at)),
+        None => (row.recommendation, row.since),
     }
 }
 

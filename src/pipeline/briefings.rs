@@ -28,7 +28,9 @@ impl Pipeline {
     /// # Errors
     /// The database does not answer.
     pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
-        if let Some(body) = self.store.filed_briefing(period.kind.as_str(), period.first).await? {
+        let filed = self.store.filed_briefing(period.kind.as_str(), period.first).await?;
+        // Of one that was erased nothing is left but that it was filed.
+        if let Some(body) = filed.filter(|body| !body.is_empty()) {
             let broken = |error| StoreError::Inconsistent { table: "briefing", problem: format!("{period}: {error}") };
             return serde_json::from_str(&body).map(Some).map_err(broken);
         }

@@ -161,7 +161,8 @@ fn to_review(rules: &Arc<Rules>, row: Unreviewed, named: Option<usize>) -> Optio
     } else {
         let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
         let watching = rules.watcher.matches(&stored.event, &stored.triggers);
-        let first = watching.into_iter().find(|found| enabled(found.shadow))?;
+        // A step of a task is looked at when the task is.
+        let first = watching.into_iter().find(|found| !found.is_step() && enabled(found.shadow))?;
         (first.shadow, first.trigger, first.matched().collect())
     };
     let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));

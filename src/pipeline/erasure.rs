@@ -1,6 +1,7 @@
 //! `umbra erase`: what an agent or a task left, made unreadable, beside running servers.
 //!
-//! It walks the events in order of receipt, a few at a time, and then the files that lie on this machine; each step may
+//! It walks the events in order of receipt, a few at a time, then what was said beside them, and then the files that lie
+//! on this machine; each step may
 //! be repeated, so one that was interrupted is finished by running it again. What arrives meanwhile stays.
 
 use std::time::Duration;
@@ -59,6 +60,7 @@ pub async fn forecast(store: &Store, whose: &Whose, places: Places) -> Result<Er
         after = end.seq;
         rows.add(store.count_erasable(&ids(&page)).await?);
     }
+    rows.add(store.count_leftovers(whose).await?);
     let files = erase_files(places, unwanted(store, whose).await?, true).await?;
     Ok(Erased { rows, files })
 }
@@ -79,10 +81,14 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, places: Places) 
         // Whoever waits for a verdict looks again.
         store.ring(News::Reviews).await?;
     }
-    // From here on whoever writes files reads what is left; what was read before is written by then.
-    store.outwait_writers().await?;
+    // From here on whoever follows reviews reads what is left; what was read before is stored and written by then.
+    let patience = async || {
+        store.outwait_followers().await?;
+        store.erase_leftovers(whose).await
+    };
+    rows.add(again(patience).await?);
     let files = erase_files(places, unwanted(store, whose).await?, false).await?;
-    if rows.events > 0 {
+    if rows != Counts::default() {
         store.vacuum_erased().await?;
     }
     Ok(Erased { rows, files })
@@ -95,6 +101,7 @@ async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> 
         Whose::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
         Whose::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
     };
+    unwanted.reviews.extend(store.reviews_that_found(whose).await?);
     let mut after = 0;
     while let Some((last, reviews)) = store.reviews_left_by(whose, after, COUNT_STEP).await? {
         after = last;
@@ -107,22 +114,26 @@ async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> 
 async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<Counts, StoreError> {
     let events = ids(&page);
     let left: Vec<_> = page.into_iter().map(|event| (event.id, left_of(&event.payload))).collect();
-    let mut counts = Counts::default();
-    for tried in 1.. {
-        let done = async {
-            counts.reviews_ended += store.end_reviews_of(&events, replica).await?;
-            store.erase(&left).await
-        };
-        match done.await {
-            Ok(erased) => {
-                counts.add(erased);
-                break;
-            }
+    let mut ended = 0;
+    let mut erased = again(async || {
+        ended += store.end_reviews_of(&events, replica).await?;
+        store.erase(&left).await
+    })
+    .await?;
+    erased.reviews_ended = ended;
+    Ok(erased)
+}
+
+/// Does something whose locks may not be had, so often at most.
+async fn again(mut what: impl AsyncFnMut() -> Result<Counts, StoreError>) -> Result<Counts, StoreError> {
+    let mut tried = 1;
+    loop {
+        match what().await {
             Err(error) if tried < TRIES && error.is_transient() => tokio::time::sleep(BETWEEN_TRIES).await,
-            Err(error) => return Err(error),
+            done => return done,
         }
+        tried += 1;
     }
-    Ok(counts)
 }
 
 /// What is left of an event. Of one that cannot be read, nothing is.

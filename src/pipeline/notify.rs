@@ -15,6 +15,7 @@ use crate::{
         follow::Following,
         reviews::Review,
         verdicts::{FiledVerdict, VerdictItem},
+        webhooks::Outgoing,
     },
 };
 
@@ -45,14 +46,9 @@ impl Pipeline {
         }
     }
 
-    /// Stores the message that tells a change which a person has made, if it is for anybody.
-    pub(super) async fn tell_alone(&self, change: Change) -> Result<(), StoreError> {
-        let notice = of_change(&change, self.store.now().await?);
-        if let Some(message) = self.webhooks.load().address(&notice, self.clock.new_id()) {
-            self.store.enqueue(&message).await?;
-            self.outbox.notify_one();
-        }
-        Ok(())
+    /// The message that tells a change which a person makes, to be stored with it; `None` if it is for nobody.
+    pub(super) fn message_of(&self, change: &Change, at: Timestamp) -> Option<Outgoing> {
+        self.webhooks.load().address(&of_change(change, at), self.clock.new_id())
     }
 }
 

@@ -154,24 +154,23 @@ impl Pipeline {
         let limits = &self.habits.reflexion;
         let Some(fault) = self.store.recurrence_of(finding, limits.window).await? else { return Ok(()) };
         let Recurrence { open, recent, events, .. } = &fault;
-        match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
-            (Step::Open, _) => {
-                let id = ReflexionId(self.clock.new_id());
-                if self.store.open_reflexion(id, &fault).await? {
-                    self.revised(Change { id, agent: fault.key.agent.clone(), opened: true }).await?;
-                }
-            }
-            (Step::Close, Some(id)) if self.store.close_reflexion(id).await? => {
-                self.revised(Change { id, agent: fault.key.agent.clone(), opened: false }).await?;
-            }
-            _ => {}
+        let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
+            (Step::Open, _) => (ReflexionId(self.clock.new_id()), true),
+            (Step::Close, Some(id)) => (id, false),
+            _ => return Ok(()),
+        };
+        let change = Change { id, agent: fault.key.agent.clone(), opened };
+        let message = self.message_of(&consequences::Change::Reflexion(change.clone()), self.store.now().await?);
+        let revised = if opened {
+            self.store.open_reflexion(id, &fault, message.as_ref()).await?
+        } else {
+            self.store.close_reflexion(id, message.as_ref()).await?
+        };
+        if revised {
+            announce(&change);
+            self.outbox.notify_one();
         }
         Ok(())
-    }
-
-    async fn revised(&self, change: Change) -> Result<(), StoreError> {
-        announce(&change);
-        self.tell_alone(consequences::Change::Reflexion(change)).await
     }
 
     /// A page of reflexions in the order in which they opened.

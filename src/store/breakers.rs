@@ -11,6 +11,7 @@ use super::{
     Store, StoreError,
     follow::Following,
     seek::{Page, Seek, equals},
+    webhooks::{Outgoing, enqueue},
     workers::interval,
 };
 use crate::domain::{BreakerState, ReviewId};
@@ -304,15 +305,18 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Stores the rows.
+    /// Stores the rows, and the message about it.
     ///
     /// # Errors
     /// The database does not answer: the outcome is unknown.
-    pub async fn done(mut self, agent: &str) -> Result<(), StoreError> {
+    pub async fn done(mut self, agent: &str, message: Option<&Outgoing>) -> Result<(), StoreError> {
         for row in &self.rows {
             put(&mut self.tx, row).await?;
         }
         announced(&mut self.tx, agent, BreakerState::Closed, None).await?;
+        if let Some(message) = message {
+            enqueue(&mut self.tx, message).await?;
+        }
         Ok(self.tx.commit().await?)
     }
 }

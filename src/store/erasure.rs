@@ -4,14 +4,14 @@
 //! every other transaction (meters, reviews, feed), so that nothing that was read before can be stored after. A unit
 //! returns only where a review never came to a call, as when it is given up: nobody regains what is spent.
 
-use sqlx::{Postgres, Transaction};
+use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{Store, StoreError};
 use crate::domain::{EventId, ReviewId, SkipReason};
 
 /// What stands where a text stood.
-const ERASED: &str = "[erased]";
+pub(super) const ERASED: &str = "[erased]";
 
 /// Whose texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Whose {
 }
 
 impl Whose {
-    fn column(&self) -> &'static str {
+    pub(super) fn column(&self) -> &'static str {
         match self {
             Self::Agent(_) => "agent",
             Self::Task(_) => "task_id",
@@ -75,8 +75,9 @@ impl Counts {
     }
 }
 
-const OPEN_REVIEWS: &str = "SELECT DISTINCT r.id FROM review r JOIN review_event e ON e.review_id = r.id
-    WHERE e.event_id = ANY($1) AND r.state IN ('queued', 'running') ORDER BY 1";
+/// The reviews that speak of these events: those that are of them, and those of whole tasks of which they are steps.
+const SPEAKING: &str = "SELECT review_id FROM review_event WHERE event_id = ANY($1)
+    UNION SELECT t.id FROM event e JOIN review t ON t.task_id = e.task_id AND t.scope = 2 WHERE e.id = ANY($1)";
 
 impl Store {
     /// The newest event's number: what arrives later belongs to nobody's erasure that began before.
@@ -128,9 +129,10 @@ impl Store {
     ) -> Result<Option<(i64, Vec<ReviewId>)>, StoreError> {
         let sql = format!(
             "/* erasure.reviews */ WITH e AS (
-                 SELECT id, seq FROM event WHERE {} = $1 AND seq > $2 ORDER BY seq LIMIT $3)
-             SELECT (SELECT max(seq) FROM e),
-                 ARRAY(SELECT DISTINCT review_id FROM review_event WHERE event_id IN (SELECT id FROM e))",
+                 SELECT id, seq, task_id FROM event WHERE {} = $1 AND seq > $2 ORDER BY seq LIMIT $3)
+             SELECT (SELECT max(seq) FROM e), ARRAY(
+                 SELECT review_id FROM review_event WHERE event_id IN (SELECT id FROM e)
+                 UNION SELECT id FROM review WHERE scope = 2 AND task_id IN (SELECT task_id FROM e))",
             whose.column()
         );
         let (last, reviews): (Option<i64>, Vec<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
@@ -142,12 +144,12 @@ impl Store {
         Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
     }
 
-    /// Waits until whoever writes reviews to files is done with those that it has read already.
+    /// Waits until whoever follows reviews, such as to write files, is done with those that it has read already.
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
-    pub async fn outwait_writers(&self) -> Result<(), StoreError> {
-        sqlx::query("/* erasure.writers */ SELECT FROM follower WHERE name = 'artifacts' FOR UPDATE")
+    pub async fn outwait_followers(&self) -> Result<(), StoreError> {
+        sqlx::query("/* erasure.followers */ SELECT FROM follower ORDER BY name FOR UPDATE")
             .execute(&self.work)
             .await?;
         Ok(())
@@ -160,11 +162,10 @@ impl Store {
     pub async fn count_erasable(&self, events: &[EventId]) -> Result<Counts, StoreError> {
         let sql = format!(
             "/* erasure.count */
-             WITH r AS (SELECT DISTINCT review_id AS id FROM review_event WHERE event_id = ANY($1))
-             SELECT (SELECT count(*) FROM ({OPEN_REVIEWS}) o),
-                    (SELECT count(*) FROM review_result d JOIN r ON r.id = d.review_id WHERE recommendation <> $2),
-                    (SELECT count(*) FROM finding f JOIN r ON r.id = f.review_id
-                     WHERE event_id = ANY($1) AND description <> $2),
+             WITH r AS MATERIALIZED ({SPEAKING})
+             SELECT (SELECT count(*) FROM review WHERE id IN (SELECT review_id FROM r) AND state IN ('queued', 'running')),
+                    (SELECT count(*) FROM review_result d JOIN r USING (review_id) WHERE recommendation <> $2),
+                    (SELECT count(*) FROM finding WHERE event_id = ANY($1) AND description <> $2),
                     (SELECT count(*) FROM verdict WHERE event_id = ANY($1) AND reasons <> '[]')"
         );
         let row: (i64, i64, i64, i64) =
@@ -179,7 +180,10 @@ impl Store {
     /// # Errors
     /// The database does not answer, or is busy: try again, what was ended stays so.
     pub async fn end_reviews_of(&self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
-        let open: Vec<Uuid> = sqlx::query_scalar(OPEN_REVIEWS).bind(ids(events)).fetch_all(&self.work).await?;
+        let open = sqlx::AssertSqlSafe(format!(
+            "/* erasure.open */ SELECT id FROM review WHERE id IN ({SPEAKING}) AND state IN ('queued', 'running') ORDER BY id"
+        ));
+        let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.work).await?;
         let mut ended = 0;
         for review in open {
             let mut tx = self.work.begin().await?;
@@ -197,31 +201,9 @@ impl Store {
         let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
         let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
         let mut tx = self.work.begin().await?;
-        let reviews: Vec<Uuid> =
-            sqlx::query_scalar("SELECT DISTINCT review_id FROM review_event WHERE event_id = ANY($1) ORDER BY 1")
-                .bind(&ids)
-                .fetch_all(&mut *tx)
-                .await?;
-        sqlx::query(
-            "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
-        )
-        .bind(&reviews)
-        .execute(&mut *tx)
-        .await?;
-        let results = sqlx::query(
-            "/* erasure.results */ UPDATE review_result SET recommendation = $2, notes = '[]'
-             WHERE review_id = ANY($1) AND (recommendation <> $2 OR notes <> '[]')",
-        );
-        let results = results.bind(&reviews).bind(ERASED).execute(&mut *tx).await?.rows_affected();
-        // A finding's recommendation is its review's, of all its events.
-        sqlx::query(
-            "/* erasure.recommendations */ UPDATE finding SET recommendation = $2
-             WHERE review_id = ANY($1) AND recommendation <> $2",
-        )
-        .bind(&reviews)
-        .bind(ERASED)
-        .execute(&mut *tx)
-        .await?;
+        let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
+        let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
+        let results = silence(&mut tx, &reviews).await?;
         // Names of types of tasks are the sender's words: the lessons and scores that carry them go.
         for sql in [
             "/* erasure.reflexions */ DELETE FROM reflexion x USING finding f WHERE f.event_id = ANY($1)
@@ -230,7 +212,9 @@ impl Store {
             "/* erasure.backtests */ UPDATE backtest_item SET findings = NULL, notes = NULL WHERE event_id = ANY($1)",
             "/* erasure.webhooks */ DELETE FROM webhook_delivery d USING event e WHERE e.id = ANY($1)
              AND d.agent = e.agent AND d.task_id IS NOT DISTINCT FROM e.task_id",
-            "/* erasure.briefings */ DELETE FROM briefing b USING (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
+            // It stays filed, so that it is not told of once more; asked for, it is made of what is left.
+            "/* erasure.briefings */ UPDATE briefing b SET body = ''
+             FROM (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
              WHERE strpos(b.body, to_json(e.agent)::text) > 0",
         ] {
             sqlx::query(sql).bind(&ids).execute(&mut *tx).await?;
@@ -243,12 +227,7 @@ impl Store {
         .bind(ERASED)
         .execute(&mut *tx)
         .await?;
-        let findings = sqlx::query(
-            "/* erasure.findings */ UPDATE finding SET description = $3, task_type = NULL, field = NULL, quote = NULL,
-                 quote_start = NULL, quote_end = NULL, note = NULL
-             WHERE review_id = ANY($1) AND event_id = ANY($2) AND description <> $3",
-        );
-        let findings = findings.bind(&reviews).bind(&ids).bind(ERASED).execute(&mut *tx).await?.rows_affected();
+        let findings = blank_findings(&mut tx, "event_id", &ids).await?;
         let verdicts = sqlx::query(
             "/* erasure.verdicts */ UPDATE verdict SET reasons = '[]', recommendation = NULL
              WHERE event_id = ANY($1) AND (reasons <> '[]' OR recommendation IS NOT NULL)",
@@ -278,6 +257,41 @@ impl Store {
             .await?;
         Ok(())
     }
+}
+
+/// Takes what these reviews say as a whole, here and in messages that were not delivered; answers how many said
+/// anything. A finding's recommendation is its review's, of all its events.
+pub(super) async fn silence(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+    for sql in [
+        "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
+        "/* erasure.messages */ DELETE FROM webhook_delivery d USING finding f WHERE f.review_id = ANY($1)
+         AND d.agent = f.agent AND strpos(d.body, replace(f.id::text, '-', '')) > 0",
+    ] {
+        sqlx::query(sql).bind(reviews).execute(&mut *tx).await?;
+    }
+    sqlx::query(
+        "/* erasure.recommendations */ UPDATE finding SET recommendation = $2
+         WHERE review_id = ANY($1) AND recommendation <> $2",
+    )
+    .bind(reviews)
+    .bind(ERASED)
+    .execute(&mut *tx)
+    .await?;
+    let results = sqlx::query(
+        "/* erasure.results */ UPDATE review_result SET recommendation = $2, notes = '[]'
+         WHERE review_id = ANY($1) AND (recommendation <> $2 OR notes <> '[]')",
+    );
+    Ok(results.bind(reviews).bind(ERASED).execute(tx).await?.rows_affected())
+}
+
+/// Takes the words of findings whose `column` is one of these; answers of how many.
+pub(super) async fn blank_findings(tx: &mut PgConnection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
+    let sql = format!(
+        "/* erasure.findings */ UPDATE finding SET description = $2, task_type = NULL, field = NULL, quote = NULL,
+             quote_start = NULL, quote_end = NULL, note = NULL
+         WHERE {column} = ANY($1) AND description <> $2"
+    );
+    Ok(sqlx::query(sqlx::AssertSqlSafe(sql)).bind(of).bind(ERASED).execute(tx).await?.rows_affected())
 }
 
 /// Ends one review, its calls under way charged at their holds; answers whether it was open until now.

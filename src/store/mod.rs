@@ -23,6 +23,7 @@ pub mod installation;
 pub mod intake;
 pub mod jobs;
 pub mod keys;
+mod leftovers;
 mod migrate;
 pub mod partitions;
 pub mod postgres;

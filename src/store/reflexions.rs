@@ -11,6 +11,7 @@ use super::{
     Store, StoreError,
     follow::Following,
     seek::{Page, Seek, Span, equals, push_span},
+    webhooks::{Outgoing, enqueue},
     workers::interval,
 };
 use crate::domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
@@ -232,28 +233,44 @@ impl Store {
         Ok(recurrences(&mut tx, &[key], window).await?.pop())
     }
 
-    /// Opens a reflexion; answers whether none was open.
+    /// Opens a reflexion, and stores the message about it; answers whether none was open.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn open_reflexion(&self, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
-        let mut connection = self.work.acquire().await?;
-        open(&mut connection, id, of).await
+    pub async fn open_reflexion(
+        &self,
+        id: ReflexionId,
+        of: &Recurrence,
+        message: Option<&Outgoing>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.work.begin().await?;
+        let opened = open(&mut tx, id, of).await?;
+        if let (true, Some(message)) = (opened, message) {
+            enqueue(&mut tx, message).await?;
+        }
+        tx.commit().await?;
+        Ok(opened)
     }
 
-    /// Closes a reflexion; answers whether it was open.
+    /// Closes a reflexion, and stores the message about it; answers whether it was open.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn close_reflexion(&self, id: ReflexionId) -> Result<bool, StoreError> {
+    pub async fn close_reflexion(&self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+        let mut tx = self.work.begin().await?;
         let done = sqlx::query(
             "/* reflexions.close */
              UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE id = $1 AND status = 'open'",
         )
         .bind(id.0)
-        .execute(&self.work)
+        .execute(&mut *tx)
         .await?;
-        Ok(done.rows_affected() > 0)
+        let closed = done.rows_affected() > 0;
+        if let (true, Some(message)) = (closed, message) {
+            enqueue(&mut tx, message).await?;
+        }
+        tx.commit().await?;
+        Ok(closed)
     }
 
     /// A page of reflexions in the order in which they opened.

@@ -117,15 +117,6 @@ impl Following {
 }
 
 impl Store {
-    /// Stores a message by itself, where what it tells is stored already.
-    ///
-    /// # Errors
-    /// The database does not answer: nobody is told.
-    pub async fn enqueue(&self, message: &Outgoing) -> Result<(), StoreError> {
-        let mut connection = self.work.acquire().await?;
-        enqueue(&mut connection, message).await
-    }
-
     /// Takes due deliveries for a while: of each endpoint, so many at most.
     ///
     /// # Errors

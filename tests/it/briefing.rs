@@ -118,6 +118,11 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     let (code, text) = cli(&["report", "--week", "2026-W09"]);
     assert_eq!((code, text.lines().next()), (Some(0), Some("# Report of 2026-W09 (2026-02-23 to 2026-03-01)")));
     assert_eq!(cli(&["report", "--week", "2026-09"]).0, Some(2));
+    // Erased, it is made of what is left, and stays filed: nobody is told of it twice.
+    assert_eq!(cli(&["erase", "--agent", "writer", "--yes"]).0, Some(0));
+    let anew = umbra.get("/v1/briefings/2026-02-28").await;
+    assert!(anew["recurring"].to_string().contains("[erased]"), "{anew}");
+    assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM briefing WHERE kind = 'day'").await, 1);
     for (path, status) in [
         ("/v1/briefings/2026-03-02", 404),
         ("/v1/briefings/28.2.2026", 400),

@@ -76,6 +76,25 @@ async fn what_the_cooldown_left_out_is_reviewed_the_newest_first_and_never_beyon
 }
 
 #[tokio::test]
+async fn the_steps_of_a_task_are_not_reviewed_one_by_one() {
+    let shadows = "
+shadow_agents:
+  - {name: whole, model: checks, mode: review, scope: trajectory, watch: [{agent: w, triggers: [task_complete]}]}
+  - {name: picky, model: checks, mode: review, watch: [{agent: w, triggers: [error], task_type: rare}]}
+";
+    let umbra = Umbra::with().shadows(shadows).go().await;
+    for text in ["A first part.", "A second part."] {
+        umbra.event(&json!({"agent": "w", "task_id": "t", "output": text})).await;
+    }
+    umbra.event(&json!({"agent": "w", "task_id": "t", "output": "Done.", "triggers": ["task_complete"]})).await;
+    umbra.drain().await;
+    assert_eq!(umbra.items("/v1/reviews?task_id=t").await.len(), 1, "of the whole");
+    let nothing = batch(&umbra, &json!({})).await;
+    assert_eq!(nothing["items"], json!([]), "{nothing}");
+    assert_eq!(umbra.items("/v1/reviews?task_id=t").await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_review_that_was_asked_for_later_gives_no_verdict() {
     let shadows = "
 shadow_agents:

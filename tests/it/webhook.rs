@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::support::{
-    Schema, Umbra,
+    Schema, Umbra, all,
     model_server::{Answer, ModelServer, Seen},
     until,
 };
@@ -343,6 +343,8 @@ async fn faults_of_webhooks_are_told_with_their_place_and_without_their_secrets(
     let (code, text) = check("webhooks: [{url: 'https://hooks.example.com/T0K3N', secret_env: HOOK}]", Some(&secret));
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("hooks.example.com-") && !text.contains("T0K3N"), "{text}");
+    let (code, text) = check("webhooks: [{url: 'http://[::1]:8080/x', secret_env: HOOK}]", Some(&secret));
+    assert!(code == Some(0) && text.contains("::1-"), "{text}");
 }
 
 #[tokio::test]
@@ -386,9 +388,28 @@ async fn breakers_and_reflexions_are_told_of_and_so_is_what_a_person_changes() {
     let briefing = umbra.get("/v1/briefings/2026-02-28").await;
     assert_eq!(briefing["breakers"][0]["agent"], "writer", "{briefing}");
     assert_eq!(briefing["breakers"][0]["recommendation"], "open", "{briefing}");
-    let reset = umbra.post("/v1/breakers/writer/reset", &json!({})).await;
-    assert_eq!(reset.status, 200, "{}", reset.text);
+    // What cannot be told does not happen.
+    umbra.schema.run("ALTER TABLE webhook_delivery ADD CONSTRAINT deaf CHECK (kind NOT LIKE '%.closed')").await;
+    let reset = async || umbra.post("/v1/breakers/writer/reset", &json!({})).await;
+    assert!(reset().await.status.is_server_error());
+    assert_eq!(umbra.get("/v1/breakers/writer").await["recommendation"], "open");
+    let found = umbra.items("/v1/findings?agent=writer").await;
+    let finding = format!("/v1/findings/{}", found[0]["id"].as_str().unwrap_or_default());
+    let judge = async || {
+        let body = serde_json::to_vec(&json!({"status": "false_positive"})).unwrap_or_default();
+        umbra.send(reqwest::Method::PATCH, &finding, &[("content-type", "application/json")], Some(body)).await
+    };
+    assert!(judge().await.status.is_server_error());
+    assert_eq!(umbra.items("/v1/reflexions?status=open").await.len(), 1);
+    umbra.schema.run("ALTER TABLE webhook_delivery DROP CONSTRAINT deaf").await;
+    assert_eq!(judge().await.status, 200);
+    assert!(umbra.items("/v1/reflexions?status=open").await.is_empty());
     asked(&receiver, 3).await;
+    // Of several who reset it at a time, one has changed something.
+    for answered in all((0..8).map(|_| reset()).collect()).await {
+        assert_eq!(answered.status, 200, "{}", answered.text);
+    }
+    asked(&receiver, 4).await;
     emptied(&umbra, 0).await;
     verified(&receiver);
     let mut told: Vec<(String, Value)> = Vec::new();
@@ -400,5 +421,6 @@ async fn breakers_and_reflexions_are_told_of_and_so_is_what_a_person_changes() {
     let kinds: Vec<&str> = told.iter().map(|(kind, _)| kind.as_str()).collect();
     assert!(kinds.contains(&"reflexion.opened") && kinds.contains(&"breaker.opened"), "{kinds:?}");
     assert_eq!(kinds.last(), Some(&"breaker.closed"), "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| kind.ends_with(".closed")).count(), 2, "{kinds:?}");
     assert!(umbra.items("/v1/breakers?recommendation=open").await.is_empty());
 }

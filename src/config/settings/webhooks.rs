@@ -222,9 +222,13 @@ fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<V
 /// A name that tells endpoints apart and shows no more of the URL than its host.
 fn unnamed(url: &str) -> String {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = authority.split(['/', '?', ':']).next().unwrap_or_default();
+    let authority = authority.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next(),
+        None => authority.split(':').next(),
+    };
     let hash = blake3::hash(url.as_bytes()).to_hex();
-    format!("{}-{}", host.trim_matches(['[', ']']), hash.get(..8).unwrap_or_default())
+    format!("{}-{}", host.unwrap_or_default(), hash.get(..8).unwrap_or_default())
 }
 
 /// An absolute http or https URL without user and fragment.
