@@ -1,253 +1,191 @@
-//! `umbra bench checks`: the built-in checks on labelled texts, with what chance and a bag of words would reach beside.
+//! `umbra bench checks`: the built-in checks on labelled texts, with what a bag of words would reach beside.
 //!
-//! In: a folder of `NAME*.jsonl`, a row `{text, label, source?}` each line. Out: what was flagged of it (a hit of at
-//! least `warning` by the set's own check), by source too, and how many bytes a second one core checks.
+//! In: `NAME*.jsonl` files, a row `{text, label, source?, id?}` each line, or `{event, labels}` for triggers. Out: how well
+//! the set's own check tells bad from benign (it flags with a hit of at least `warning`), by source too, and how many
+//! megabytes a second one core checks.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tokio::time::Instant;
+use serde_json::{json, value::RawValue};
 
 use super::{
-    super::{Failure, Global, answer, answer_json, table},
-    scores::{Counts, Scores, bag_of_words},
+    super::{Failure, Global, answer, answer_json, complain},
+    labelled::{self, LabelledEvent, Row},
+    plot,
+    scores::Said,
+    sets::{self, Set},
+    speed::Speed,
 };
 use crate::{
     checks,
-    domain::{CheckName, Event, Severity, ToolCall},
+    domain::{CheckName, Event, Severity, ToolCall, Trigger},
+    ingest,
 };
 
 /// What to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
-    /// Folder of labelled sets: secrets*.jsonl, commands*.jsonl, injection*.jsonl, truncated*.jsonl, pii*.jsonl.
-    dir: PathBuf,
+    /// Labelled sets, or folders of them: secrets*.jsonl, commands*.jsonl, injection*.jsonl, … for the checks of these
+    /// names, triggers*.jsonl for what an event shows.
+    #[arg(required = true, value_name = "DIR")]
+    paths: Vec<PathBuf>,
+    /// Judge every set by this check, whatever the set is called.
+    #[arg(long, value_name = "NAME")]
+    check: Option<String>,
     /// Also list the rows that were judged wrongly (`missed` or `false`), by id.
     #[arg(long)]
     mistakes: bool,
+    /// Print the table as markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Draw F1 with its interval, and the bag of words, into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Leave the throughput out, which takes seconds (minutes in a debug build).
+    #[arg(long)]
+    skip_throughput: bool,
 }
 
-/// A labelled text.
-#[derive(Debug, Deserialize)]
-struct Row {
-    #[serde(default)]
-    id: String,
-    text: String,
-    /// 1 bad, 0 benign.
-    label: u8,
-    #[serde(default)]
-    source: String,
-}
-
-/// How the set's own check did.
-#[derive(Debug, Serialize)]
-struct Set {
-    name: String,
-    #[serde(flatten)]
-    scores: Scores,
-    by_source: Vec<BySource>,
-    /// A naive Bayes classifier over words, trained on four fifths and asked about the fifth, in turn.
-    bag_of_words: Scores,
-    mistakes: Vec<Mistake>,
-}
-
-#[derive(Debug, Serialize)]
-struct BySource {
-    source: String,
-    n: usize,
-    positives: usize,
-    flagged: usize,
-    true_positives: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct Mistake {
-    id: String,
-    kind: &'static str,
-}
+/// The name of the set of events that are labelled with their triggers.
+const TRIGGERS: &str = "triggers";
 
 pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let files = files(&options.dir)?;
+    let forced = match options.check.as_deref() {
+        None => None,
+        Some(word) => Some(
+            own_check(word)
+                .ok_or_else(|| Failure::Usage(format!("--check: there is no check {word:?}; {}", known_checks())))?,
+        ),
+    };
     let mut sets = Vec::new();
     let mut texts = Vec::new();
-    for (name, paths) in files {
-        let Some(check) = own_check(&name) else { continue };
-        let mut rows = Vec::new();
-        for path in paths {
-            rows.extend(read(&path)?);
+    for (name, files) in labelled::files(&options.paths)? {
+        if name == TRIGGERS && forced.is_none() {
+            let mut events = Vec::new();
+            for file in &files {
+                events.extend(labelled::events(file)?);
+            }
+            sets.extend(of_triggers(&events, options.mistakes)?);
+            continue;
         }
-        sets.push(measure(name, check, &rows));
+        let Some(check) = forced.or_else(|| own_check(&name)) else {
+            complain(&format!("{name}: left out, since no check has this name; --check NAME judges by one"));
+            continue;
+        };
+        let mut rows = Vec::new();
+        for file in &files {
+            rows.extend(labelled::rows(file)?);
+        }
+        let said: Vec<Said> = rows.iter().map(|row| said(check, &row.text)).collect();
+        sets.push(Set::of(name, check.as_str().to_owned(), &rows, &said, options.mistakes));
         texts.extend(rows.into_iter().map(|row| row.text));
     }
     if sets.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{}: there is no set such as secrets.jsonl, commands.jsonl or injection.jsonl in it",
-            options.dir.display()
-        )));
+        return Err(Failure::Usage(format!("no set is named after a check; {}", known_checks())));
     }
-    let speed = megabytes_per_second(&texts);
-    show(global, options, &mut sets, speed)
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));
+    if let Some(file) = &options.svg {
+        let picture = plot::svg("Built-in checks on labelled texts", &sets);
+        fs::write(file, picture).with_context(|| format!("{} cannot be written", file.display()))?;
+    }
+    if global.json {
+        let rate = speed.as_ref().map(|speed| speed.joined);
+        return answer_json(&json!({"sets": sets, "mb_per_s_core": rate, "throughput": speed}));
+    }
+    if options.markdown {
+        answer(&sets::markdown(&sets));
+    } else {
+        sets::show(&sets);
+    }
+    if let Some(speed) = speed {
+        answer(&speed.lines());
+    }
+    Ok(())
 }
 
-/// The files of a folder by set: a set's name ends at the file name's first dot.
-fn files(dir: &Path) -> anyhow::Result<BTreeMap<String, BTreeSet<PathBuf>>> {
-    let mut found: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
-    for entry in std::fs::read_dir(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.extension().is_some_and(|extension| extension == "jsonl")
-            && let Some((name, _)) = name.split_once('.')
-        {
-            found.entry(name.to_owned()).or_default().insert(path.clone());
-        }
-    }
-    Ok(found)
+fn known_checks() -> String {
+    let names: Vec<&str> = CheckName::ALL.into_iter().map(CheckName::as_str).collect();
+    format!("there are {}", names.join(", "))
 }
 
+/// The check that judges a set of this name.
 fn own_check(set: &str) -> Option<CheckName> {
     match set {
         "truncated" => Some(CheckName::Truncation),
+        "pii" => CheckName::parse("pii").or_else(|| CheckName::parse("personal_data")),
         other => CheckName::parse(other),
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            let row: Row = serde_json::from_str(line)
-                .with_context(|| format!("{}:{}: not a row {{text, label}}", path.display(), number + 1))?;
-            if row.label > 1 {
-                bail!("{}:{}: label is 1 for bad or 0 for benign", path.display(), number + 1);
-            }
-            Ok(row)
-        })
-        .collect()
-}
-
-/// The text as an agent would have sent it: a command to a shell tool, anything else as output.
+/// The text as an event would bring it: a command to a shell tool, what may address a reader as a tool's result, anything
+/// else as output.
 fn event(check: CheckName, text: &str) -> Event {
     let mut event = Event { agent: "bench".into(), ..Event::default() };
     match check {
         CheckName::Commands => {
             event.tool = Some(ToolCall { name: "bash".into(), args: json!({"command": text}), ..ToolCall::default() });
         }
+        CheckName::Injection => {
+            event.tool = Some(ToolCall { name: "read".into(), result: Some(text.to_owned()), ..ToolCall::default() });
+        }
         _ => event.output = Some(text.to_owned()),
     }
     event
 }
 
-/// The gravest that one check sees in a text.
-fn gravest(check: CheckName, text: &str) -> Option<Severity> {
+/// What one check says of a text: rows rank by their gravest hit, then by how many there are. Remarks alone flag nothing.
+fn said(check: CheckName, text: &str) -> Said {
     let screened = checks::screen(event(check, text));
     let hits = checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
-    hits.iter().map(|hit| hit.severity).max()
-}
-
-fn measure(name: String, check: CheckName, rows: &[Row]) -> Set {
-    let mut counts = Counts::default();
-    let mut ranked = Vec::with_capacity(rows.len());
-    let mut sources: BTreeMap<&str, Counts> = BTreeMap::new();
-    let mut mistakes = Vec::new();
-    for row in rows {
-        let gravest = gravest(check, &row.text);
-        let (bad, flagged) = (row.label == 1, gravest >= Some(Severity::Warning));
-        counts.add(bad, flagged);
-        sources.entry(&row.source).or_default().add(bad, flagged);
-        ranked.push((gravest.map_or(0.0, |severity| f64::from(severity.code()) + 1.0), bad));
-        if bad != flagged {
-            mistakes.push(Mistake { id: row.id.clone(), kind: if bad { "missed" } else { "false" } });
-        }
-    }
-    let by_source = sources.into_iter().map(|(source, counts)| BySource {
-        source: source.to_owned(),
-        n: counts.n(),
-        positives: counts.positives(),
-        flagged: counts.flagged(),
-        true_positives: counts.true_positives,
-    });
-    let labelled: Vec<(&str, bool)> = rows.iter().map(|row| (row.text.as_str(), row.label == 1)).collect();
-    Set {
-        name,
-        scores: Scores::new(counts, ranked),
-        by_source: by_source.collect(),
-        bag_of_words: bag_of_words(&labelled),
-        mistakes,
+    let gravest = hits.iter().map(|hit| hit.severity).max();
+    let count = u32::try_from(hits.len().min(999)).unwrap_or_default();
+    let flagged = gravest >= Some(Severity::Warning);
+    Said {
+        flagged,
+        abstained: gravest.is_some() && !flagged,
+        rank: gravest.map_or(0.0, |severity| f64::from(severity.code()) * 1_000.0 + f64::from(count) + 1_000.0),
     }
 }
 
-/// How fast all checks of a text together are on one core: screening, then every check on the stored output.
-fn megabytes_per_second(texts: &[String]) -> f64 {
-    let which: BTreeSet<CheckName> = CheckName::ALL.into_iter().collect();
-    let events: Vec<Event> = texts.iter().map(|text| event(CheckName::Secrets, text)).collect();
-    let bytes: usize = texts.iter().map(String::len).sum();
-    let (mut rounds, mut best) = (0, f64::MAX);
-    // The best of five: whatever else the machine does only slows it down.
-    while rounds < 5 {
-        let events = events.clone();
-        let started = Instant::now();
-        for event in events {
-            let screened = checks::screen(event);
-            std::hint::black_box(checks::review(&screened.event, &screened.marks, &which));
+/// A set for each trigger: whether events that show it are known by it, and others are not.
+fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Failure> {
+    let mut derived = Vec::with_capacity(events.len());
+    for one in events {
+        derived.push(triggers_of(&one.event).with_context(|| format!("{}: event", one.place))?);
+        if let Some(unknown) = one.labels.keys().find(|name| Trigger::parse(name).is_none()) {
+            let known: Vec<&str> = Trigger::NAMED.into_iter().map(Trigger::as_str).collect();
+            let known = known.join(", ");
+            return Err(anyhow!("{}: labels: there is no trigger {unknown:?}; there are {known}", one.place).into());
         }
-        best = started.elapsed().as_secs_f64().min(best);
-        rounds += 1;
     }
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 bytes")]
-    let megabytes = bytes as f64 / 1e6;
-    megabytes / best
+    let mut sets = Vec::new();
+    for trigger in Trigger::NAMED {
+        let (mut rows, mut said) = (Vec::new(), Vec::new());
+        for (one, triggers) in events.iter().zip(&derived) {
+            let Some(bad) = one.labels.get(trigger.as_str()).copied() else { continue };
+            let (id, source, text) = (one.id.clone(), one.source.clone(), one.event.get().to_owned());
+            rows.push(Row { id, text, bad, source });
+            let flagged = triggers.contains(&trigger);
+            said.push(Said { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
+        }
+        if !rows.is_empty() {
+            let name = format!("{TRIGGERS}.{}", trigger.as_str());
+            sets.push(Set::of(name, TRIGGERS.to_owned(), &rows, &said, mistakes));
+        }
+    }
+    Ok(sets)
 }
 
-fn show(global: &Global, options: &Options, sets: &mut [Set], speed: f64) -> Result<(), Failure> {
-    if !options.mistakes {
-        for set in sets.iter_mut() {
-            set.mistakes.clear();
-        }
-    }
-    if global.json {
-        return answer_json(&json!({"sets": sets, "mb_per_s_core": speed}));
-    }
-    let mut rows = table::new(&["set", "n", "precision", "recall", "F1 (95 %)", "AUC", "kappa", "bag of words F1"]);
-    for set in &*sets {
-        let Scores { n, precision, recall, f1, f1_interval, auc, kappa, .. } = &set.scores;
-        rows.add_row([
-            set.name.clone(),
-            n.to_string(),
-            format!("{precision:.3}"),
-            format!("{recall:.3}"),
-            format!("{f1:.3} ({:.3}-{:.3})", f1_interval[0], f1_interval[1]),
-            format!("{auc:.3}"),
-            format!("{kappa:.3}"),
-            format!("{:.3}", set.bag_of_words.f1),
-        ]);
-    }
-    answer(&rows.to_string());
-    let mut rows = table::new(&["set", "source", "n", "bad", "flagged", "rightly"]);
-    for set in &*sets {
-        for one in &set.by_source {
-            rows.add_row([
-                set.name.clone(),
-                table::plain(&one.source),
-                one.n.to_string(),
-                one.positives.to_string(),
-                one.flagged.to_string(),
-                one.true_positives.to_string(),
-            ]);
-        }
-    }
-    answer(&rows.to_string());
-    for set in &*sets {
-        for mistake in &set.mistakes {
-            answer(&format!("{} {} {}", set.name, mistake.kind, table::plain(&mistake.id)));
-        }
-    }
-    answer(&format!("{speed:.1} MB/s a core for all checks of a text together"));
-    Ok(())
+/// The triggers that an event shows by itself, whatever its sender named.
+fn triggers_of(event: &RawValue) -> anyhow::Result<Vec<Trigger>> {
+    let incoming = ingest::event_alone(event.get().as_bytes(), &ingest::Limits::default()).map_err(|faults| {
+        let told: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
+        anyhow!("{}", told.join("; "))
+    })?;
+    let mut event = incoming.event;
+    event.triggers.clear();
+    Ok(checks::screen(event).triggers.into_iter().map(|mark| mark.name).collect())
 }

@@ -3,11 +3,18 @@
 mod checks;
 mod children;
 mod ingest;
+mod judge;
+mod labelled;
 mod load;
+mod plot;
+mod replies;
 mod report;
 mod scores;
 mod sent;
+mod sets;
+mod speed;
 mod usage;
+mod words;
 
 use clap::Subcommand;
 
@@ -21,6 +28,9 @@ pub(super) enum What {
     Ingest(ingest::Options),
     /// Judge labelled texts by the built-in checks.
     Checks(checks::Options),
+    /// Have a model review labelled texts, by the same prompt and rules as any review.
+    #[command(after_help = judge::NOTES)]
+    Judge(judge::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -34,6 +44,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
         What::Checks(options) => checks::run(global, &options),
+        What::Judge(options) => Box::pin(judge::run(global, options)).await,
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

@@ -1,8 +1,21 @@
 //! How good a yes-or-no judgement is, in the terms of the field.
 
-use std::collections::HashMap;
-
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
+
+/// Resamples of a bootstrap interval, and the seed by which they are the same each time.
+const RESAMPLES: usize = 2_000;
+const SEED: u64 = 20_260_211;
+
+/// What was said of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Said {
+    pub flagged: bool,
+    /// Neither yes nor no, which counts as not flagged.
+    pub abstained: bool,
+    /// How sure or how grave: a higher one is worse.
+    pub rank: f64,
+}
 
 /// Rows by what they are and what was said of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,74 +47,132 @@ impl Counts {
     pub fn flagged(self) -> usize {
         self.true_positives + self.false_positives
     }
+
+    /// Of what was flagged, the share that is bad.
+    pub fn precision(self) -> Option<f64> {
+        share(self.true_positives, self.flagged())
+    }
+
+    /// Of what is bad, the share that was flagged.
+    pub fn recall(self) -> Option<f64> {
+        share(self.true_positives, self.positives())
+    }
+
+    /// The harmonic mean of precision and recall; `None` where nothing is bad and nothing was flagged.
+    pub fn f1(self) -> Option<f64> {
+        share(2 * self.true_positives, self.flagged() + self.positives())
+    }
+
+    /// Agreement beyond chance (J. Cohen, 1960).
+    fn kappa(self) -> Option<f64> {
+        let observed = share(self.true_positives + self.true_negatives, self.n())?;
+        let (flagged, bad) = (share(self.flagged(), self.n())?, share(self.positives(), self.n())?);
+        let chance = flagged * bad + (1.0 - flagged) * (1.0 - bad);
+        ((1.0 - chance).abs() > f64::EPSILON).then(|| (observed - chance) / (1.0 - chance))
+    }
+
+    /// The 2.5th and 97.5th percentile of F1 over as many rows drawn from these with replacement.
+    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+    fn f1_interval(self) -> Option<[f64; 2]> {
+        self.f1()?;
+        let n = self.n() as f64;
+        let cells = [self.true_positives, self.false_positives, self.false_negatives].map(|cell| cell as f64 / n);
+        let (hit, alarm, missed) = (cells[0], cells[0] + cells[1], cells[0] + cells[1] + cells[2]);
+        let mut random = StdRng::seed_from_u64(SEED);
+        let mut drawn: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                let mut counts = Self::default();
+                for _ in 0..self.n() {
+                    match random.random::<f64>() {
+                        row if row < hit => counts.true_positives += 1,
+                        row if row < alarm => counts.false_positives += 1,
+                        row if row < missed => counts.false_negatives += 1,
+                        _ => {}
+                    }
+                }
+                counts.f1().unwrap_or(1.0)
+            })
+            .collect();
+        drawn.sort_by(f64::total_cmp);
+        let at = |share: usize| drawn.get(RESAMPLES * share / 1_000).copied();
+        Some([at(25)?, at(975)?])
+    }
 }
 
-/// The usual figures.
+/// The usual figures; what cannot be said of these rows is `None`.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Scores {
     /// Rows.
     pub n: usize,
-    /// Of what was flagged, the share that is bad; 1 where nothing was.
-    pub precision: f64,
-    /// Of what is bad, the share that was flagged; 1 where nothing is.
-    pub recall: f64,
-    /// Their harmonic mean.
-    pub f1: f64,
-    /// Its 95 % interval, from Wilson's interval of the share `TP / (TP + (FP + FN) / 2)`.
-    pub f1_interval: [f64; 2],
-    /// Area under the curve of true over false positives, by severity; ties count half.
-    pub auc: f64,
-    /// Recall at the strictest severity that flags at most 1 % of what is benign.
-    pub tpr_at_1_fpr: f64,
-    /// Agreement beyond chance (Cohen).
-    pub kappa: f64,
+    /// Those that are bad.
+    pub positives: usize,
+    pub precision: Option<f64>,
+    /// 95 %, of a share (E. B. Wilson, 1927); so is recall's.
+    pub precision_interval: Option<[f64; 2]>,
+    pub recall: Option<f64>,
+    pub recall_interval: Option<[f64; 2]>,
+    pub f1: Option<f64>,
+    /// 95 %, by a bootstrap over rows (2,000 resamples, seeded).
+    pub f1_interval: Option<[f64; 2]>,
+    /// Area under the curve of true over false positives, by rank; ties count half.
+    pub auc: Option<f64>,
+    /// Recall at the strictest rank that flags at most 1 % of what is benign.
+    pub tpr_at_1_fpr: Option<f64>,
+    pub kappa: Option<f64>,
+    /// Rows on which nothing was decided: they count as not flagged.
+    pub abstentions: usize,
 }
 
+/// Two counts as a share.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
-fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 impl Scores {
-    /// Of these counts, and of how each row was ranked (higher is worse) beside whether it is bad.
-    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
-    pub fn new(counts: Counts, ranked: Vec<(f64, bool)>) -> Self {
-        let n = counts.n();
-        let precision = share(counts.true_positives, counts.flagged());
-        let recall = share(counts.true_positives, counts.positives());
-        let errors = counts.false_positives + counts.false_negatives;
-        let (hits, of) = (counts.true_positives as f64, counts.true_positives as f64 + errors as f64 / 2.0);
-        let f1 = if of == 0.0 { 1.0 } else { hits / of };
-        let observed = share(counts.true_positives + counts.true_negatives, n);
-        let flagged = share(counts.flagged(), n);
-        let bad = share(counts.positives(), n);
-        let chance = flagged * bad + (1.0 - flagged) * (1.0 - bad);
-        let kappa = if (1.0 - chance).abs() < f64::EPSILON { 1.0 } else { (observed - chance) / (1.0 - chance) };
-        let (auc, tpr_at_1_fpr) = curve(ranked);
-        Self { n, precision, recall, f1, f1_interval: wilson(f1, of), auc, tpr_at_1_fpr, kappa }
+    /// Of what each row is (bad or not) and what was said of it.
+    pub fn of(rows: &[(bool, Said)]) -> Self {
+        let mut counts = Counts::default();
+        for (bad, said) in rows {
+            counts.add(*bad, said.flagged);
+        }
+        let curve = curve(rows.iter().map(|(bad, said)| (said.rank, *bad)).collect());
+        Self {
+            n: counts.n(),
+            positives: counts.positives(),
+            precision: counts.precision(),
+            precision_interval: wilson(counts.true_positives, counts.flagged()),
+            recall: counts.recall(),
+            recall_interval: wilson(counts.true_positives, counts.positives()),
+            f1: counts.f1(),
+            f1_interval: counts.f1_interval(),
+            auc: curve.map(|(auc, _)| auc),
+            tpr_at_1_fpr: curve.map(|(_, recall)| recall),
+            kappa: counts.kappa(),
+            abstentions: rows.iter().filter(|(_, said)| said.abstained).count(),
+        }
     }
 }
 
-/// The 95 % interval of a share seen in so many trials (E. B. Wilson, 1927).
-pub(super) fn wilson(share: f64, trials: f64) -> [f64; 2] {
+/// The 95 % interval of a share (E. B. Wilson, 1927); `None` of nothing.
+#[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+fn wilson(part: usize, whole: usize) -> Option<[f64; 2]> {
     const Z: f64 = 1.959_964;
-    if trials <= 0.0 {
-        return [0.0, 1.0];
-    }
+    let (share, trials) = (share(part, whole)?, whole as f64);
     let centre = share + Z * Z / (2.0 * trials);
     let spread = Z * (share * (1.0 - share) / trials + Z * Z / (4.0 * trials * trials)).sqrt();
     let scale = 1.0 + Z * Z / trials;
-    [((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0)]
+    Some([((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0)])
 }
 
-/// The area under the curve, and the recall at 1 % false positives.
+/// The area under the curve, and the recall at 1 % false positives; `None` where all rows are of one kind.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
-fn curve(mut ranked: Vec<(f64, bool)>) -> (f64, f64) {
+fn curve(mut ranked: Vec<(f64, bool)>) -> Option<(f64, f64)> {
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let bad = ranked.iter().filter(|(_, bad)| *bad).count() as f64;
     let benign = ranked.len() as f64 - bad;
     if bad == 0.0 || benign == 0.0 {
-        return (1.0, 1.0);
+        return None;
     }
     let (mut hits, mut alarms, mut area, mut recall) = (0.0, 0.0, 0.0, 0.0);
     for tied in ranked.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
@@ -114,78 +185,67 @@ fn curve(mut ranked: Vec<(f64, bool)>) -> (f64, f64) {
             recall = hits / bad;
         }
     }
-    (area / (bad * benign), recall)
-}
-
-/// What a bag of words reaches: multinomial naive Bayes with add-one smoothing, each fifth judged by the other four.
-/// A set on which it does well can be told by its words alone.
-#[expect(clippy::cast_precision_loss, reason = "counts of words")]
-pub(super) fn bag_of_words(rows: &[(&str, bool)]) -> Scores {
-    const FOLDS: usize = 5;
-    let words: Vec<Vec<String>> = rows.iter().map(|(text, _)| words(text)).collect();
-    let (mut counts, mut ranked) = (Counts::default(), Vec::new());
-    for fold in 0..FOLDS {
-        let (mut seen, mut totals, mut of) = (HashMap::<&str, [f64; 2]>::new(), [0.0; 2], [1.0_f64; 2]);
-        let training = rows.iter().zip(&words).enumerate().filter(|(at, _)| at % FOLDS != fold);
-        for (_, ((_, bad), words)) in training {
-            let class = usize::from(*bad);
-            of[class] += 1.0;
-            totals[class] += words.len() as f64;
-            for word in words {
-                seen.entry(word).or_default()[class] += 1.0;
-            }
-        }
-        let vocabulary = seen.len() as f64 + 1.0;
-        let chance = |word: &str, class: usize| {
-            ((seen.get(word).map_or(0.0, |counts| counts[class]) + 1.0) / (totals[class] + vocabulary)).ln()
-        };
-        for (_, ((_, bad), words)) in rows.iter().zip(&words).enumerate().filter(|(at, _)| at % FOLDS == fold) {
-            let odds: f64 =
-                words.iter().map(|word| chance(word, 1) - chance(word, 0)).sum::<f64>() + (of[1] / of[0]).ln();
-            counts.add(*bad, odds > 0.0);
-            ranked.push((odds, *bad));
-        }
-    }
-    Scores::new(counts, ranked)
-}
-
-fn words(text: &str) -> Vec<String> {
-    let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    parts.map(str::to_lowercase).collect()
+    Some((area / (bad * benign), recall))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn near(a: f64, b: f64) -> bool {
-        (a - b).abs() < 1e-3
+    fn near(value: Option<f64>, wanted: f64) -> bool {
+        value.is_some_and(|value| (value - wanted).abs() < 1e-3)
+    }
+
+    fn rows(of: &[(usize, bool, bool)]) -> Vec<(bool, Said)> {
+        let row = |bad, flagged| (bad, Said { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
+        of.iter().flat_map(|(count, bad, flagged)| std::iter::repeat_n(row(*bad, *flagged), *count)).collect()
     }
 
     #[test]
     fn figures_are_those_of_the_text_books() {
-        let counts = Counts { true_positives: 40, false_positives: 10, false_negatives: 20, true_negatives: 30 };
-        let scores = Scores::new(counts, vec![(3.0, true), (2.0, false), (2.0, true), (1.0, false)]);
+        let scores = Scores::of(&rows(&[(40, true, true), (10, false, true), (20, true, false), (30, false, false)]));
         assert!(near(scores.precision, 0.8) && near(scores.recall, 0.667) && near(scores.f1, 0.727), "{scores:?}");
         assert!(near(scores.kappa, 0.4), "{scores:?}");
-        assert!(near(scores.auc, 0.875), "{scores:?}");
-        assert!(near(scores.tpr_at_1_fpr, 0.5), "{scores:?}");
+        // Two thirds are ranked above three quarters, and ties count half.
+        assert!(near(scores.auc, 2.0 / 3.0 * 0.75 + (2.0 / 3.0 * 0.25 + 1.0 / 3.0 * 0.75) / 2.0), "{scores:?}");
+        assert_eq!((scores.n, scores.positives, scores.abstentions), (100, 60, 0));
     }
 
     #[test]
-    fn the_interval_is_wilsons() {
-        let [low, high] = wilson(0.5, 100.0);
-        assert!(near(low, 0.404) && near(high, 0.596), "{low} {high}");
-        let [low, high] = wilson(0.0, 10.0);
-        assert!(near(low, 0.0) && near(high, 0.278), "{low} {high}");
+    fn a_ranking_has_a_curve() {
+        let said = |rank| Said { flagged: false, abstained: true, rank };
+        let scores = Scores::of(&[(true, said(3.0)), (false, said(2.0)), (true, said(2.0)), (false, said(1.0))]);
+        assert!(near(scores.auc, 0.875) && near(scores.tpr_at_1_fpr, 0.5), "{scores:?}");
+        assert_eq!(scores.abstentions, 4);
     }
 
     #[test]
-    fn words_that_tell_are_learned_and_noise_is_not() {
-        let rows: Vec<(String, bool)> = (0..100)
-            .map(|n| (format!("{} n{n}", if n % 2 == 0 { "danger ahead" } else { "all well" }), n % 2 == 0))
-            .collect();
-        let rows: Vec<(&str, bool)> = rows.iter().map(|(text, bad)| (text.as_str(), *bad)).collect();
-        assert!(near(bag_of_words(&rows).f1, 1.0));
+    fn the_interval_of_a_share_is_wilsons() {
+        let [low, high] = wilson(50, 100).unwrap();
+        assert!(near(Some(low), 0.404) && near(Some(high), 0.596), "{low} {high}");
+        let [low, high] = wilson(0, 10).unwrap();
+        assert!(near(Some(low), 0.0) && near(Some(high), 0.278), "{low} {high}");
+    }
+
+    #[test]
+    fn the_interval_of_f1_holds_it_narrows_with_rows_and_is_the_same_again() {
+        let of = |times: usize| {
+            let cells = [(40 * times, true, true), (10 * times, false, true), (20 * times, true, false)];
+            let scores = Scores::of(&rows(&cells));
+            let [low, high] = scores.f1_interval.unwrap();
+            assert!(low < scores.f1.unwrap() && scores.f1.unwrap() < high, "{scores:?}");
+            (low, high)
+        };
+        let ((low, high), (lower, higher)) = (of(1), of(16));
+        assert!((higher - lower) * 3.0 < high - low, "{low} {high} {lower} {higher}");
+        assert_eq!(of(1), (low, high));
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_not_said() {
+        let clean = Scores::of(&rows(&[(10, false, false)]));
+        assert_eq!((clean.precision, clean.recall, clean.f1, clean.auc, clean.kappa), (None, None, None, None, None));
+        let silent = Scores::of(&rows(&[(10, true, false), (10, false, false)]));
+        assert_eq!((silent.precision, silent.recall, silent.f1), (None, Some(0.0), Some(0.0)));
     }
 }
