@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::sets::Set;
 
 /// Sizes in pixels.
-const LEFT: f64 = 190.0;
+const LEFT: f64 = 240.0;
 const WIDTH: f64 = 480.0;
 const ROW: f64 = 46.0;
 const TOP: f64 = 56.0;
@@ -64,7 +64,7 @@ fn row(out: &mut String, set: &Set, middle: f64, x: &impl Fn(f64) -> f64) {
          <rect x=\"{start}\" y=\"{}\" width=\"{:.1}\" height=\"18\" fill=\"#2f6fb3\"/>\
          <rect x=\"{start}\" y=\"{}\" width=\"{:.1}\" height=\"6\" fill=\"#b9c2cc\"/>",
         LEFT - 10.0,
-        middle + 4.0,
+        middle,
         escaped(&name),
         middle - 14.0,
         x(f1) - start,
