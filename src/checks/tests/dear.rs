@@ -65,7 +65,7 @@ fn time(text: &str) -> Duration {
         review(&screened.event, &screened.marks, &CheckName::ALL.into());
         began.elapsed()
     };
-    (0..3).map(|_| once()).min().unwrap()
+    (0..3).map(|_| once()).min().unwrap_or_default()
 }
 
 #[test]

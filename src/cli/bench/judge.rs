@@ -4,16 +4,14 @@
 //! how long it took. No database and no server: no cap, no count and no finding that is live is touched.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{HashMap, HashSet},
     fs,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -21,7 +19,7 @@ use super::{
     super::{Failure, Global, answer, answer_json, complain, progress},
     labelled::{self, Row},
     plot,
-    replies::{Found, Replies, Reply},
+    replies::{Bill, Found, Replies, Reply},
     scores::Said,
     sets::{self, Set},
 };
@@ -86,26 +84,9 @@ pub(in crate::cli) struct Options {
     svg: Option<PathBuf>,
 }
 
-/// What the judgements took; rows that the file of replies held already are counted as well.
-#[derive(Debug, Serialize)]
-struct Bill {
-    usd: f64,
-    /// `None` where the model's prices are unknown.
-    usd_per_1000: Option<f64>,
-    tokens: u64,
-    calls: u64,
-    /// In calls, waits between them left out; `None` where no model was asked.
-    latency_p50_ms: Option<u64>,
-    latency_p99_ms: Option<u64>,
-    /// Rows on which the model gave no opinion: they are among the abstentions.
-    failures: usize,
-    /// Rows that were not asked, for want of money.
-    left: usize,
-}
-
-pub(in crate::cli) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
     let setup = global.quiet_setup()?;
-    let shadow = Arc::new(shadow(&setup, &options)?);
+    let shadow = Arc::new(shadow(&setup, options)?);
     let gateway = Arc::new(setup.gateway(None)?);
     let spec = gateway.spec(&shadow.model).ok_or_else(|| anyhow!("{} is not declared", shadow.model))?;
     let with_model = spec.provider != Provider::Checks;
@@ -114,10 +95,10 @@ pub(in crate::cli) async fn run(global: &Global, options: Options) -> Result<(),
     }
     let mut rows = labelled::rows(&options.file)?;
     if let Some(limit) = options.limit {
-        rows = drawn(rows, limit as usize, options.seed);
+        rows = labelled::drawn(rows, limit as usize, options.seed);
     }
     let priced = spec.prices.is_some();
-    let tab = Arc::new(Tab::new(budget(&options, &gateway, &shadow, &rows)?));
+    let tab = Arc::new(Tab::new(budget(options, &gateway, &shadow, &rows)?));
     let (mut file, mut known) = match &options.out {
         None => (None, HashMap::new()),
         Some(path) => Replies::open(path).map(|(file, known)| (Some(file), known))?,
@@ -128,12 +109,10 @@ pub(in crate::cli) async fn run(global: &Global, options: Options) -> Result<(),
         blake3::hash(parts.join("\0").as_bytes()).to_hex().chars().take(32).collect::<String>()
     };
     let keys: Vec<String> = rows.iter().map(key).collect();
-    let mut waiting: Vec<(String, Row)> = Vec::new();
-    for (row, key) in rows.iter().zip(&keys).filter(|(_, key)| !known.contains_key(*key)) {
-        if !waiting.iter().any(|(other, _)| other == key) {
-            waiting.push((key.clone(), row.clone()));
-        }
-    }
+    // A text that occurs twice is asked about once.
+    let mut listed: HashSet<&str> = known.keys().map(String::as_str).collect();
+    let new = rows.iter().zip(&keys).filter(|(_, key)| listed.insert(key));
+    let waiting: Vec<(String, Row)> = new.map(|(row, key)| (key.clone(), row.clone())).collect();
     ask(&gateway, &shadow, &tab, waiting, options.concurrency, |reply| {
         if let Some(file) = &mut file {
             file.add(&reply)?;
@@ -142,7 +121,7 @@ pub(in crate::cli) async fn run(global: &Global, options: Options) -> Result<(),
         Ok(())
     })
     .await?;
-    show(global, &options, &rows, &keys, &known, with_model.then_some(priced))
+    show(global, options, &rows, &keys, &known, with_model.then_some(priced))
 }
 
 /// The shadow that judges, with the model that was asked for.
@@ -193,36 +172,6 @@ fn budget(options: &Options, gateway: &Gateway, shadow: &Shadow, rows: &[Row]) -
 
 fn event(row: &Row) -> Event {
     Event { agent: "bench".into(), output: Some(row.text.clone()), ..Event::default() }
-}
-
-/// So many rows, of each source and label in proportion, in the order of the file.
-fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
-    let total = rows.len();
-    if limit >= total {
-        return rows;
-    }
-    let mut strata: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
-    for (at, row) in rows.iter().enumerate() {
-        strata.entry((row.source.clone(), row.bad)).or_default().push(at);
-    }
-    // Whole shares first, then one more where the remainder is largest.
-    let mut shares: Vec<(usize, usize, Vec<usize>)> =
-        strata.into_values().map(|of| (of.len() * limit / total, of.len() * limit % total, of)).collect();
-    shares.sort_by_key(|(_, rest, _)| std::cmp::Reverse(*rest));
-    let mut missing = limit.saturating_sub(shares.iter().map(|(whole, ..)| whole).sum());
-    let mut chosen = Vec::with_capacity(limit);
-    for (whole, _, mut of) in shares {
-        let more = usize::from(missing > 0);
-        missing -= more;
-        of.sort_by_key(|at| {
-            let text = rows.get(*at).map_or("", |row| row.text.as_str());
-            *blake3::hash(format!("{seed} {at} {text}").as_bytes()).as_bytes()
-        });
-        chosen.extend(of.into_iter().take(whole + more));
-    }
-    chosen.sort_unstable();
-    let mut chosen = chosen.into_iter().peekable();
-    rows.into_iter().enumerate().filter_map(|(at, row)| chosen.next_if_eq(&at).map(|_| row)).collect()
 }
 
 /// Asks about every row that waits, several at once, until the money is spent.
@@ -323,7 +272,7 @@ fn show(
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
     let set = Set::of(name, options.model.clone(), &judged, &said, options.mistakes);
-    let bill = bill(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
+    let bill = Bill::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
     let sets = [set];
     if let Some(path) = &options.svg {
         let picture = plot::svg(&format!("{} on labelled texts", options.model), &sets);
@@ -346,51 +295,4 @@ fn show(
     let how = if options.out.is_some() { "the same command goes on" } else { "with --out FILE a run can go on" };
     complain(&format!("{left} rows were not asked, since the budget does not suffice for another call: {how}"));
     Err(Failure::Said)
-}
-
-/// The sums over what was said.
-#[expect(clippy::cast_precision_loss, reason = "a count of rows")]
-fn bill(replies: &[&Reply], left: usize, model: Option<bool>) -> Bill {
-    let mut cost = NanoUsd::ZERO;
-    let (mut tokens, mut calls) = (0_u64, 0);
-    let mut latencies: Vec<u64> = Vec::new();
-    for reply in replies {
-        cost += reply.cost;
-        tokens = tokens.saturating_add(reply.tokens);
-        calls += u64::from(reply.calls.unsigned_abs());
-        latencies.extend((reply.calls > 0).then_some(reply.ms));
-    }
-    latencies.sort_unstable();
-    // The nearest rank.
-    let quantile = |per_cent: usize| {
-        let rank = (latencies.len() * per_cent).div_ceil(100);
-        latencies.get(rank.saturating_sub(1)).copied()
-    };
-    Bill {
-        usd: cost.usd(),
-        usd_per_1000: (model != Some(false)).then(|| cost.usd() * 1_000.0 / replies.len() as f64),
-        tokens,
-        calls,
-        latency_p50_ms: quantile(50),
-        latency_p99_ms: quantile(99),
-        failures: replies.iter().filter(|reply| reply.failure.is_some()).count(),
-        left,
-    }
-}
-
-impl Bill {
-    fn line(&self, rows: usize) -> String {
-        let Self { usd, tokens, calls, failures, .. } = self;
-        let price =
-            self.usd_per_1000.map_or_else(|| "at unknown prices".into(), |usd| format!("${usd:.4} per 1,000 rows"));
-        let latency = match (self.latency_p50_ms, self.latency_p99_ms) {
-            (Some(half), Some(most)) => {
-                format!("; in calls p50 {:.2?}, p99 {:.2?}", Duration::from_millis(half), Duration::from_millis(most))
-            }
-            _ => String::new(),
-        };
-        format!(
-            "{rows} rows in {calls} calls with {tokens} tokens: ${usd:.6}, {price}{latency}; without opinion {failures}"
-        )
-    }
 }

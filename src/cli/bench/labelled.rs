@@ -113,10 +113,40 @@ fn label(value: &Value) -> anyhow::Result<bool> {
     }
 }
 
+/// So many rows, of each source and label in proportion, in the order of the file.
+pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
+    let total = rows.len();
+    if limit >= total {
+        return rows;
+    }
+    let mut strata: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        strata.entry((row.source.clone(), row.bad)).or_default().push(at);
+    }
+    // Whole shares first, then one more where the remainder is largest.
+    let mut shares: Vec<(usize, usize, Vec<usize>)> =
+        strata.into_values().map(|of| (of.len() * limit / total, of.len() * limit % total, of)).collect();
+    shares.sort_by_key(|(_, rest, _)| std::cmp::Reverse(*rest));
+    let mut missing = limit.saturating_sub(shares.iter().map(|(whole, ..)| whole).sum());
+    let mut chosen = Vec::with_capacity(limit);
+    for (whole, _, mut of) in shares {
+        let more = usize::from(missing > 0);
+        missing -= more;
+        of.sort_by_key(|at| {
+            let text = rows.get(*at).map_or("", |row| row.text.as_str());
+            *blake3::hash(format!("{seed} {at} {text}").as_bytes()).as_bytes()
+        });
+        chosen.extend(of.into_iter().take(whole + more));
+    }
+    chosen.sort_unstable();
+    let mut chosen = chosen.into_iter().peekable();
+    rows.into_iter().enumerate().filter_map(|(at, row)| chosen.next_if_eq(&at).map(|_| row)).collect()
+}
+
 /// Each line that is not blank, with its place.
-fn lines<'a, L: serde::de::DeserializeOwned, R>(
-    path: &'a Path,
-    mut read: impl FnMut(&str, L) -> anyhow::Result<R> + 'a,
+fn lines<L: serde::de::DeserializeOwned, R>(
+    path: &Path,
+    mut read: impl FnMut(&str, L) -> anyhow::Result<R>,
 ) -> anyhow::Result<Vec<R>> {
     let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut rows = Vec::new();

@@ -44,7 +44,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
         What::Checks(options) => checks::run(global, &options),
-        What::Judge(options) => Box::pin(judge::run(global, options)).await,
+        What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

@@ -6,6 +6,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{Read, Seek, SeekFrom, Write},
     path::Path,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -90,5 +91,70 @@ impl Replies {
         let mut line = serde_json::to_vec(reply)?;
         line.push(b'\n');
         self.0.write_all(&line).context("the file of replies cannot be written")
+    }
+}
+
+/// What the judgements took; rows that the file of replies held already are counted as well.
+#[derive(Debug, Serialize)]
+pub(super) struct Bill {
+    pub usd: f64,
+    /// `None` where the model's prices are unknown.
+    pub usd_per_1000: Option<f64>,
+    pub tokens: u64,
+    pub calls: u64,
+    /// In calls, waits between them left out; `None` where no model was asked.
+    pub latency_p50_ms: Option<u64>,
+    pub latency_p99_ms: Option<u64>,
+    /// Rows on which the model gave no opinion: what the checks say of them counts.
+    pub failures: usize,
+    /// Rows that were not asked, for want of money.
+    pub left: usize,
+}
+
+impl Bill {
+    /// The sums over what was said; `model` is whether a model was asked, and whether its prices are known.
+    #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
+    pub fn of(replies: &[&Reply], left: usize, model: Option<bool>) -> Self {
+        let mut cost = NanoUsd::ZERO;
+        let (mut tokens, mut calls) = (0_u64, 0);
+        let mut latencies: Vec<u64> = Vec::new();
+        for reply in replies {
+            cost += reply.cost;
+            tokens = tokens.saturating_add(reply.tokens);
+            calls += u64::from(reply.calls.unsigned_abs());
+            latencies.extend((reply.calls > 0).then_some(reply.ms));
+        }
+        latencies.sort_unstable();
+        // The nearest rank.
+        let quantile = |per_cent: usize| {
+            let rank = (latencies.len() * per_cent).div_ceil(100);
+            latencies.get(rank.saturating_sub(1)).copied()
+        };
+        Self {
+            usd: cost.usd(),
+            usd_per_1000: (model != Some(false)).then(|| cost.usd() * 1_000.0 / replies.len() as f64),
+            tokens,
+            calls,
+            latency_p50_ms: quantile(50),
+            latency_p99_ms: quantile(99),
+            failures: replies.iter().filter(|reply| reply.failure.is_some()).count(),
+            left,
+        }
+    }
+
+    /// In words.
+    pub fn line(&self, rows: usize) -> String {
+        let Self { usd, tokens, calls, failures, .. } = self;
+        let price =
+            self.usd_per_1000.map_or_else(|| "at unknown prices".into(), |usd| format!("${usd:.4} per 1,000 rows"));
+        let latency = match (self.latency_p50_ms, self.latency_p99_ms) {
+            (Some(half), Some(most)) => {
+                format!("; in calls p50 {:.2?}, p99 {:.2?}", Duration::from_millis(half), Duration::from_millis(most))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{rows} rows in {calls} calls with {tokens} tokens: ${usd:.6}, {price}{latency}; without opinion {failures}"
+        )
     }
 }
