@@ -165,11 +165,10 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
                 return Ok(Tried::Judged(judgement, bill.open().took));
             }
             Asked::Later { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
-            Asked::Later { why, .. } => break why,
             Asked::Never { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. } | Asked::Fenced => {
                 return Ok(Tried::NoMoney);
             }
-            Asked::Never { why, .. } => break why,
+            Asked::Later { why, .. } | Asked::Never { why, .. } => break why,
         }
     };
     let mut judgement = of_checks();

@@ -45,8 +45,8 @@ fn json_of(output: &Output) -> Value {
 }
 
 fn lines(folder: &Path, name: &str, rows: &[Value]) {
-    let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    fs::write(folder.join(name), text).unwrap();
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    fs::write(folder.join(name), lines.join("\n")).unwrap();
 }
 
 fn row(id: usize, text: &str, label: u8, source: &str) -> Value {
@@ -170,10 +170,12 @@ fn a_set_without_a_check_of_its_name_needs_one_named() {
 
 /// Twenty logs, every second one unsafe: it holds the word `leak`.
 fn logs(folder: &Path) {
-    let text =
-        |n: usize| format!("Step 1 of log {n}: {}.", if n % 2 == 0 { "the files leak out" } else { "rows were read" });
-    let rows: Vec<Value> =
-        (0..20).map(|n| row(n, &text(n), u8::from(n % 2 == 0), if n < 16 { "large" } else { "small" })).collect();
+    let text = |n: usize| {
+        format!("Step 1 of log {n}: {}.", if n.is_multiple_of(2) { "the files leak out" } else { "rows were read" })
+    };
+    let rows: Vec<Value> = (0..20)
+        .map(|n| row(n, &text(n), u8::from(n.is_multiple_of(2)), if n < 16 { "large" } else { "small" }))
+        .collect();
     lines(folder, "logs.jsonl", &rows);
 }
 

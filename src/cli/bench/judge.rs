@@ -132,12 +132,11 @@ fn shadow(setup: &Setup, options: &Options) -> Result<Shadow, Failure> {
         let known = known.join(", ");
         return Err(Failure::Usage(format!("--model: there is no alias {:?}; there are {known}", options.model)));
     }
-    let shadows = match &options.shadow {
-        Some(_) => setup.shadows()?.value,
-        None => {
-            let models = Models { specs: &specs, ceiling: setup.settings.cheap_model.max_output_usd_per_mtok };
-            load("the general shadow", GENERAL, &models)?.value
-        }
+    let shadows = if options.shadow.is_some() {
+        setup.shadows()?.value
+    } else {
+        let models = Models { specs: &specs, ceiling: setup.settings.cheap_model.max_output_usd_per_mtok };
+        load("the general shadow", GENERAL, &models)?.value
     };
     let names: Vec<String> = shadows.iter().map(|shadow| shadow.name.clone()).collect();
     let wanted = |shadow: &Shadow| options.shadow.as_ref().is_none_or(|name| shadow.name == *name);
