@@ -308,7 +308,7 @@ async fn a_model_that_fails_is_an_abstention_and_what_the_checks_found_stands() 
 async fn the_checks_judge_without_a_model_and_unknown_names_are_told() {
     let folder = TempDir::new().unwrap();
     logs(folder.path());
-    fs::write(folder.path().join("umbra.yaml"), "").unwrap();
+    fs::write(folder.path().join("umbra.yaml"), "queue: {workers: 1}\n").unwrap();
     let answer = json_of(&judged(&folder, &["--model", "checks", "--json"]).await);
     assert_eq!((&answer["bill"]["calls"], &answer["bill"]["usd"]), (&json!(0), &json!(0.0)), "{answer}");
     assert_eq!((&answer["set"]["n"], &answer["bill"]["latency_p50_ms"]), (&json!(20), &Value::Null));

@@ -41,7 +41,8 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<Pa
     let mut sets: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for path in paths {
         let mut found = Vec::new();
-        if path.is_dir() {
+        let about = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        if about.is_dir() {
             for entry in fs::read_dir(path).with_context(|| format!("{} cannot be read", path.display()))? {
                 found.push(entry?.path());
             }

@@ -80,7 +80,8 @@ impl Counts {
         let (hit, alarm, missed) = (cells[0], cells[0] + cells[1], cells[0] + cells[1] + cells[2]);
         let mut random = StdRng::seed_from_u64(SEED);
         let mut drawn: Vec<f64> = (0..RESAMPLES)
-            .map(|_| {
+            // A draw of which it cannot be said is left out.
+            .filter_map(|_| {
                 let mut counts = Self::default();
                 for _ in 0..self.n() {
                     match random.random::<f64>() {
@@ -90,11 +91,11 @@ impl Counts {
                         _ => {}
                     }
                 }
-                counts.f1().unwrap_or(1.0)
+                counts.f1()
             })
             .collect();
         drawn.sort_by(f64::total_cmp);
-        let at = |share: usize| drawn.get(RESAMPLES * share / 1_000).copied();
+        let at = |share: usize| drawn.get(drawn.len() * share / 1_000).copied();
         Some([at(25)?, at(975)?])
     }
 }
