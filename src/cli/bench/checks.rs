@@ -182,7 +182,8 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Fai
 /// The triggers that an event shows by itself, whatever its sender named.
 fn triggers_of(event: &RawValue) -> anyhow::Result<Vec<Trigger>> {
     let incoming = ingest::event_alone(event.get().as_bytes(), &ingest::Limits::default()).map_err(|faults| {
-        let told: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
+        let told: Vec<String> =
+            faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail).trim_start().to_owned()).collect();
         anyhow!("{}", told.join("; "))
     })?;
     let mut event = incoming.event;
