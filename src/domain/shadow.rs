@@ -110,11 +110,11 @@ impl Shadow {
     }
 }
 
-/// What tests of other rooms begin with and change.
-#[cfg(test)]
+/// What tests of other rooms, and the fuzz targets, begin with and change.
+#[cfg(any(test, fuzzing))]
 impl CostControl {
     /// No cap, no floor, no cooldown, every event.
-    pub(crate) fn unlimited() -> Self {
+    pub fn unlimited() -> Self {
         Self {
             max_reviews_per_day: None,
             max_reviews_per_target_per_day: None,
@@ -130,10 +130,10 @@ impl CostControl {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 impl Shadow {
     /// One that reviews with every check, may spend anything, and watches nothing yet.
-    pub(crate) fn plain() -> Self {
+    pub fn plain() -> Self {
         Self {
             name: "plain".to_owned(),
             model: "haiku".to_owned(),

@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use rand::Rng;
 
-use super::accept::worst_case;
+use super::{accept::worst_case, trial::Bill};
 use crate::{
     checks,
     domain::{NanoUsd, Shadow, SkipReason},
@@ -43,7 +43,6 @@ pub(super) enum Asked {
 
 /// One review's conversation with its model.
 pub(super) struct Conversation<'a> {
-    pub store: &'a Store,
     pub gateway: &'a Gateway,
     pub shadow: &'a Shadow,
     pub purse: Purse<'a>,
@@ -53,17 +52,22 @@ pub(super) struct Conversation<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Purse<'a> {
     /// The shadow's, for a review.
-    Review(&'a Job),
+    Review(&'a Store, &'a Job),
     /// A backtest's own, for the event with this number.
-    Backtest(&'a Claim, i64),
+    Backtest(&'a Store, &'a Claim, i64),
+    /// One that no database knows of, for a text on trial.
+    Trial(&'a Bill<'a>),
 }
 
 impl Purse<'_> {
     /// Holds the worst case of a call.
-    async fn hold(self, store: &Store, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
-        let job = match self {
-            Self::Review(job) => job,
-            Self::Backtest(claim, seq) => return store.hold_for_backtest(claim, seq, &shadow.model, worst).await,
+    async fn hold(self, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
+        let (store, job) = match self {
+            Self::Review(store, job) => (store, job),
+            Self::Backtest(store, claim, seq) => {
+                return store.hold_for_backtest(claim, seq, &shadow.model, worst).await;
+            }
+            Self::Trial(bill) => return Ok(bill.hold(worst)),
         };
         let control = &shadow.cost_control;
         let hold = Hold {
@@ -79,10 +83,14 @@ impl Purse<'_> {
     }
 
     /// Settles a call.
-    async fn settle(self, store: &Store, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
+    async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
         match self {
-            Self::Review(job) => store.settle(job.review, n, actual).await.map(drop),
-            Self::Backtest(claim, seq) => store.settle_for_backtest(claim, seq, n, actual).await,
+            Self::Review(store, job) => store.settle(job.review, n, actual).await.map(drop),
+            Self::Backtest(store, claim, seq) => store.settle_for_backtest(claim, seq, n, actual).await,
+            Self::Trial(bill) => {
+                bill.settle(actual);
+                Ok(())
+            }
         }
     }
 }
@@ -91,8 +99,9 @@ impl Purse<'_> {
 impl fmt::Display for Purse<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Review(job) => job.review.fmt(f),
-            Self::Backtest(claim, _) => claim.id.fmt(f),
+            Self::Review(_, job) => job.review.fmt(f),
+            Self::Backtest(_, claim, _) => claim.id.fmt(f),
+            Self::Trial(_) => f.write_str("a trial"),
         }
     }
 }
@@ -175,12 +184,12 @@ impl Conversation<'_> {
     /// One call: its worst case is held before a byte leaves, and settled whatever happens.
     async fn turn(&self, matter: &Matter<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
         let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
-        let n = match self.purse.hold(self.store, self.shadow, (worst.usd, worst.tokens)).await? {
+        let n = match self.purse.hold(self.shadow, (worst.usd, worst.tokens)).await? {
             Held::Granted(n) => n,
             other => return Ok(Turn::NotHeld(other)),
         };
         let Some(spec) = self.gateway.spec(&self.shadow.model) else {
-            self.purse.settle(self.store, n, Some((NanoUsd::ZERO, 0))).await?;
+            self.purse.settle(n, Some((NanoUsd::ZERO, 0))).await?;
             return Ok(Turn::NotHeld(Held::NoCallsLeft));
         };
         let request = Request {
@@ -209,7 +218,7 @@ impl Conversation<'_> {
             Err(failure) => (failure.charge == Charge::None).then_some((NanoUsd::ZERO, 0)),
         };
         record(&self.shadow.model, &answer, actual);
-        self.purse.settle(self.store, n, actual).await?;
+        self.purse.settle(n, actual).await?;
         Ok(match answer {
             Ok(reply) => Turn::Reply { reply, excessive },
             Err(failure) => Turn::Failed { failure, n },

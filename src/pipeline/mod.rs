@@ -7,7 +7,7 @@
 //! - [`tail`]: new findings, for those who listen;
 //! - `briefings`: what a day or a week was like;
 //! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes);
-//! - [`catch_up`], [`backtest`]: reviews of the past.
+//! - [`catch_up`], [`backtest`]: reviews of the past; [`trial`]: of a text that is no event.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
 
@@ -33,6 +33,7 @@ pub mod rules;
 pub mod status;
 pub mod tail;
 pub mod tick;
+pub mod trial;
 pub mod verdicts;
 pub mod wait;
 mod work;

@@ -131,7 +131,7 @@ impl Worker {
             }
         } else {
             let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
-            Conversation { store, gateway, shadow, purse: Purse::Review(job) }.ask(&matter).await?
+            Conversation { gateway, shadow, purse: Purse::Review(store, job) }.ask(&matter).await?
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
             Some(judgements) => result(judgements, None, (0, 0)),

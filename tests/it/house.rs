@@ -309,6 +309,37 @@ fn migrations_are_only_added() {
     assert_none(&migration_faults(&sums, &fs::read_to_string(list).unwrap_or_default()));
 }
 
+/// Name and version of each package of a lock file.
+fn locked<'a>(lock: &'a str) -> Vec<(&'a str, &'a str)> {
+    let entries = lock.split("[[package]]\nname = \"").skip(1);
+    let entry = |entry: &'a str| {
+        let (name, rest) = entry.split_once('"')?;
+        let (version, _) = rest.strip_prefix("\nversion = \"")?.split_once('"')?;
+        Some((name, version))
+    };
+    entries.filter_map(entry).collect()
+}
+
+#[test]
+fn what_is_fuzzed_is_built_as_the_service_is() {
+    let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name);
+    let (manifest, service) = (read("fuzz/Cargo.toml"), read("Cargo.toml"));
+    let own = |line: &&str| line.contains(" = ") && !line.starts_with("libfuzzer-sys") && !service.contains(*line);
+    let listed = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let other: Vec<_> = listed.take_while(|line| !line.starts_with('[')).filter(own).collect();
+    assert!(other.is_empty(), "fuzz/Cargo.toml: as in Cargo.toml these lines should be: {other:?}");
+    let (lock, service) = (read("fuzz/Cargo.lock"), read("Cargo.lock"));
+    let service = locked(&service);
+    let differs = |(name, version): &(&str, &str)| {
+        service.iter().any(|(other, _)| other == name) && !service.contains(&(*name, *version))
+    };
+    let drifted: Vec<_> = locked(&lock).into_iter().filter(differs).collect();
+    assert!(
+        drifted.is_empty(),
+        "fuzz/Cargo.lock differs from Cargo.lock in {drifted:?}: cp Cargo.lock fuzz/ && (cd fuzz && cargo fetch)"
+    );
+}
+
 /// A tree of files, each with the opening line it needs.
 fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(path, text)| ((*path).to_owned(), format!("//! x\n{text}"))).collect()

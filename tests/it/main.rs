@@ -4,6 +4,7 @@ mod accept;
 mod access;
 mod backtest;
 mod batch;
+mod bench;
 mod bombs;
 mod briefing;
 mod budget;

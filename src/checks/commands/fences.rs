@@ -4,6 +4,8 @@
 
 use std::{collections::HashSet, sync::LazyLock};
 
+use memchr::{memchr, memchr2};
+
 use super::shell;
 
 /// Names of a fenced block's language that mean shell.
@@ -114,12 +116,16 @@ fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
 
 /// The next run of three or more backquotes or tildes: where, and of which.
 fn next_fence(text: &str, from: usize) -> Option<(usize, u8)> {
-    let rest = text.get(from..)?;
-    let find = |fence: &str| rest.find(fence).map(|at| from + at);
-    match (find("```"), find("~~~")) {
-        (Some(ticks), Some(tildes)) if tildes < ticks => Some((tildes, b'~')),
-        (Some(ticks), _) => Some((ticks, b'`')),
-        (None, tildes) => tildes.map(|at| (at, b'~')),
+    let bytes = text.as_bytes();
+    let mut at = from;
+    loop {
+        at += memchr2(b'`', b'~', bytes.get(at..)?)?;
+        let mark = *bytes.get(at)?;
+        let run = bytes.get(at..)?.iter().take_while(|byte| **byte == mark).count();
+        if run >= 3 {
+            return Some((at, mark));
+        }
+        at += run;
     }
 }
 
@@ -127,7 +133,7 @@ fn next_fence(text: &str, from: usize) -> Option<(usize, u8)> {
 fn closing(text: &str, start: usize, mark: u8, length: usize) -> (usize, usize) {
     let mut from = start;
     while let Some(rest) = text.get(from..) {
-        let Some(found) = rest.bytes().position(|byte| byte == mark) else { break };
+        let Some(found) = memchr(mark, rest.as_bytes()) else { break };
         let run = rest.bytes().skip(found).take_while(|byte| *byte == mark).count();
         if run >= length {
             return (from + found, from + found + run);

@@ -3,6 +3,7 @@
 mod cloud;
 mod code;
 mod commands;
+mod dear;
 mod events;
 mod fences;
 mod injection;

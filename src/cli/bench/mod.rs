@@ -1,11 +1,20 @@
-//! `umbra bench`: what is claimed about speed, as commands that anyone can run.
+//! `umbra bench`: what is claimed about speed and judgement, as commands that anyone can run.
 
+mod checks;
 mod children;
 mod ingest;
+mod judge;
+mod labelled;
 mod load;
+mod plot;
+mod replies;
 mod report;
+mod scores;
 mod sent;
+mod sets;
+mod speed;
 mod usage;
+mod words;
 
 use clap::Subcommand;
 
@@ -17,6 +26,11 @@ use crate::app::{self, Rival};
 pub(super) enum What {
     /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
     Ingest(ingest::Options),
+    /// Judge labelled texts by the built-in checks.
+    Checks(checks::Options),
+    /// Have a model review labelled texts, by the same prompt and rules as any review.
+    #[command(after_help = judge::NOTES)]
+    Judge(judge::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -29,6 +43,8 @@ pub(super) enum What {
 pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
+        What::Checks(options) => checks::run(global, &options),
+        What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

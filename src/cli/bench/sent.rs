@@ -35,7 +35,7 @@ const COMMANDS: [&str; 6] = [
     "npm run lint -- --max-warnings 0 && npm test -- --runInBand",
 ];
 
-const CODE: [&str; 3] = [
+pub(super) const CODE: [&str; 3] = [
     "fn settle(entries: &[Entry], until: Date) -> Result<Total, LedgerError> {\n    let mut total = Total::default();\n    for entry in entries.iter().filter(|entry| entry.day <= until) {\n        total.add(entry.amount)?;\n    }\n    Ok(total)\n}\n",
     "def pages(cursor, size=500):\n    while True:\n        rows = cursor.fetchmany(size)\n        if not rows:\n            return\n        yield [normalise(row) for row in rows]\n",
     "export function monthly(rows: Row[]): Map<string, number> {\n  const sums = new Map<string, number>();\n  for (const row of rows) {\n    sums.set(row.month, (sums.get(row.month) ?? 0) + row.amount);\n  }\n  return sums;\n}\n",
@@ -61,7 +61,7 @@ fn request(path: &str, media: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn events() -> impl Iterator<Item = Value> {
+pub(super) fn events() -> impl Iterator<Item = Value> {
     (0..AGENTS * EVENTS_EACH).map(event)
 }
 
@@ -103,7 +103,7 @@ fn event(n: usize) -> Value {
     event
 }
 
-fn prose(seed: usize, sentences: usize) -> String {
+pub(super) fn prose(seed: usize, sentences: usize) -> String {
     let chosen: Vec<&str> = (0..sentences).map(|k| pick(&SENTENCES, seed + k * 5)).collect();
     chosen.join(" ")
 }

@@ -234,7 +234,8 @@ impl Bench {
         let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
         let subject = subject(&item, &stored, &hits);
         let (store, gateway) = (&self.pipeline.store, &self.gateway);
-        let conversation = Conversation { store, gateway, shadow, purse: Purse::Backtest(&self.claim, item.seq) };
+        let purse = Purse::Backtest(store, &self.claim, item.seq);
+        let conversation = Conversation { gateway, shadow, purse };
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
             if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {

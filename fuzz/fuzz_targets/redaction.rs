@@ -1,0 +1,100 @@
+//! Redaction, on any text in any field, with a credential planted in it: it never panics, leaves nothing of the
+//! credential, says exactly where its markers stand, touches nothing else, and finds nothing in its own result.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+use umbra_fuzz::{
+    checks,
+    domain::{CheckName, Event, ToolCall},
+};
+
+/// What stands before a drawn body, its length, and its alphabet.
+const FORMATS: [(&str, usize, &[u8]); 8] = [
+    ("AKIA", 16, UPPER),
+    ("ghp_", 36, WORD),
+    ("glpat-", 20, WORD),
+    ("sk_live_", 24, WORD),
+    ("AIza", 35, WORD),
+    ("npm_", 36, WORD),
+    ("hf_", 34, LETTERS),
+    ("postgres://app:", 24, WORD),
+];
+const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const WORD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+/// No run of a credential's drawn part that is as long may be left: shorter ones occur by chance.
+const LEAK: usize = 6;
+
+/// Short words by which a value says that it is none. They occur in a drawn one by chance, once in some thousand.
+const PLACEHOLDERS: [&str; 3] = ["xxx", "your", "test"];
+
+/// A credential whose body is drawn from the whole input, so that no input can hold it otherwise.
+fn credential(kind: u8, text: &str) -> (String, String) {
+    let (prefix, length, alphabet) = FORMATS[usize::from(kind) % FORMATS.len()];
+    let mut draw = blake3::Hasher::new().update(text.as_bytes()).finalize_xof();
+    let mut bytes = vec![0; length];
+    loop {
+        draw.fill(&mut bytes);
+        let body: String = bytes.iter().map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()])).collect();
+        let lower = body.to_ascii_lowercase();
+        let is_plain = PLACEHOLDERS.iter().any(|word| lower.contains(word));
+        // A password is told from words by its digits.
+        let has_digits = alphabet != WORD || body.bytes().filter(u8::is_ascii_digit).count() >= 3;
+        if has_digits && !is_plain {
+            let tail = if prefix.ends_with(':') { "@db.acme.io:5432/ledger" } else { "" };
+            return (format!("{prefix}{body}{tail}"), body);
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    // The first byte is the format; the credential stands at `@@`, or at the end.
+    let Some((&kind, text)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(text);
+    let (before, after) = text.split_once("@@").unwrap_or((&text, ""));
+    let (secret, body) = credential(kind, &[before, after].concat());
+    let text = format!("{before}\n{secret}\n{after}");
+
+    let redacted = checks::redact(&text);
+    let again = checks::redact(redacted.as_str());
+    assert_eq!(again.as_str(), redacted.as_str(), "a second redaction changes the text");
+
+    let args = json!({"command": text, text.clone(): [text]});
+    let event = Event {
+        agent: "fuzz".into(),
+        task: Some(text.clone()),
+        input: Some(before.to_owned()),
+        output: Some(text.clone()),
+        tool: Some(ToolCall { name: "bash".into(), args, result: Some(text.clone()), error: None }),
+        ..Event::default()
+    };
+    let screened = checks::screen(event);
+    let stored = serde_json::to_string(&screened.event).expect("an event is JSON");
+    for run in body.as_bytes().windows(LEAK) {
+        let run = std::str::from_utf8(run).expect("a body is ASCII");
+        assert!(!redacted.as_str().contains(run), "{run} of {secret} is left in {:?}", redacted.as_str());
+        assert!(!stored.contains(run), "{run} of {secret} is left in {stored}");
+    }
+
+    let output = screened.event.output.as_deref().unwrap_or_default();
+    let mut kept = 0;
+    let mut rest = text.as_str();
+    let hidden = screened.marks.iter().any(|mark| mark.check == CheckName::Hidden && mark.field.as_str() == "output");
+    for mark in screened.marks.iter().filter(|mark| mark.field.as_str() == "output") {
+        let quote = output.get(mark.start..mark.end).expect("a mark lies within its text");
+        if mark.check == CheckName::Secrets {
+            assert!(quote.starts_with("[secret:") && quote.ends_with(']'), "{quote:?} is no marker");
+            // What stands between two markers stood there before.
+            let between = &output[kept..mark.start];
+            if !hidden {
+                rest = &rest[rest.find(between).expect("text between markers is the sender's") + between.len()..];
+            }
+            kept = mark.end;
+        }
+    }
+    assert!(hidden || rest.ends_with(&output[kept..]), "the end of the text was changed");
+
+    let second = checks::screen(screened.event.clone());
+    assert!(second.event == screened.event && second.marks.is_empty(), "a second screening finds {:?}", second.marks);
+});

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Fuzzes the rooms that read what strangers write, on a stable toolchain, from the examples in fuzz/seeds and what
+# earlier runs found (fuzz/corpus). A crash is a file in fuzz/artifacts, and the failure of this script.
+#   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell and reply
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
+seconds=${1:-60}
+targets=("${@:2}")
+if ((${#targets[@]} == 0)); then targets=(redaction shell reply); fi
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+# What `cargo fuzz -s none` sets, of which nothing needs a nightly: libFuzzer sees edges and comparisons. With a target
+# named, build scripts and macros are built without it.
+export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+-Cllvm-args=-sanitizer-coverage-trace-compares"
+bins=()
+for target in "${targets[@]}"; do bins+=(--bin "$target"); done
+cargo build --locked --quiet --release --target "$host" "${bins[@]}"
+
+for target in "${targets[@]}"; do
+    mkdir -p "corpus/$target" artifacts
+    log=$(mktemp)
+    echo "$target for $seconds s"
+    if ! "target/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        -dict="seeds/$target.dict" -print_final_stats=1 -artifact_prefix="artifacts/$target-" "corpus/$target" "seeds/$target" >"$log" 2>&1; then
+        tail -n 60 "$log" >&2
+        exit 1
+    fi
+    grep -E '^Done|stat::number_of_executed_units' "$log"
+    rm -f "$log"
+done

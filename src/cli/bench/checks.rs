@@ -1,0 +1,192 @@
+//! `umbra bench checks`: the built-in checks on labelled texts, with what a bag of words would reach beside.
+//!
+//! In: `NAME*.jsonl` files, a row `{text, label, source?, id?}` each line, or `{event, labels}` for triggers. Out: how well
+//! the set's own check tells bad from benign (it flags with a hit of at least `warning`), by source too, and how many
+//! megabytes a second one core checks.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::{json, value::RawValue};
+
+use super::{
+    super::{Failure, Global, answer, answer_json, complain},
+    labelled::{self, LabelledEvent, Row},
+    plot,
+    scores::Said,
+    sets::{self, Set},
+    speed::Speed,
+};
+use crate::{
+    checks,
+    domain::{CheckName, Event, Severity, ToolCall, Trigger},
+    ingest,
+};
+
+/// What to measure on.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Labelled sets, or folders of them: secrets*.jsonl, commands*.jsonl, injection*.jsonl, … for the checks of these
+    /// names, triggers*.jsonl for what an event shows.
+    #[arg(required = true, value_name = "DIR")]
+    paths: Vec<PathBuf>,
+    /// Judge every set by this check, whatever the set is called.
+    #[arg(long, value_name = "NAME")]
+    check: Option<String>,
+    /// Also list the rows that were judged wrongly (`missed` or `false`), by id.
+    #[arg(long)]
+    mistakes: bool,
+    /// Print the table as markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Draw F1 with its interval, and the bag of words, into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Leave the throughput out, which takes seconds (minutes in a debug build).
+    #[arg(long)]
+    skip_throughput: bool,
+}
+
+/// The name of the set of events that are labelled with their triggers.
+const TRIGGERS: &str = "triggers";
+
+pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let forced = match options.check.as_deref() {
+        None => None,
+        Some(word) => Some(
+            own_check(word)
+                .ok_or_else(|| Failure::Usage(format!("--check: there is no check {word:?}; {}", known_checks())))?,
+        ),
+    };
+    let mut sets = Vec::new();
+    let mut texts = Vec::new();
+    for (name, files) in labelled::files(&options.paths)? {
+        if name == TRIGGERS && forced.is_none() {
+            let mut events = Vec::new();
+            for file in &files {
+                events.extend(labelled::events(file)?);
+            }
+            sets.extend(of_triggers(&events, options.mistakes)?);
+            continue;
+        }
+        let Some(check) = forced.or_else(|| own_check(&name)) else {
+            complain(&format!("{name}: left out, since no check has this name; --check NAME judges by one"));
+            continue;
+        };
+        let mut rows = Vec::new();
+        for file in &files {
+            rows.extend(labelled::rows(file)?);
+        }
+        let said: Vec<Said> = rows.iter().map(|row| said(check, &row.text)).collect();
+        sets.push(Set::of(name, check.as_str().to_owned(), &rows, &said, options.mistakes));
+        texts.extend(rows.into_iter().map(|row| row.text));
+    }
+    if sets.is_empty() {
+        return Err(Failure::Usage(format!("no set is named after a check; {}", known_checks())));
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));
+    if let Some(file) = &options.svg {
+        let picture = plot::svg("Built-in checks on labelled texts", &sets);
+        fs::write(file, picture).with_context(|| format!("{} cannot be written", file.display()))?;
+    }
+    if global.json {
+        let rate = speed.as_ref().map(|speed| speed.joined);
+        return answer_json(&json!({"sets": sets, "mb_per_s_core": rate, "throughput": speed}));
+    }
+    if options.markdown {
+        answer(&sets::markdown(&sets));
+    } else {
+        sets::show(&sets);
+    }
+    if let Some(speed) = speed {
+        answer(&speed.lines());
+    }
+    Ok(())
+}
+
+fn known_checks() -> String {
+    let names: Vec<&str> = CheckName::ALL.into_iter().map(CheckName::as_str).collect();
+    format!("there are {}", names.join(", "))
+}
+
+/// The check that judges a set of this name.
+fn own_check(set: &str) -> Option<CheckName> {
+    match set {
+        "truncated" => Some(CheckName::Truncation),
+        "pii" => CheckName::parse("pii").or_else(|| CheckName::parse("personal_data")),
+        other => CheckName::parse(other),
+    }
+}
+
+/// The text as an event would bring it: a command to a shell tool, what may address a reader as a tool's result, anything
+/// else as output.
+fn event(check: CheckName, text: &str) -> Event {
+    let mut event = Event { agent: "bench".into(), ..Event::default() };
+    match check {
+        CheckName::Commands => {
+            event.tool = Some(ToolCall { name: "bash".into(), args: json!({"command": text}), ..ToolCall::default() });
+        }
+        CheckName::Injection => {
+            event.tool = Some(ToolCall { name: "read".into(), result: Some(text.to_owned()), ..ToolCall::default() });
+        }
+        _ => event.output = Some(text.to_owned()),
+    }
+    event
+}
+
+/// What one check says of a text: rows rank by their gravest hit, then by how many there are. Remarks alone flag nothing.
+fn said(check: CheckName, text: &str) -> Said {
+    let screened = checks::screen(event(check, text));
+    let hits = checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
+    let gravest = hits.iter().map(|hit| hit.severity).max();
+    let count = u32::try_from(hits.len().min(999)).unwrap_or_default();
+    let flagged = gravest >= Some(Severity::Warning);
+    Said {
+        flagged,
+        abstained: gravest.is_some() && !flagged,
+        rank: gravest.map_or(0.0, |severity| f64::from(severity.code()) * 1_000.0 + f64::from(count) + 1_000.0),
+    }
+}
+
+/// A set for each trigger: whether events that show it are known by it, and others are not.
+fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Failure> {
+    let mut derived = Vec::with_capacity(events.len());
+    for one in events {
+        derived.push(triggers_of(&one.event).with_context(|| format!("{}: event", one.place))?);
+        if let Some(unknown) = one.labels.keys().find(|name| Trigger::parse(name).is_none()) {
+            let known: Vec<&str> = Trigger::NAMED.into_iter().map(Trigger::as_str).collect();
+            let known = known.join(", ");
+            return Err(anyhow!("{}: labels: there is no trigger {unknown:?}; there are {known}", one.place).into());
+        }
+    }
+    let mut sets = Vec::new();
+    for trigger in Trigger::NAMED {
+        let (mut rows, mut said) = (Vec::new(), Vec::new());
+        for (one, triggers) in events.iter().zip(&derived) {
+            let Some(bad) = one.labels.get(trigger.as_str()).copied() else { continue };
+            let (id, source, text) = (one.id.clone(), one.source.clone(), one.event.get().to_owned());
+            rows.push(Row { id, text, bad, source });
+            let flagged = triggers.contains(&trigger);
+            said.push(Said { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
+        }
+        if !rows.is_empty() {
+            let name = format!("{TRIGGERS}.{}", trigger.as_str());
+            sets.push(Set::of(name, TRIGGERS.to_owned(), &rows, &said, mistakes));
+        }
+    }
+    Ok(sets)
+}
+
+/// The triggers that an event shows by itself, whatever its sender named.
+fn triggers_of(event: &RawValue) -> anyhow::Result<Vec<Trigger>> {
+    let incoming = ingest::event_alone(event.get().as_bytes(), &ingest::Limits::default()).map_err(|faults| {
+        let told: Vec<String> =
+            faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail).trim_start().to_owned()).collect();
+        anyhow!("{}", told.join("; "))
+    })?;
+    let mut event = incoming.event;
+    event.triggers.clear();
+    Ok(checks::screen(event).triggers.into_iter().map(|mark| mark.name).collect())
+}

@@ -1,0 +1,165 @@
+//! Labelled texts from files. In: paths of `NAME*.jsonl` files or of folders of them. Out: sets of rows, or the place of
+//! the first row that cannot be read and what is wrong with it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow, bail};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// A text that is known to be bad or benign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Unique in its set; its place in the file where the file gives none.
+    pub id: String,
+    pub text: String,
+    pub bad: bool,
+    /// Where the text is from; empty is unknown.
+    pub source: String,
+}
+
+/// What an event shows, by trigger.
+#[derive(Debug)]
+pub(super) struct LabelledEvent {
+    pub id: String,
+    /// The event as a client would post it.
+    pub event: Box<RawValue>,
+    /// Trigger to whether the event shows it.
+    pub labels: BTreeMap<String, bool>,
+    pub source: String,
+    /// File and line, for faults of the event.
+    pub place: String,
+}
+
+/// The files of each set. A set's name is a file's name up to its first dot, so `secrets.dev.jsonl` and
+/// `secrets.extra.jsonl` are one set.
+pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut sets: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for path in paths {
+        let mut found = Vec::new();
+        let about = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        if about.is_dir() {
+            for entry in fs::read_dir(path).with_context(|| format!("{} cannot be read", path.display()))? {
+                found.push(entry?.path());
+            }
+            found.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+            if found.is_empty() {
+                bail!("{}: no file ends in .jsonl; a set is a file NAME.jsonl of labelled rows", path.display());
+            }
+            found.sort();
+        } else {
+            found.push(path.clone());
+        }
+        for file in found {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = name.split('.').next().unwrap_or_default().to_owned();
+            sets.entry(name).or_default().push(file);
+        }
+    }
+    Ok(sets)
+}
+
+/// The rows `{"text": …, "label": 0 or 1}` of a file.
+pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: Option<String>,
+        text: String,
+        label: Value,
+        #[serde(default)]
+        source: Option<String>,
+    }
+    lines(path, |place, line: Line| {
+        let bad = label(&line.label).with_context(|| format!("{place}: label"))?;
+        let (id, source) = (line.id.unwrap_or_else(|| place.to_owned()), line.source.unwrap_or_default());
+        Ok(Row { id, text: line.text, bad, source })
+    })
+}
+
+/// The rows `{"event": {…}, "labels": {"TRIGGER": 0 or 1, …}}` of a file.
+pub(super) fn events(path: &Path) -> anyhow::Result<Vec<LabelledEvent>> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: Option<String>,
+        event: Box<RawValue>,
+        labels: BTreeMap<String, Value>,
+        #[serde(default)]
+        source: Option<String>,
+    }
+    lines(path, |place, line: Line| {
+        let labels = line
+            .labels
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), label(value).with_context(|| format!("{place}: labels.{name}"))?)));
+        Ok(LabelledEvent {
+            labels: labels.collect::<anyhow::Result<_>>()?,
+            id: line.id.unwrap_or_else(|| place.to_owned()),
+            event: line.event,
+            source: line.source.unwrap_or_default(),
+            place: place.to_owned(),
+        })
+    })
+}
+
+fn label(value: &Value) -> anyhow::Result<bool> {
+    match value {
+        Value::Bool(bad) => Ok(*bad),
+        _ if value.as_u64() == Some(0) => Ok(false),
+        _ if value.as_u64() == Some(1) => Ok(true),
+        other => Err(anyhow!("{other} is neither 1 (bad) nor 0 (benign)")),
+    }
+}
+
+/// So many rows, of each source and label in proportion, in the order of the file.
+pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
+    let total = rows.len();
+    if limit >= total {
+        return rows;
+    }
+    let mut strata: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        strata.entry((row.source.clone(), row.bad)).or_default().push(at);
+    }
+    // Whole shares first, then one more where the remainder is largest.
+    let mut shares: Vec<(usize, usize, Vec<usize>)> =
+        strata.into_values().map(|of| (of.len() * limit / total, of.len() * limit % total, of)).collect();
+    shares.sort_by_key(|(_, rest, _)| std::cmp::Reverse(*rest));
+    let mut missing = limit.saturating_sub(shares.iter().map(|(whole, ..)| whole).sum());
+    let mut chosen = Vec::with_capacity(limit);
+    for (whole, _, mut of) in shares {
+        let more = usize::from(missing > 0);
+        missing -= more;
+        of.sort_by_key(|at| {
+            let text = rows.get(*at).map_or("", |row| row.text.as_str());
+            *blake3::hash(format!("{seed} {at} {text}").as_bytes()).as_bytes()
+        });
+        chosen.extend(of.into_iter().take(whole + more));
+    }
+    chosen.sort_unstable();
+    let mut chosen = chosen.into_iter().peekable();
+    rows.into_iter().enumerate().filter_map(|(at, row)| chosen.next_if_eq(&at).map(|_| row)).collect()
+}
+
+/// Each line that is not blank, with its place.
+fn lines<L: serde::de::DeserializeOwned, R>(
+    path: &Path,
+    mut read: impl FnMut(&str, L) -> anyhow::Result<R>,
+) -> anyhow::Result<Vec<R>> {
+    let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let mut rows = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("{}:{}", path.display(), number + 1);
+        // The line that serde names is always the first.
+        let line = serde_json::from_str(line)
+            .map_err(|error| anyhow!("{place}: {}", error.to_string().replace("at line 1 ", "at ")))?;
+        rows.push(read(&place, line)?);
+    }
+    if rows.is_empty() {
+        bail!("{}: there is no row in it", path.display());
+    }
+    Ok(rows)
+}

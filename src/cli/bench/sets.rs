@@ -1,0 +1,164 @@
+//! How a judge did on labelled sets, as JSON, as tables for people, and as the table that a README shows.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    super::{answer, table},
+    labelled::Row,
+    scores::{Counts, Said, Scores},
+    words::bag_of_words,
+};
+
+/// How a judge did on one set.
+#[derive(Debug, Serialize)]
+pub(super) struct Set {
+    pub name: String,
+    /// The check or the model.
+    pub judge: String,
+    #[serde(flatten)]
+    pub scores: Scores,
+    pub by_source: Vec<BySource>,
+    /// A naive Bayes classifier over words, trained on four fifths of the set and asked about the fifth, in turn.
+    pub bag_of_words: Scores,
+    /// Rows that were judged wrongly, where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mistakes: Vec<Mistake>,
+}
+
+/// The rows of one source.
+#[derive(Debug, Serialize)]
+pub(super) struct BySource {
+    pub source: String,
+    pub n: usize,
+    pub positives: usize,
+    pub flagged: usize,
+    pub true_positives: usize,
+    pub f1: Option<f64>,
+    pub abstentions: usize,
+}
+
+/// A row that was judged wrongly.
+#[derive(Debug, Serialize)]
+pub(super) struct Mistake {
+    pub id: String,
+    /// `missed` or `false`.
+    pub kind: &'static str,
+}
+
+impl Set {
+    /// Of rows and what was said of each.
+    pub fn of(name: String, judge: String, rows: &[Row], said: &[Said], mistakes: bool) -> Self {
+        let judged: Vec<(bool, Said)> = rows.iter().map(|row| row.bad).zip(said.iter().copied()).collect();
+        let mut sources: BTreeMap<&str, (Counts, usize)> = BTreeMap::new();
+        for (row, (bad, said)) in rows.iter().zip(&judged) {
+            let (counts, abstentions) = sources.entry(&row.source).or_default();
+            counts.add(*bad, said.flagged);
+            *abstentions += usize::from(said.abstained);
+        }
+        let by_source = sources.into_iter().map(|(source, (counts, abstentions))| BySource {
+            source: source.to_owned(),
+            n: counts.n(),
+            positives: counts.positives(),
+            flagged: counts.flagged(),
+            true_positives: counts.true_positives,
+            f1: counts.f1(),
+            abstentions,
+        });
+        let wrong = rows.iter().zip(&judged).filter(|(_, (bad, said))| mistakes && *bad != said.flagged);
+        let texts: Vec<(&str, bool)> = rows.iter().map(|row| (row.text.as_str(), row.bad)).collect();
+        Self {
+            name,
+            judge,
+            scores: Scores::of(&judged),
+            by_source: by_source.collect(),
+            bag_of_words: bag_of_words(&texts),
+            mistakes: wrong
+                .map(|(row, _)| Mistake { id: row.id.clone(), kind: if row.bad { "missed" } else { "false" } })
+                .collect(),
+        }
+    }
+
+    /// Its line in both tables.
+    fn cells(&self) -> [String; 11] {
+        let Scores { n, positives, precision, recall, f1, f1_interval, auc, tpr_at_1_fpr, kappa, abstentions, .. } =
+            &self.scores;
+        [
+            table::plain(&self.name),
+            table::plain(&self.judge),
+            format!("{n} ({positives})"),
+            figure(*precision, self.scores.precision_interval),
+            figure(*recall, self.scores.recall_interval),
+            figure(*f1, *f1_interval),
+            figure(*auc, None),
+            figure(*tpr_at_1_fpr, None),
+            figure(*kappa, None),
+            abstentions.to_string(),
+            figure(self.bag_of_words.f1, None),
+        ]
+    }
+}
+
+const HEADINGS: [&str; 11] = [
+    "set",
+    "judge",
+    "rows (bad)",
+    "precision",
+    "recall",
+    "F1 (95 %)",
+    "AUC",
+    "TPR at 1 % FPR",
+    "kappa",
+    "abstained",
+    "bag of words F1",
+];
+
+/// A share with its interval; a dash where it cannot be said.
+fn figure(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    match (value, interval) {
+        (None, _) => "-".to_owned(),
+        (Some(value), None) => format!("{value:.3}"),
+        (Some(value), Some([low, high])) => format!("{value:.3} ({low:.2}-{high:.2})"),
+    }
+}
+
+/// Markdown with a line for each set.
+pub(super) fn markdown(sets: &[Set]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(&HEADINGS.map(str::to_owned)) + &line(&HEADINGS.map(|_| "---".to_owned()));
+    for set in sets {
+        text += &line(&set.cells().map(|cell| cell.replace('|', "\\|")));
+    }
+    text
+}
+
+/// Tables for people: the sets, their sources, and the mistakes that were asked for.
+pub(super) fn show(sets: &[Set]) {
+    let mut rows = table::new(&HEADINGS);
+    for set in sets {
+        rows.add_row(set.cells());
+    }
+    answer(&format!("{rows}\n"));
+    let mut rows = table::new(&["set", "source", "rows", "bad", "flagged", "rightly", "F1", "abstained"]);
+    for set in sets {
+        for one in &set.by_source {
+            rows.add_row([
+                table::plain(&set.name),
+                table::plain(&one.source),
+                one.n.to_string(),
+                one.positives.to_string(),
+                one.flagged.to_string(),
+                one.true_positives.to_string(),
+                figure(one.f1, None),
+                one.abstentions.to_string(),
+            ]);
+        }
+    }
+    answer(&format!("{rows}\n"));
+    for set in sets {
+        for mistake in &set.mistakes {
+            answer(&format!("{} {} {}", table::plain(&set.name), mistake.kind, table::plain(&mistake.id)));
+        }
+    }
+}
