@@ -13,7 +13,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{CheckName, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope},
+    domain::{CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope},
     pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
     store::feedback::JudgedCount,
 };
@@ -56,6 +56,10 @@ pub struct ShadowView {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// How the data is marked in what the model is shown.
+    pub datamark: Datamark,
+    /// Whether each call holds a planted fault that the model has to report.
+    pub canary: bool,
     /// What one of its reviews is of.
     pub scope: ReviewScope,
     /// How often its findings are right, as people judged them.
@@ -128,6 +132,8 @@ impl ShadowView {
             checks,
             flag_at,
             max_input_chars,
+            datamark,
+            canary,
             scope,
             enabled,
             ..
@@ -165,6 +171,8 @@ impl ShadowView {
             checks,
             flag_at,
             max_input_chars,
+            datamark,
+            canary,
             scope,
             precision: ShadowPrecision::of(&armed.shadow, judged),
         }

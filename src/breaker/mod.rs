@@ -11,7 +11,8 @@
 //!
 //! # What counts
 //! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval; anything
-//! else (inconclusive, no evidence, no result) is neither, and is not told to this room. Copies of one content count
+//! else (inconclusive, no evidence, no result) is neither, and is not told to this room. A rejection that a text forged,
+//! with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count
 //! once within a run, so that who posts an output three times opens nothing; an attempt at doing it again is content of
 //! its own, even word for word.
 //!
@@ -67,10 +68,13 @@ pub struct Opinion {
 }
 
 /// What an assessment says of an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A
-/// rejection stands on evidence: `verified` is the worst severity of a finding whose evidence stands in the text.
-pub fn rejects(assessment: Assessment, verified: Option<Severity>) -> Option<bool> {
+/// rejection stands on evidence: `verified` is the worst severity of a finding whose evidence stands in the text,
+/// `unverified` that of one whose evidence does not.
+pub fn rejects(assessment: Assessment, verified: Option<Severity>, unverified: Option<Severity>) -> Option<bool> {
     match assessment {
-        Assessment::Approve | Assessment::Suggest => Some(false),
+        Assessment::Approve => Some(false),
+        // What would have rejected, had its evidence stood, is no approval either.
+        Assessment::Suggest => (unverified < Some(Severity::Critical)).then_some(false),
         Assessment::Inconclusive => None,
         Assessment::Flag => (verified >= Some(Severity::Warning)).then_some(true),
     }

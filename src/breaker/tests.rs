@@ -118,16 +118,18 @@ fn a_reset_forgets_what_is_under_way_too() {
 #[test]
 fn only_evidence_rejects() {
     use Assessment::{Approve, Flag, Inconclusive, Suggest};
-    for (assessment, verified, expected) in [
-        (Flag, Some(Severity::Critical), Some(true)),
-        (Flag, Some(Severity::Warning), Some(true)),
-        (Flag, Some(Severity::Info), None),
-        (Flag, None, None),
-        (Inconclusive, Some(Severity::Critical), None),
-        (Suggest, Some(Severity::Warning), Some(false)),
-        (Approve, None, Some(false)),
+    use Severity::{Critical, Info, Warning};
+    for (assessment, verified, unverified, expected) in [
+        (Flag, Some(Critical), None, Some(true)),
+        (Flag, Some(Warning), Some(Critical), Some(true)),
+        (Flag, Some(Info), None, None),
+        (Flag, None, Some(Critical), None),
+        (Inconclusive, Some(Critical), None, None),
+        (Suggest, Some(Warning), Some(Warning), Some(false)),
+        (Suggest, Some(Warning), Some(Critical), None),
+        (Approve, None, None, Some(false)),
     ] {
-        assert_eq!(rejects(assessment, verified), expected, "{assessment:?} {verified:?}");
+        assert_eq!(rejects(assessment, verified, unverified), expected, "{assessment:?} {verified:?} {unverified:?}");
     }
 }
 

@@ -34,5 +34,5 @@ pub use money::{NanoUsd, PricePerMtok};
 pub use plain::plain;
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
-pub use shadow::{BatchRules, CostControl, Shadow, WatchRule};
+pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};
 pub use trigger::{Trigger, TriggerMark, TriggerSource};

@@ -63,6 +63,40 @@ pub struct BatchRules {
     pub max_wait: Duration,
 }
 
+/// How the reviewed data is marked in a prompt, so that a model tells it from its orders.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Datamark {
+    /// Not at all: only tags stand around it.
+    Off,
+    /// Each line begins with a mark of the call.
+    #[default]
+    Lines,
+    /// So it does, and a sign stands for each space.
+    Words,
+}
+
+impl Datamark {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Lines, Self::Words];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Lines => "lines",
+            Self::Words => "words",
+        }
+    }
+
+    /// Whether it is the ordinary one.
+    pub fn is_ordinary(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// An observer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
@@ -84,6 +118,12 @@ pub struct Shadow {
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
+    /// How the data is marked in what the model is shown.
+    #[serde(default, skip_serializing_if = "Datamark::is_ordinary")]
+    pub datamark: Datamark,
+    /// Whether each call holds a planted fault, without whose mention a reply does not count.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub canary: bool,
     /// What one of its reviews is of: an event, or a whole task.
     #[serde(default, skip_serializing_if = "ReviewScope::is_event")]
     pub scope: ReviewScope,
@@ -92,6 +132,11 @@ pub struct Shadow {
     pub verdict: VerdictRules,
     /// Whether it runs at all.
     pub enabled: bool,
+}
+
+/// What a version that was stored before the key says.
+fn yes() -> bool {
+    true
 }
 
 impl Shadow {
@@ -144,6 +189,8 @@ impl Shadow {
             checks: CheckName::ALL.into(),
             flag_at: Severity::Critical,
             max_input_chars: 10_000,
+            datamark: Datamark::default(),
+            canary: true,
             scope: ReviewScope::Event,
             verdict: VerdictRules::default(),
             enabled: true,

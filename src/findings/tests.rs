@@ -28,6 +28,7 @@ fn review(n: u128, agent: &str) -> Review {
         model: None,
         usage: TokenCount { input: 0, output: 0 },
         cost_usd: 0.0,
+        prompt_version: Some(1),
         latency_ms: Some(1),
         notes: vec![],
         reason: None,

@@ -110,7 +110,7 @@ impl Pipeline {
         let said: Vec<(&Judged, bool)> = judged
             .iter()
             .filter(|one| one.is_public())
-            .filter_map(|one| Some((one, breaker::rejects(one.assessment, one.verified())?)))
+            .filter_map(|one| Some((one, breaker::rejects(one.assessment, one.verified(), one.unverified())?)))
             .collect();
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Pipeline, breakers, notify::of_change, reflexions};
 use crate::{
     breaker,
-    domain::{Assessment, EventId, Mode, ReviewScope, Reviewer, Severity, StoredEvent},
+    domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent},
     reflexion, review,
     store::{
         StoreError,
@@ -16,6 +16,9 @@ use crate::{
         reviews::Review,
     },
 };
+
+/// The source of a finding of the built-in checks, as stored.
+const CHECK: &str = "check";
 
 /// When breakers open, faults become lessons and scores are a fall.
 #[derive(Debug, Clone, Copy)]
@@ -45,9 +48,22 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// The worst severity of what was found on evidence.
+    /// The worst severity of what was found on evidence that speaks against the agent: a model that quotes what the
+    /// agent was given may have been told to by whoever gave it.
     pub fn verified(&self) -> Option<Severity> {
-        self.findings.iter().filter(|finding| finding.verified).map(|finding| finding.severity).max()
+        let speaks = |finding: &&FindingItem| {
+            let given = finding
+                .evidence
+                .as_ref()
+                .is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_outside_data());
+            finding.verified && (finding.source == CHECK || !given)
+        };
+        self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
+    }
+
+    /// The worst severity of what stands on nothing.
+    pub fn unverified(&self) -> Option<Severity> {
+        self.findings.iter().filter(|finding| !finding.verified).map(|finding| finding.severity).max()
     }
 
     /// Whether anybody but the log is to know of it.

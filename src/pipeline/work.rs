@@ -193,6 +193,7 @@ impl Worker {
             recommendation: strictest.map(|part| part.recommendation.clone()).unwrap_or_default(),
             reviewer: if model.is_some() { reviewer } else { Reviewer::Checks },
             model: model.map(ToOwned::to_owned),
+            prompt_version: model.map(|_| review::PROMPT_VERSION),
             tokens,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             notes: notes_of(&parts),

@@ -5,10 +5,11 @@
 use std::cmp::Reverse;
 
 use super::{
-    Judgement, ModelReply, Prompt, Shown, Subject, advice, evidence,
+    Judgement, ModelReply, Prompt, Shown, Subject, advice,
+    claims::{self, Claims},
+    evidence,
     excerpt::grouped,
     reply::{self, Unreadable, Verdict},
-    sections::stored_texts,
 };
 use crate::domain::{Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source};
 
@@ -16,14 +17,21 @@ use crate::domain::{Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source
 const MAX_CHECK_FINDINGS: usize = 50;
 /// An approval with a lower score contradicts itself.
 const APPROVE_SCORE: u8 = 50;
+/// What is said of each event of a batch whose reply holds too many verdicts.
+const SURPLUS: &str = "The model's reply judges more events than it was given: it approves none.";
 
 /// Why a reply is no verdict.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 enum NoVerdict {
     #[error("The model refused to review this.")]
     Refused,
-    #[error("The model's reply was cut off at its limit of output tokens.")]
+    #[error("The model's reply was cut off at its limit of output tokens: raise max_output_tokens of the model.")]
     CutOff,
+    #[error(
+        "The model spent its limit of output tokens before it replied, most likely on reasoning, which counts as well: \
+         raise max_output_tokens of the model."
+    )]
+    Unsaid,
     #[error("The model's reply could not be used: {0}.")]
     Unreadable(#[from] Unreadable),
     #[error(
@@ -32,6 +40,8 @@ enum NoVerdict {
     WrongNonce,
     #[error("The model's reply says nothing of this event.")]
     Missing,
+    #[error("The model's reply missed the fault that was planted for it to find: it was discarded.")]
+    MissedCanary,
     #[error("The model's reply gives more than one verdict on this event: none counts.")]
     Twice,
 }
@@ -96,6 +106,8 @@ pub(super) fn of_batch_reply(
     reply: ModelReply,
 ) -> Vec<Judgement> {
     let mut read = whole(reply).and_then(|text| Ok(reply::parse_batch(text)?));
+    // One that judges more than it was given has counted something in that is none of the events.
+    let surplus = read.as_ref().is_ok_and(|verdicts| verdicts.len() > subjects.len());
     let mut judge = |(subject, shown): (&Subject, &Shown)| {
         let checks = asked(of_checks(shadow, subject), shown);
         let verdicts = match &mut read {
@@ -104,13 +116,27 @@ pub(super) fn of_batch_reply(
         };
         let mut own = verdicts.extract_if(.., |verdict| verdict.nonce == shown.nonce).collect::<Vec<_>>().into_iter();
         match (own.next(), own.next()) {
-            (Some(verdict), None) => with_verdict(shadow, &[(None, *subject)], shown, checks, verdict),
+            (Some(verdict), None) => {
+                let mut checks = checks;
+                checks.notes.extend(surplus.then(|| SURPLUS.to_owned()));
+                let judged = with_verdict(shadow, &[(None, *subject)], shown, checks, verdict);
+                if surplus { doubted(judged) } else { judged }
+            }
             // Choosing between two is for whoever wrote the text to win.
             (Some(_), Some(_)) => without_verdict(checks, NoVerdict::Twice),
             (None, _) => without_verdict(checks, NoVerdict::Missing),
         }
     };
     subjects.iter().zip(&prompt.shown).map(&mut judge).collect()
+}
+
+/// The judgement, if it is no approval.
+fn doubted(mut judged: Judgement) -> Judgement {
+    if judged.assessment == Assessment::Approve {
+        judged.assessment = Assessment::Inconclusive;
+        advice::of_assessment(Assessment::Inconclusive).clone_into(&mut judged.recommendation);
+    }
+    judged
 }
 
 /// What the checks say, once a model is asked as well.
@@ -127,7 +153,8 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
         return Err(NoVerdict::Refused);
     }
     if reply.cut_off {
-        return Err(NoVerdict::CutOff);
+        let is_silent = !reply.text.contains('{');
+        return Err(if is_silent { NoVerdict::Unsaid } else { NoVerdict::CutOff });
     }
     Ok(reply.text)
 }
@@ -135,10 +162,7 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
 /// The checks' judgement stands, save that it approves nothing.
 fn without_verdict(mut checks: Judgement, reason: NoVerdict) -> Judgement {
     checks.notes.push(reason.to_string());
-    if checks.assessment == Assessment::Approve {
-        checks.assessment = Assessment::Inconclusive;
-        advice::of_assessment(Assessment::Inconclusive).clone_into(&mut checks.recommendation);
-    }
+    checks = doubted(checks);
     if let NoVerdict::Unreadable(fault) = reason {
         checks.needs_repair = Some(fault.to_string());
     }
@@ -153,29 +177,9 @@ fn with_verdict(
     verdict: Verdict,
 ) -> Judgement {
     let score = verdict.score();
-    let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
-    let (mut found, mut not_found) = (Vec::new(), 0);
-    for claim in verdict.findings {
-        // The step that it names first, then the others, the latest first: there the work ended.
-        let named = claim.step.and_then(|step| usize::try_from(step).ok());
-        let named = named.and_then(|step| steps.iter().position(|(number, _)| *number == Some(step)));
-        let last = steps.len().saturating_sub(1);
-        let mut places = named.into_iter().chain((0..steps.len()).rev());
-        let at = |place: usize| Some((place, evidence::of_quote(fields.get(place)?, &claim.evidence_quote)?));
-        let (place, evidence) =
-            places.find_map(at).map_or((named.unwrap_or(last), None), |(at, quote)| (at, Some(quote)));
-        let Some((_, subject)) = steps.get(place) else { continue };
-        not_found += usize::from(evidence.is_none() && !claim.evidence_quote.trim().is_empty());
-        found.push(Finding {
-            event_id: subject.event_id,
-            severity: claim.severity,
-            category: claim.category,
-            description: claim.description,
-            verified: evidence.is_some(),
-            evidence,
-            source: Source::Model,
-            rule: claim.checklist_item,
-        });
+    let Claims { found, not_found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
+    if !told {
+        return without_verdict(checks, NoVerdict::MissedCanary);
     }
 
     let mut notes = checks.notes;
@@ -190,6 +194,9 @@ fn with_verdict(
     if not_found > 0 {
         notes.push(format!("{not_found} of the model's quotes are not in the text."));
     }
+    if unknown_steps > 0 {
+        notes.push(format!("{unknown_steps} of the model's findings are about steps that it was not shown."));
+    }
     let doubtful_score = word == Assessment::Approve && score < APPROVE_SCORE;
     if doubtful_score {
         notes.push(format!("The model approved with a score of {score}, which contradicts itself."));
@@ -197,13 +204,14 @@ fn with_verdict(
     let worst = found.iter().map(|finding| weight(finding, shadow)).max().unwrap_or(Assessment::Approve);
     let mut assessment = checks.assessment.max(word).max(worst);
     if assessment == Assessment::Approve
-        && (not_found > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
+        && (not_found > 0 || unknown_steps > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
     {
         assessment = Assessment::Inconclusive;
     }
 
     let from_checks = (checks.assessment >= Assessment::Suggest).then_some(checks.recommendation);
-    let from_model = stands(word, assessment).then_some(verdict.recommendation).filter(|text| !text.is_empty());
+    let advice = claims::for_people(shown, &verdict.recommendation);
+    let from_model = stands(word, assessment).then_some(advice).filter(|text| !text.is_empty());
     let said: Vec<String> = from_checks.into_iter().chain(from_model).collect();
     Judgement {
         assessment,

@@ -137,28 +137,28 @@ fn of_batch(shadow: &Shadow, subjects: &[Subject], nonce: &mut impl FnMut() -> S
         let nonce = nonce();
         let tag = tag(&nonce, subject)?;
         all.iter().try_for_each(|sections| refuse_known(sections, &nonce, &tag))?;
-        Ok((nonce, tag))
+        Ok((Shown::new(shadow, &nonce), tag))
     });
     let fences = fences.collect::<Result<Vec<_>, PromptError>>()?;
-    let parts = all.iter().zip(subjects).flat_map(|(sections, subject)| {
-        sections.iter().map(|section| Part { step: None, section, hits: subject.hits })
+    let parts = all.iter().zip(subjects).zip(&fences).flat_map(|((sections, subject), (shown, _))| {
+        sections.iter().map(|section| Part { step: None, section, hits: subject.hits, marks: &shown.marks })
     });
     let parts: Vec<Part> = parts.collect();
     let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
     let (mut items, mut shown) = (Vec::new(), Vec::new());
-    for ((subject, sections), (nonce, tag)) in subjects.iter().zip(&all).zip(fences) {
+    for ((subject, sections), (mut own, tag)) in subjects.iter().zip(&all).zip(fences) {
         let (texts, omitted): (Vec<Value>, Vec<_>) = fitted.by_ref().take(sections.len()).unzip();
         let omitted: Vec<_> = omitted.into_iter().flatten().collect();
         items.push(context! {
-            tag,
-            nonce => nonce.clone(),
+            fence => own.fence(&tag),
             trigger => subject.trigger.as_str(),
             facts => facts(subject.hits, GROUP_FACTS),
             omitted => omitted.iter().map(ToString::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
             sections => texts,
         });
-        shown.push(Shown { nonce, omitted, unseen_steps: 0 });
+        own.omitted = omitted;
+        shown.push(own);
     }
     let user = render("batch", context! { count => items.len(), items })?;
     let schema = reply::schema(ReviewScope::Batch).clone();
@@ -170,8 +170,10 @@ fn of_task(shadow: &Shadow, task: &Trajectory, nonce: &str) -> Result<Prompt, Pr
     let tag = tag(nonce, &first.subject)?;
     let all: Vec<Vec<Section>> = task.steps.iter().map(|step| sections(step.subject.event)).collect();
     all.iter().try_for_each(|sections| refuse_known(sections, nonce, &tag))?;
+    let mut own = Shown::new(shadow, nonce);
     let parts = all.iter().zip(&task.steps).flat_map(|(sections, step)| {
-        sections.iter().map(|section| Part { step: Some(step.number), section, hits: step.subject.hits })
+        let part = |section| Part { step: Some(step.number), section, hits: step.subject.hits, marks: &own.marks };
+        sections.iter().map(part)
     });
     let parts: Vec<Part> = parts.collect();
     let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
@@ -192,8 +194,7 @@ fn of_task(shadow: &Shadow, task: &Trajectory, nonce: &str) -> Result<Prompt, Pr
     let user = render(
         "trajectory",
         context! {
-            tag,
-            nonce,
+            fence => own.fence(&tag),
             trigger,
             total => grouped(task.total),
             shown => grouped(task.steps.len()),
@@ -204,7 +205,7 @@ fn of_task(shadow: &Shadow, task: &Trajectory, nonce: &str) -> Result<Prompt, Pr
             steps,
         },
     )?;
-    let shown = vec![Shown { nonce: nonce.to_owned(), omitted: left_out, unseen_steps: task.unseen() }];
+    (own.omitted, own.unseen_steps) = (left_out, task.unseen());
     let schema = reply::schema(ReviewScope::Trajectory).clone();
-    Ok(Prompt { system: system(shadow, ReviewScope::Trajectory)?, user, schema, shown })
+    Ok(Prompt { system: system(shadow, ReviewScope::Trajectory)?, user, schema, shown: vec![own] })
 }

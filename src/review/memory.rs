@@ -15,6 +15,8 @@ pub(super) const MEMORY_BYTES: usize = 4_096;
 const MAX_CASES: usize = 3;
 /// Most lessons.
 const MAX_LESSONS: usize = 3;
+/// Most lines.
+pub(super) const MEMORY_LINES: usize = MAX_CASES + MAX_LESSONS;
 /// Most characters of a description.
 const DESCRIPTION_CHARS: usize = 240;
 /// Most characters of a quote, and of a note.

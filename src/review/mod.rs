@@ -7,16 +7,17 @@
 //! # How a judgement comes about
 //! 1. [`of_checks`] grades the hits alone. This is the floor: nothing that a model says goes below it.
 //! 2. [`prompt()`] lays the event out as labelled blocks of data. Their tag is drawn from a nonce that the reviewed
-//!    text cannot know, so no text can close its block. What does not fit is left out in place and counted.
-//! 3. [`of_reply`] reads the reply. A reply that was refused, cut off, unreadable, or came without the nonce is
-//!    no verdict: the checks' assessment stands, and INCONCLUSIVE replaces an approval.
+//!    text cannot know, so no text can close its block; each line within has a mark of the call (`datamark`). Before the
+//!    data stands a planted fault (`canary`), after it the nonce. What does not fit is left out in place and counted.
+//! 3. [`of_reply`] reads the reply. A reply that was refused, cut off, unreadable, or came without the nonce or
+//!    the planted fault is no verdict: the checks' assessment stands, and INCONCLUSIVE replaces an approval.
 //!
 //! 4. [`compare`] holds the score against what the agent usually reaches.
 //!
 //! # What a model's word is worth
 //! The reviewed text may talk the model into anything, so each direction has its lock.
-//! - **Down**: APPROVE stands only with a clean floor, everything shown, each quote found in the stored text, and
-//!   a score that does not contradict it. Otherwise it becomes INCONCLUSIVE.
+//! - **Down**: APPROVE stands only with a clean floor, everything shown, each quote found in the stored text, a score
+//!   that does not contradict it, and no word of events or steps that were not shown. Otherwise it becomes INCONCLUSIVE.
 //! - **Up**: a finding counts in full only when its quote stands in the text. One that is not verified makes
 //!   SUGGEST at most; so does the word FLAG without a verified finding of at least a warning. Text that frames an
 //!   innocent agent can cause a comment, not a rejection out of thin air.
@@ -26,6 +27,9 @@
 mod advice;
 mod assess;
 mod baseline;
+mod canary;
+mod claims;
+mod datamark;
 mod evidence;
 mod excerpt;
 mod fingerprint;
@@ -46,7 +50,7 @@ pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
 pub use group::{Matter, Step, Trajectory};
 pub use memory::{Case, Lesson, recall};
-pub use prompt::{Omission, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
+pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
 
 /// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
 pub const FENCE_MARK: &str = "umbra-fence";

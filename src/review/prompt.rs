@@ -7,20 +7,26 @@ use std::{cmp::Reverse, fmt, sync::LazyLock};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::{
-    Baseline, FENCE_MARK, Subject,
+    Baseline, FENCE_MARK, Subject, canary,
+    canary::Canary,
+    datamark::{LINE_BYTES, Marks, SPACE_BYTES},
     excerpt::{MAX_WINDOWS, NOTICE_BYTES, excerpt, grouped, share},
-    memory::MEMORY_BYTES,
+    memory::{MEMORY_BYTES, MEMORY_LINES},
     reply,
     sections::{MAX_SECTIONS, Section, public_place, sections, text_bytes},
 };
-use crate::domain::{Event, Hit, ReviewScope, Shadow};
+use crate::domain::{Datamark, Event, Hit, ReviewScope, Shadow};
 
-const SYSTEM: &str = include_str!("templates/system.j2");
-const USER: &str = include_str!("templates/user.j2");
+/// The version of all that a model is told by us: templates, schemas, the words of a repair. It stands in each result, so
+/// that a judgement can be traced to its words. `templates/versions.txt` holds the sum of each.
+pub const PROMPT_VERSION: i16 = 1;
+
+pub(super) const SYSTEM: &str = include_str!("templates/system.j2");
+pub(super) const USER: &str = include_str!("templates/user.j2");
 pub(super) const BATCH: &str = include_str!("templates/batch.j2");
 pub(super) const TRAJECTORY: &str = include_str!("templates/trajectory.j2");
 /// What follows the message when a model is asked again after an unreadable reply: before and after the reason.
-const REPAIR: [&str; 2] = [
+pub(super) const REPAIR: [&str; 2] = [
     "\n\nYour last reply could not be used: ",
     ". Reply again with one JSON object of the given schema and no other text.",
 ];
@@ -97,10 +103,34 @@ impl fmt::Display for Omission {
 pub struct Shown {
     /// What the reply must echo.
     pub nonce: String,
+    /// What the reply must report, and no person sees.
+    pub(super) canary: Option<Canary>,
+    /// What its data was marked with.
+    pub(super) marks: Marks,
     /// What was left out for `max_input_chars`.
     pub omitted: Vec<Omission>,
     /// Steps of a task that were left out whole.
     pub unseen_steps: usize,
+}
+
+impl Shown {
+    /// What goes with this nonce; nothing is left out.
+    pub(super) fn new(shadow: &Shadow, nonce: &str) -> Self {
+        let canary = shadow.canary.then(|| Canary::of(nonce));
+        let marks = Marks::of(shadow.datamark, nonce);
+        Self { nonce: nonce.to_owned(), canary, marks, omitted: Vec::new(), unseen_steps: 0 }
+    }
+
+    /// What the templates fill in of it.
+    pub(super) fn fence(&self, tag: &str) -> Value {
+        context! {
+            tag,
+            nonce => self.nonce.clone(),
+            mark => self.marks.line(),
+            space => self.marks.space().map(String::from),
+            canary => self.canary.as_ref().map(|canary| self.marks.put(&canary.text())),
+        }
+    }
 }
 
 impl fmt::Debug for Shown {
@@ -143,30 +173,32 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
     if subject.memory.iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
         return Err(PromptError::NonceInText);
     }
-    let parts: Vec<Part> = sections.iter().map(|section| Part { step: None, section, hits: subject.hits }).collect();
-    let (shown, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();
+    let mut shown = Shown::new(shadow, nonce);
+    let part = |section| Part { step: None, section, hits: subject.hits, marks: &shown.marks };
+    let parts: Vec<Part> = sections.iter().map(part).collect();
+    let (texts, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();
     let omitted: Vec<Omission> = omitted.into_iter().flatten().collect();
     let user = render(
         "user",
         context! {
-            tag,
-            nonce,
+            fence => shown.fence(&tag),
             trigger => subject.trigger.as_str(),
             facts => facts(subject.hits, MAX_FACTS),
             omitted => omitted.iter().map(Omission::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
-            memory => subject.memory.to_vec(),
-            sections => shown,
+            memory => subject.memory.iter().map(|line| shown.marks.put(line)).collect::<Vec<_>>(),
+            sections => texts,
         },
     )?;
+    shown.omitted = omitted;
     let system = system(shadow, ReviewScope::Event)?;
-    let shown = vec![Shown { nonce: nonce.to_owned(), omitted, unseen_steps: 0 }];
-    Ok(Prompt { system, user, schema: reply::schema(ReviewScope::Event).clone(), shown })
+    Ok(Prompt { system, user, schema: reply::schema(ReviewScope::Event).clone(), shown: vec![shown] })
 }
 
 /// The rules for reviews of this scope.
 pub(super) fn system(shadow: &Shadow, scope: ReviewScope) -> Result<String, PromptError> {
-    render("system", context! { criteria => shadow.criteria.clone(), scope => scope.as_str() })
+    let (criteria, scope, datamark) = (shadow.criteria.clone(), scope.as_str(), shadow.datamark.as_str());
+    render("system", context! { criteria, scope, datamark, canary => shadow.canary })
 }
 
 /// A text that holds the nonce or the tag could close its block.
@@ -197,12 +229,31 @@ pub fn worst_prompt_bytes(shadow: &Shadow, events: &[&Event]) -> usize {
     let fixed = SYSTEM.len() + *reply::SCHEMA_BYTES + REPAIR[0].len() + REPAIR[1].len();
     let rules: usize = shadow.criteria.iter().map(|criterion| criterion.len() + 3).sum();
     let sections = MAX_SECTIONS * events.len().max(1);
-    let marks = facts * FACT_BYTES + (sections + 1) * SECTION_BYTES + MEMORY_BYTES;
+    let marks = facts * FACT_BYTES + (sections + 1 + events.len().max(1)) * SECTION_BYTES;
     let bytes: usize = events.iter().map(|event| text_bytes(event)).sum();
     let limit = shadow.max_input_chars as usize;
     // A text of so many bytes has no more characters: nothing is left out, and no notice written.
     let notices = if bytes <= limit { 0 } else { sections * (MAX_WINDOWS + 1) * NOTICE_BYTES };
-    fixed + user + filled + rules + marks + bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices
+    let shown = bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices;
+    let beside = MEMORY_BYTES + events.len().max(1) * canary::BYTES;
+    fixed + user + filled + rules + marks + shown + beside + datamarks(shadow, events, sections, shown + beside)
+}
+
+/// Most bytes that marks add to so many bytes of data.
+fn datamarks(shadow: &Shadow, events: &[&Event], sections: usize, bytes: usize) -> usize {
+    let mut breaks = 0;
+    for event in events {
+        let mut count = |text: &str| breaks += text.matches('\n').count();
+        event.for_each_text(|_, text| count(text));
+        count(event.tool.as_ref().map_or("", |tool| &tool.name));
+    }
+    let beside = MEMORY_LINES + events.len().max(1) * canary::LINES;
+    let lines = (sections + breaks.min(shadow.max_input_chars as usize) + beside) * LINE_BYTES;
+    match shadow.datamark {
+        Datamark::Off => 0,
+        Datamark::Lines => lines,
+        Datamark::Words => lines + bytes * SPACE_BYTES,
+    }
 }
 
 /// The tag of this item's blocks: drawn from the nonce, but another word, so that a model that copies the tag for
@@ -221,13 +272,14 @@ pub(super) struct Part<'a> {
     pub step: Option<usize>,
     pub section: &'a Section<'a>,
     pub hits: &'a [Hit],
+    pub marks: &'a Marks,
 }
 
 /// Cuts the sections to `budget` characters in all; answers each with what was left out of it.
 pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>)> {
     let lengths: Vec<usize> = parts.iter().map(|part| part.section.text.chars().count()).collect();
     let mut shown = Vec::with_capacity(parts.len());
-    for (Part { step, section, hits }, chars) in parts.iter().zip(share(&lengths, budget)) {
+    for (Part { step, section, hits, marks: datamarks }, chars) in parts.iter().zip(share(&lengths, budget)) {
         let marks = || {
             let mut marks: Vec<_> = hits.iter().filter(|hit| public_place(&hit.field) == section.label).collect();
             marks.sort_by_key(|hit| Reverse(hit.severity));
@@ -236,7 +288,10 @@ pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>
         };
         let cut = excerpt(&section.text, chars, marks);
         let omitted = Omission { step: *step, field: section.label, chars: cut.omitted };
-        shown.push((context! { label => section.label, text => cut.text }, (cut.omitted > 0).then_some(omitted)));
+        shown.push((
+            context! { label => section.label, text => datamarks.put(&cut.text) },
+            (cut.omitted > 0).then_some(omitted),
+        ));
     }
     shown
 }

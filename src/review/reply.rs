@@ -7,6 +7,7 @@ use std::{cmp::Reverse, sync::LazyLock};
 use serde::Deserialize;
 use serde_json::{Value, error::Category as JsonFault, json};
 
+use super::canary::CANARY;
 use crate::domain::{Assessment, Category, ReviewScope, Severity};
 
 /// Most findings kept of one reply, worst first.
@@ -17,8 +18,11 @@ const DESCRIPTION_CHARS: usize = 1_000;
 const RECOMMENDATION_CHARS: usize = 2_000;
 /// A longer reply is not read, in bytes: twenty full findings take a quarter of it.
 const MAX_REPLY_BYTES: usize = 256 * 1024;
-/// The checklist's items, as the system prompt names them.
-pub(super) const CHECKLIST: [&str; 6] = ["addresses_task", "consistent", "safe", "complete", "baseline", "criteria"];
+/// The checklist's items, as the system prompt names them. Nothing is filed under the last.
+pub(super) const CHECKLIST: [&str; 7] =
+    ["addresses_task", "consistent", "safe", "complete", "baseline", "criteria", CANARY];
+/// Tags between which models think aloud: `DeepSeek`, Qwen and most others; Cohere and some templates.
+const THOUGHTS: [&str; 3] = ["think", "thinking", "reasoning"];
 /// Stands for any other word in a finding's `checklist_item`.
 const OTHER_ITEM: &str = "other";
 
@@ -87,8 +91,10 @@ impl Verdict {
             return Err(Unreadable::Score);
         }
         self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
-        self.findings.sort_by_key(|claim| Reverse(claim.severity));
-        self.findings.truncate(MAX_FINDINGS);
+        // The canary's own comes first, and takes no other's place.
+        self.findings.sort_by_key(|claim| (!claim.is_canary(), Reverse(claim.severity)));
+        let canary = usize::from(self.findings.first().is_some_and(Claim::is_canary));
+        self.findings.truncate(MAX_FINDINGS + canary);
         for claim in &mut self.findings {
             claim.description = clean(&claim.description, DESCRIPTION_CHARS);
             if !CHECKLIST.contains(&claim.checklist_item.as_str()) {
@@ -96,6 +102,18 @@ impl Verdict {
             }
         }
         Ok(())
+    }
+}
+
+impl Claim {
+    /// Whether it is said to be about the planted fault.
+    pub(super) fn is_canary(&self) -> bool {
+        self.checklist_item == CANARY
+    }
+
+    /// The item of the checklist under which it is filed.
+    pub(super) fn filed_under(self) -> String {
+        if self.is_canary() { OTHER_ITEM.to_owned() } else { self.checklist_item }
     }
 }
 
@@ -116,10 +134,30 @@ pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
     Ok(events)
 }
 
+/// The reply without what a reasoning model thought aloud before it. Some servers open the thought in the prompt, so that
+/// only its end is in the reply; a reply that begins with its object has none, whatever tags its strings hold.
+fn without_thoughts(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if text.starts_with(['{', '`']) {
+        return text;
+    }
+    for tag in THOUGHTS {
+        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        match text.split_once(&close) {
+            Some((_, said)) => return said,
+            // It thought to the end.
+            None if text.starts_with(&open) => return "",
+            None => {}
+        }
+    }
+    text
+}
+
 fn object<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
     if text.len() > MAX_REPLY_BYTES {
         return Err(Unreadable::TooLong);
     }
+    let text = without_thoughts(text);
     let object = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
     let mut stream = serde_json::Deserializer::from_str(object).into_iter::<T>();
     let found = match stream.next() {

@@ -18,6 +18,8 @@ pub struct NewResult {
     pub reviewer: Reviewer,
     /// The model's alias, where one answered.
     pub model: Option<String>,
+    /// The version of the words by which it was asked.
+    pub prompt_version: Option<i16>,
     /// Tokens read and written by the calls that brought it. What all its calls cost is their own rows' sum.
     pub tokens: (u64, u64),
     /// From lease to result.
@@ -108,8 +110,8 @@ impl Store {
         sqlx::query(
             "/* results.result */
              INSERT INTO review_result (review_id, seq, assessment, score, recommendation, reviewer, model,
-                                        input_tokens, output_tokens, cost_usd, latency_ms, notes)
-             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce(sum(actual_usd), 0)::bigint, $10, $11
+                                        input_tokens, output_tokens, cost_usd, latency_ms, notes, prompt_version)
+             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce(sum(actual_usd), 0)::bigint, $10, $11, $12
              FROM provider_call WHERE review_id = $1",
         )
         .bind(review.0)
@@ -123,6 +125,7 @@ impl Store {
         .bind(i64::try_from(result.tokens.1).unwrap_or(i64::MAX))
         .bind(i64::try_from(result.latency_ms).unwrap_or(i64::MAX))
         .bind(notes)
+        .bind(result.prompt_version)
         .execute(&mut *tx)
         .await?;
         if !result.findings.is_empty() {

@@ -48,6 +48,8 @@ pub struct Review {
     pub reviewer: Option<Reviewer>,
     /// The model's alias; null where the checks reviewed alone.
     pub model: Option<String>,
+    /// The version of the words by which the model was asked; null where none was.
+    pub prompt_version: Option<i16>,
     /// Tokens of the calls that brought it.
     pub usage: TokenCount,
     /// What its calls have cost so far, in US dollars, those too that brought no result.
@@ -160,6 +162,7 @@ impl From<ReviewRow> for Review {
             recommendation: row.recommendation,
             reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
             model: row.model,
+            prompt_version: row.prompt_version,
             usage: TokenCount { input: tokens(row.input_tokens), output: tokens(row.output_tokens) },
             cost_usd: NanoUsd(row.cost_usd.unwrap_or(0)).usd(),
             latency_ms: row.latency_ms,
@@ -210,6 +213,7 @@ struct ReviewRow {
     recommendation: Option<String>,
     reviewer: Option<String>,
     model: Option<String>,
+    prompt_version: Option<i16>,
     input_tokens: Option<i64>,
     output_tokens: Option<i64>,
     cost_usd: Option<i64>,
@@ -252,7 +256,7 @@ const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.t
     CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object('event_id', a.event_id, 'assessment', a.assessment,
         'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes) ORDER BY a.event_id)::text
         FROM review_assessment a WHERE a.review_id = r.id) END AS parts,
-    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.input_tokens, d.output_tokens,
+    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.prompt_version, d.input_tokens, d.output_tokens,
     coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
     d.latency_ms, d.notes";
 

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Schema, Umbra, all,
+    Schema, Umbra, all, judge,
     model_server::{Answer, ModelServer, Seen},
     sabotage, until,
 };
@@ -34,14 +34,15 @@ fn events_of(seen: &Seen) -> Vec<(String, String)> {
     nonces.map(ToOwned::to_owned).zip(texts).collect()
 }
 
-fn item(nonce: &str, assessment: &str, score: u8, findings: &Value) -> Value {
-    json!({"nonce": nonce, "assessment": assessment, "score": score, "recommendation": format!("So it is: {assessment}."),
-        "findings": findings})
+fn item((nonce, text): &(String, String), assessment: &str, score: u8, findings: &Value) -> Value {
+    let mut item = judge::item(nonce, text, assessment, score, findings);
+    item["recommendation"] = json!(format!("So it is: {assessment}."));
+    item
 }
 
 /// Approves every event of every batch.
 fn approve(seen: &Seen) -> Answer {
-    let items: Vec<Value> = events_of(seen).iter().map(|(nonce, _)| item(nonce, "APPROVE", 90, &json!([]))).collect();
+    let items: Vec<Value> = events_of(seen).iter().map(|event| item(event, "APPROVE", 90, &json!([]))).collect();
     Answer::Json(json!({"events": items}))
 }
 
@@ -110,18 +111,19 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
             json!([{"severity": "critical", "category": "factual", "description": "It is wrong.",
                 "evidence_quote": text, "checklist_item": "consistent"}])
         };
-        let items = events_of(seen).into_iter().filter_map(|(nonce, text)| {
+        let items = events_of(seen).into_iter().filter_map(|event| {
+            let text = &event.1;
             Some(if text.contains("Part 0") {
-                item(&nonce, "FLAG", 5, &quote("Part 0 of the report"))
+                item(&event, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 1") {
                 // What stands in another event proves nothing about this one.
-                item(&nonce, "FLAG", 5, &quote("Part 0 of the report"))
+                item(&event, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 2") {
                 return None;
             } else if text.contains("Part 3") {
-                item("00000000000000000000000000000000", "APPROVE", 99, &json!([]))
+                item(&("0".repeat(32), event.1), "APPROVE", 99, &json!([]))
             } else {
-                item(&nonce, "APPROVE", 80, &json!([]))
+                item(&event, "APPROVE", 80, &json!([]))
             })
         });
         let mut items: Vec<Value> = items.collect();

@@ -164,11 +164,33 @@ async fn an_unreadable_reply_is_repaired_once() {
 }
 
 #[tokio::test]
+async fn a_reasoning_model_is_understood_and_one_that_had_no_room_to_answer_says_what_to_do() {
+    let model = ModelServer::start(|seen| {
+        let reply = verdict(seen, "APPROVE", 90, &json!([]));
+        Answer::Text(format!("<think>\nIs it {{complete}}? I could say {reply}.\n</think>\n\n{reply}"))
+    })
+    .await;
+    let umbra = with_model("openai", &model).await;
+    let output = "The report has three parts. Each part is complete.";
+    let review = reviewed(&umbra, output).await;
+    assert_eq!((&review["assessment"], model.count()), (&json!("APPROVE"), 1), "{review}");
+    assert_eq!(review["prompt_version"], umbra::review::PROMPT_VERSION, "{review}");
+    for silent in ["", "<think>Let me see: the first part"] {
+        let asked = model.count();
+        model.set(move |_| Answer::Truncated(silent.into()));
+        let review = reviewed(&umbra, output).await;
+        assert_eq!((&review["assessment"], model.count()), (&json!("INCONCLUSIVE"), asked + 1), "{review}");
+        assert!(review["notes"][0].as_str().unwrap_or_default().contains("raise max_output_tokens"), "{review}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_key_the_checks_review_and_say_so() {
     let shadows = SHADOWS.replace("model: judge", "model: haiku");
     let umbra = Umbra::with().shadows(&shadows).go().await;
     let review = reviewed(&umbra, "The report has three parts. Each part is complete.").await;
     assert_eq!((&review["assessment"], &review["reviewer"]), (&json!("APPROVE"), &json!("checks")));
+    assert_eq!(review["prompt_version"], Value::Null, "no model was asked");
     assert!(review["notes"][0].as_str().unwrap_or_default().contains("ANTHROPIC_API_KEY"), "{review}");
     let status = umbra.get("/v1/status").await;
     assert_eq!(status["shadows"][0]["reviewer"], "checks");

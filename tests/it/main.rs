@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod attacks;
 mod backtest;
 mod batch;
 mod bench;

@@ -14,7 +14,7 @@ use super::{
     Models, NAME, cost, watch,
 };
 use crate::domain::{
-    CheckName, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
+    CheckName, Datamark, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
     verdict::{Otherwise, VerdictRules},
 };
 
@@ -67,6 +67,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         "Most characters of an event that the model is shown (24000 unless set).",
         whole(1_000..=200_000).to(),
     );
+    let (datamark, canary) = protocol(keys);
     let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
     let verdict = verdict(keys, mode);
     let scope = scope(keys, mode, watch.as_deref(), cost_control.batch.is_some());
@@ -97,10 +98,30 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         checks,
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
+        datamark,
+        canary,
         scope,
         verdict,
         enabled: enabled.unwrap_or(true),
     })
+}
+
+/// How the model is kept from taking the reviewed text's orders.
+fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
+    let datamark = keys.optional(
+        "datamark",
+        "How the reviewed text is marked as data for the model. lines (unless set): each line begins with a random mark. \
+         words: so it does, and a sign stands for each space; harder to overlook, but up to twice the tokens, and small \
+         models quote worse. off: tags alone.",
+        word(&Datamark::ALL, Datamark::as_str),
+    );
+    let canary = keys.optional(
+        "canary",
+        "Whether each call holds a planted fault, and a reply that misses it is INCONCLUSIVE (true unless set). false is \
+         for small models that cannot follow it.",
+        Flag,
+    );
+    (datamark.unwrap_or_default(), canary.unwrap_or(true))
 }
 
 /// How an active shadow comes to its verdict. Others give none, and must not seem to.

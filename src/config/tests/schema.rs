@@ -46,9 +46,11 @@ fn the_shadows_schema_has_every_key_of_the_manual() {
     assert_eq!(
         keys(shadow),
         [
+            "canary",
             "checks",
             "cost_control",
             "criteria",
+            "datamark",
             "enabled",
             "flag_at",
             "max_input_chars",

@@ -7,7 +7,8 @@ use super::{
     faults, models, one_fault,
 };
 use crate::domain::{
-    BatchRules, CheckName, Mode, NanoUsd, PricePerMtok, ReviewScope, Severity, Shadow, Trigger, verdict::Otherwise,
+    BatchRules, CheckName, Datamark, Mode, NanoUsd, PricePerMtok, ReviewScope, Severity, Shadow, Trigger,
+    verdict::Otherwise,
 };
 
 const SEED: &str = "shadow_agents:
@@ -66,6 +67,7 @@ fn the_seed_loads_unchanged_with_the_stated_defaults() {
     assert_eq!((cost.sample_ppm, cost.time_zone.as_str(), cost.allow_costly_model), (1_000_000, "UTC", false));
     assert_eq!(shadow.checks.len(), CheckName::ALL.len());
     assert_eq!((shadow.flag_at, shadow.max_input_chars, shadow.enabled), (Severity::Critical, 24_000, true));
+    assert_eq!((shadow.datamark, shadow.canary), (Datamark::Lines, true));
 }
 
 #[test]
@@ -91,6 +93,8 @@ fn every_key_is_kept() {
     checks: [secrets, hidden]
     flag_at: warning
     max_input_chars: 200000
+    datamark: words
+    canary: false
     verdict_within: 90s
     on_timeout: reject
     on_inconclusive: reject
@@ -110,6 +114,7 @@ fn every_key_is_kept() {
     assert_eq!(shadow.criteria, ["No apologies.", "Cite sources."]);
     assert_eq!(shadow.checks.iter().copied().collect::<Vec<_>>(), [CheckName::Secrets, CheckName::Hidden]);
     assert_eq!(shadow.flag_at, Severity::Warning);
+    assert_eq!((shadow.datamark, shadow.canary), (Datamark::Words, false));
     assert_eq!(shadow.verdict.within, Duration::from_secs(90));
     assert_eq!((shadow.verdict.on_timeout, shadow.verdict.on_inconclusive), (Otherwise::Reject, Otherwise::Reject));
     let rule = &shadow.watch[0];
@@ -198,7 +203,7 @@ fn names_are_unique_and_printable() {
 
 #[test]
 fn every_rule_has_its_fault() {
-    let cases: [(&str, usize, &[&str]); 37] = [
+    let cases: [(&str, usize, &[&str]); 38] = [
         ("mode: Active", 3, &["did you mean `active`"]),
         ("model: haiko", 3, &["did you mean `haiku`", "checks, frontier, haiku, local or mini"]),
         ("model: frontier", 3, &["25 USD", "at most 5", "`mini` at 2 USD", "allow_costly_model"]),
@@ -231,6 +236,7 @@ fn every_rule_has_its_fault() {
         ("checks: [secrets, grammar]", 3, &["checks[1]", "truncation"]),
         ("flag_at: info", 3, &["warning or critical"]),
         ("max_input_chars: 999", 3, &["1000 to 200000"]),
+        ("datamark: bold", 3, &["off, lines or words"]),
         ("verdict_within: 5s", 3, &["only an active shadow", "mode: active"]),
         ("on_timeout: reject", 3, &["only an active shadow"]),
         ("on_inconclusive: accept", 3, &["only an active shadow"]),

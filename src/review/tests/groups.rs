@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{any_event, any_hits, claim, event, hit, reply, shadow, tool_event};
+use super::{any_event, any_hits, claim, event, hit, reply_to, shadow, tool_event};
 use crate::{
-    domain::{Assessment, CheckName, Event, EventId, Hit, Severity, Shadow, Trigger},
+    domain::{Assessment, CheckName, Datamark, Event, EventId, Hit, Severity, Shadow, Trigger},
     review::{Baseline, Judgement, Matter, ModelReply, Prompt, Step, Subject, Trajectory, worst_prompt_bytes},
 };
 
@@ -50,7 +50,7 @@ fn outputs(texts: &[&str]) -> Vec<Event> {
 }
 
 fn item(nonce: u32, word: &str, findings: &[Value]) -> Value {
-    let text = reply(word, 80, findings).replace(super::NONCE, &format!("{nonce:032x}"));
+    let text = reply_to(&format!("{nonce:032x}"), word, 80, findings);
     serde_json::from_str(&text).unwrap()
 }
 
@@ -100,12 +100,45 @@ fn the_rules_say_what_is_judged() {
 fn each_event_has_the_verdict_with_its_own_nonce() {
     let events = outputs(&["one is well", "two is well", "three is well", "four is well"]);
     let own = item(4, "APPROVE", &[]);
-    let text = json!({"events": [item(3, "SUGGEST", &[]), item(1, "APPROVE", &[]), item(9, "APPROVE", &[]), own, own]});
+    let text = json!({"events": [item(3, "SUGGEST", &[]), item(1, "APPROVE", &[]), own, own]});
     let judged = judge(&batch(&events), &text.to_string());
     assert_eq!(words(&judged), [Approve, Inconclusive, Suggest, Inconclusive]);
     assert_eq!(judged[1].notes, ["The model's reply says nothing of this event."]);
     assert!(judged[3].notes[0].contains("more than one verdict"));
     assert!(judged.iter().all(|judgement| judgement.needs_repair.is_none()));
+}
+
+#[test]
+fn a_reply_that_judges_more_events_than_there_are_approves_none() {
+    let events = outputs(&["one is well", "two is well"]);
+    let said = [item(1, "APPROVE", &[]), item(2, "SUGGEST", &[]), item(9, "APPROVE", &[])];
+    let judged = judge(&batch(&events), &json!({"events": said}).to_string());
+    assert_eq!(words(&judged), [Inconclusive, Suggest]);
+    assert!(judged[0].notes[0].contains("more events than it was given"), "{:?}", judged[0].notes);
+    let judged = judge(&batch(&events), &json!({"events": said[..2]}).to_string());
+    assert_eq!(words(&judged), [Approve, Suggest]);
+}
+
+#[test]
+fn each_event_has_a_canary_of_its_own() {
+    let events = outputs(&["one is well", "two is well", "three is well"]);
+    let (mut two, mut three) = (item(2, "APPROVE", &[]), item(3, "APPROVE", &[]));
+    two["findings"] = json!([]);
+    three["findings"] = json!([super::canary_claim(&format!("{:032x}", 1))]);
+    let judged = judge(&batch(&events), &json!({"events": [item(1, "APPROVE", &[]), two, three]}).to_string());
+    assert_eq!(words(&judged), [Approve, Inconclusive, Inconclusive]);
+    assert!(judged[2].notes[0].contains("planted"), "{:?}", judged[2].notes);
+}
+
+#[test]
+fn a_finding_about_a_step_that_was_not_shown_undoes_an_approval() {
+    let events = outputs(&["the sum is five", "the sum is six"]);
+    let said = |step: u32| {
+        let mut finding = claim("info", "is five");
+        finding["step"] = json!(step);
+        words(&judge(&task(&events, 2), &reply_to(&format!("{:032x}", 1), "APPROVE", 90, &[finding])))
+    };
+    assert_eq!((said(2), said(9)), (vec![Approve], vec![Inconclusive]));
 }
 
 #[test]
@@ -137,7 +170,7 @@ fn a_finding_of_a_task_names_the_step_where_it_stands() {
     let said = |step: Option<u32>, quote: &str| {
         let mut finding = claim("critical", quote);
         finding["step"] = json!(step);
-        let text = reply("FLAG", 5, &[finding]).replace(super::NONCE, &format!("{:032x}", 1));
+        let text = reply_to(&format!("{:032x}", 1), "FLAG", 5, &[finding]);
         let judged = judge(&task(&events, 3), &text);
         assert_eq!(judged.len(), 1);
         (judged[0].assessment, judged[0].findings[0].event_id.0.as_u128())
@@ -152,7 +185,7 @@ fn a_finding_of_a_task_names_the_step_where_it_stands() {
 #[test]
 fn a_task_that_was_not_shown_whole_is_not_approved() {
     let events = outputs(&["one", "two"]);
-    let text = reply("APPROVE", 90, &[]).replace(super::NONCE, &format!("{:032x}", 1));
+    let text = reply_to(&format!("{:032x}", 1), "APPROVE", 90, &[]);
     assert_eq!(words(&judge(&task(&events, 2), &text)), [Assessment::Approve]);
     let cut = judge(&task(&events, 90), &text);
     assert_eq!(words(&cut), [Assessment::Inconclusive]);
@@ -166,7 +199,7 @@ fn the_hits_of_all_steps_are_the_floor() {
     let Matter::Trajectory(mut of_task) = task(&events, 2) else { panic!("a task") };
     of_task.steps[0].subject.hits = &hits;
     let matter = Matter::Trajectory(of_task);
-    let text = reply("APPROVE", 90, &[]).replace(super::NONCE, &format!("{:032x}", 1));
+    let text = reply_to(&format!("{:032x}", 1), "APPROVE", 90, &[]);
     for judged in [matter.of_checks(&shadow()), judge(&matter, &text)] {
         assert_eq!(words(&judged), [Assessment::Flag]);
         assert_eq!(judged[0].findings[0].event_id.0.as_u128(), 1);
@@ -195,8 +228,9 @@ proptest! {
         events in proptest::collection::vec(any_event(), 2..6),
         hits in any_hits(),
         max_input_chars in 0..600_u32,
+        datamark in proptest::sample::select(Datamark::ALL.to_vec()),
     ) {
-        let shadow = Shadow { max_input_chars, ..shadow() };
+        let shadow = Shadow { max_input_chars, datamark, ..shadow() };
         let baseline = Some(Baseline { mean: f64::MAX, spread: f64::MAX, count: u32::MAX });
         let Matter::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
         let Matter::Trajectory(mut of_task) = task(&events, usize::MAX) else { panic!("a task") };

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{NONCE, answer, any_event, any_hits, claim, event, hit, reply, shadow, subject, write};
+use super::{
+    NONCE, answer, any_event, any_hits, bare_reply, canary_claim, claim, event, hit, reply, shadow, subject, write,
+};
 use crate::{
     domain::{Assessment, CheckName, Event, Hit, Reviewer, Severity, Shadow, Source},
     review::{ModelReply, of_checks, of_reply},
@@ -119,6 +121,7 @@ fn a_reply_that_is_no_verdict_approves_nothing_and_lowers_nothing() {
         ("APPROVE", false, false, true),
         ("", false, false, true),
     ] {
+        // A reply that is silent or cut off says what to do about it.
         for (severities, want) in
             [(&[][..], Inconclusive), (&[Info], Inconclusive), (&[Warning], Suggest), (&[Critical], Flag)]
         {
@@ -199,7 +202,9 @@ fn any_reply() -> impl Strategy<Value = String> {
         (shaped.clone(), ".{0,20}").prop_map(|(text, around)| format!("{around}{text}{around}")),
         (shaped.clone(), shaped.clone()).prop_map(|(one, two)| one + &two),
         (shaped.clone(), any::<prop::sample::Index>()).prop_map(|(text, at)| text[..at.index(text.len())].to_owned()),
-        shaped.prop_map(|text| text.replace(NONCE, "0")),
+        shaped.clone().prop_map(|text| text.replace(NONCE, "0")),
+        shaped.prop_map(|text| text.replace("canary", "consistent")),
+        Just(bare_reply("APPROVE", 90, &[])),
         "\\PC{0,80}",
         "[{}\\[\\]\":,a1 ]{0,80}",
     ]
@@ -220,6 +225,8 @@ proptest! {
         if judged.assessment == Approve {
             prop_assert!(hits.iter().all(|hit| hit.severity < Warning));
             prop_assert!(!cut_off && !refused && prompt.shown[0].omitted.is_empty() && text.contains(NONCE));
+            let told = canary_claim(NONCE)["evidence_quote"].as_str().is_some_and(|sum| text.contains(sum));
+            prop_assert!(told, "an approval reports the canary");
             prop_assert!(judged.score >= Some(50));
             prop_assert!(judged.findings.iter().all(|finding| finding.severity < Warning));
         }
@@ -231,6 +238,7 @@ proptest! {
             prop_assert!(judged.findings.iter().any(|f| f.source == Source::Model && f.verified && f.severity >= Warning));
         }
         for finding in judged.findings.iter().filter(|finding| finding.source == Source::Model) {
+            prop_assert!(finding.rule != "canary" && !finding.description.contains("canary"));
             prop_assert_eq!(finding.verified, finding.evidence.is_some());
         }
         prop_assert!(!judged.recommendation.is_empty());

@@ -1,6 +1,8 @@
 //! Tests of the judge protocol. Here: what they share, a plain event, hits, a shadow, and a scripted reply.
 
 mod baselines;
+mod canaries;
+mod datamarks;
 mod excerpts;
 mod fingerprints;
 mod groups;
@@ -9,11 +11,12 @@ mod memories;
 mod prompts;
 mod quotes;
 mod replies;
+mod templates;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Case, Judgement, ModelReply, Prompt, Subject, of_reply, prompt};
+use super::{Case, Judgement, ModelReply, Prompt, Subject, canary::Canary, of_reply, prompt};
 use crate::domain::{CheckName, Event, EventId, FieldName, Hit, Severity, Shadow, ToolCall, Trigger};
 
 pub(super) const NONCE: &str = "00112233445566778899aabbccddeeff";
@@ -56,7 +59,28 @@ pub(super) fn answer(shadow: &Shadow, event: &Event, hits: &[Hit], text: &str) -
     of_reply(shadow, &subject(event, hits), &write(shadow, event, hits), reply)
 }
 
+/// A reply to [`NONCE`] that reports the planted fault.
 pub(super) fn reply(assessment: &str, score: u8, findings: &[Value]) -> String {
+    reply_to(NONCE, assessment, score, findings)
+}
+
+/// The same to another nonce.
+pub(super) fn reply_to(nonce: &str, assessment: &str, score: u8, findings: &[Value]) -> String {
+    let all: Vec<Value> = [canary_claim(nonce)].into_iter().chain(findings.iter().cloned()).collect();
+    bare_reply(assessment, score, &all).replace(NONCE, nonce)
+}
+
+/// What reports the fault that is planted with this nonce.
+pub(super) fn canary_claim(nonce: &str) -> Value {
+    let canary = Canary::of(nonce);
+    let sums = canary.text();
+    let wrong = sums.lines().find(|sum| canary.is_named(sum)).unwrap();
+    json!({"severity": "info", "category": "factual", "description": "The sum is wrong.", "evidence_quote": wrong,
+           "checklist_item": "canary"})
+}
+
+/// A reply that says nothing of the planted fault.
+pub(super) fn bare_reply(assessment: &str, score: u8, findings: &[Value]) -> String {
     json!({"nonce": NONCE, "assessment": assessment, "score": score, "recommendation": "Do this.", "findings": findings})
         .to_string()
 }

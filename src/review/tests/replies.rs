@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NONCE, claim, reply};
+use super::{NONCE, bare_reply as reply, claim};
 use crate::{
     domain::{Assessment, Severity},
     review::reply::{CHECKLIST, Unreadable, parse, schema},
@@ -16,6 +16,9 @@ fn one_object_may_stand_in_prose_or_fences() {
         format!("```json\n{object}\n```"),
         format!("Here is my review:\n\n{object}\n\nI hope that it helps."),
         format!("\u{feff}  {object}\r\n"),
+        format!("<think>The braces {{}} and \"{{\" are in my thoughts.</think>\n{object}"),
+        format!("<thinking>\n{{\"assessment\": \"FLAG\"}}\n</thinking>{object}"),
+        format!("I was told to think {{first}}.\n</think>\n\n```json\n{object}\n```"),
     ] {
         assert_eq!(parse(&text).map(|verdict| verdict.assessment).unwrap(), Assessment::Approve, "{text}");
     }
@@ -40,6 +43,9 @@ fn anything_else_is_unreadable() {
     };
     let check = |text: &str, want: &str| assert_eq!(kind(text), want, "{text}");
     check("", "none");
+    check(&format!("<think>I could say {good} or not"), "none");
+    check(&format!("<think>hm</think>{good}<think>or</think>{good}"), "surplus");
+    check(&format!("{good}</think>{good}"), "surplus");
     check("APPROVE", "none");
     check("[]", "none");
     check(&format!("{good}{good}"), "surplus");
@@ -91,6 +97,16 @@ fn of_too_many_findings_the_worst_are_kept() {
     let verdict = parse(&reply("FLAG", 5, &findings)).unwrap();
     assert_eq!(verdict.findings.len(), 20);
     assert_eq!(verdict.findings[0].severity, Severity::Critical);
+    findings.insert(7, super::canary_claim(NONCE));
+    let verdict = parse(&reply("FLAG", 5, &findings)).unwrap();
+    assert_eq!(verdict.findings.len(), 21, "the canary's takes no other's place");
+    assert!(verdict.findings[0].is_canary() && verdict.findings[1].severity == Severity::Critical);
+}
+
+#[test]
+fn a_tag_in_a_string_ends_no_thought() {
+    let text = reply("SUGGEST", 60, &[]).replace("Do this.", "</think> stands there.");
+    assert_eq!(parse(&text).unwrap().recommendation, "</think> stands there.");
 }
 
 #[test]

@@ -4,17 +4,31 @@ use serde_json::{Value, json};
 
 use super::model_server::Seen;
 
-/// The nonce that the prompt asks to be echoed: the first 32 hex digits in a row that stand by themselves.
+/// The nonce that the prompt asks to be echoed.
 pub fn nonce(seen: &Seen) -> String {
-    let words = seen.user.split(|c: char| !c.is_ascii_alphanumeric());
-    let mut hex = words.filter(|word| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit()));
-    // The fence's tag is hex as well, but stands behind `umbra-fence-`.
-    let tag = seen.user.split("umbra-fence-").nth(1).and_then(|rest| rest.get(..32)).unwrap_or_default().to_owned();
-    hex.find(|word| *word != tag).unwrap_or_default().to_owned()
+    seen.user.lines().rev().find_map(|line| line.strip_prefix("The nonce is ")).unwrap_or_default().to_owned()
 }
 
-/// A reply by the schema.
+/// A reply by the schema, with the planted fault reported.
 pub fn verdict(seen: &Seen, assessment: &str, score: u8, findings: &Value) -> Value {
-    json!({"nonce": nonce(seen), "assessment": assessment, "score": score, "recommendation": "Go on.",
-        "findings": findings})
+    item(&nonce(seen), &seen.user, assessment, score, findings)
+}
+
+/// The same for one event of a batch: `text` is its part of the prompt.
+pub fn item(nonce: &str, text: &str, assessment: &str, score: u8, findings: &Value) -> Value {
+    let mut all: Vec<Value> = canary(text).into_iter().collect();
+    all.extend(findings.as_array().into_iter().flatten().cloned());
+    json!({"nonce": nonce, "assessment": assessment, "score": score, "recommendation": "Go on.", "findings": all})
+}
+
+/// The finding that reports the planted fault of this part of a prompt: the one sum that is wrong.
+pub fn canary(text: &str) -> Option<Value> {
+    let block = text.split(" field=\"canary\">\n").nth(1)?;
+    let sums = block.lines().map(|line| line.split_once('|').map_or(line, |(_, data)| data));
+    let wrong = sums.take(3).find(|sum| {
+        let numbers: Vec<u32> = sum.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        matches!(numbers[..], [one, two, result] if one + two != result)
+    })?;
+    Some(json!({"severity": "info", "category": "factual", "description": "The planted sum is wrong.",
+        "evidence_quote": wrong, "checklist_item": "canary"}))
 }
