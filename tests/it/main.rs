@@ -7,6 +7,7 @@ mod batch;
 mod bombs;
 mod briefing;
 mod budget;
+mod canaries;
 mod catch_up;
 mod chaos;
 mod cli;
