@@ -5,7 +5,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Found, encoded::decode, values};
+use super::{Found, encoded::decode, gibberish::is_gibberish, values};
 use crate::domain::Severity;
 
 type Find = fn(&str, Range<usize>) -> Option<Found>;
@@ -173,13 +173,18 @@ fn is_password(value: &str) -> bool {
     !template && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) && !values::is_placeholder(value)
 }
 
+/// Whether a header's value is a credential: digits among letters, or letters as no word has them.
+fn is_random(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    (digits >= 2 || is_gibberish(value)) && values::entropy(value) > 3.0 && !values::is_placeholder(value)
+}
+
 fn bearer(text: &str, hit: Range<usize>) -> Option<Found> {
     static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[A-Za-z0-9_~+/.-]{16,1500}=*").ok());
     let window = text.get(hit.end..text.floor_char_boundary(hit.end + 1600))?;
     let token = TOKEN.as_ref()?.find(window)?;
     let value = token.as_str().trim_end_matches('.');
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let looks = digits >= 2 && values::entropy(value) > 3.0 && !values::is_placeholder(value);
+    let looks = is_random(value);
     let span = hit.end..hit.end + value.len();
     looks.then_some(Found { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
 }
@@ -229,8 +234,7 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     let end = lead + body + run(lead + body, usize::MAX, |b| *b == b'=');
     let value = window.get(lead..end)?;
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let looks = digits >= 2 && values::entropy(value) > 3.0 && !values::is_placeholder(value);
+    let looks = is_random(value);
     let span = hit.start + lead..hit.start + end;
     looks.then_some(Found {
         span,

@@ -63,13 +63,14 @@ fn what_carries_a_credential_is_found() {
     );
     let cut =
         concat!("-----BEGIN ", "PRIVATE KEY-----\\nMIIEpAIBAAKCAQEAuVoGTaFSWp3YN5JC8lOdL8wmWpaM73UaNzhYiqA7ZqijzVk");
-    let rows: [(&str, String); 9] = [
+    let rows: [(&str, String); 10] = [
         ("json_web_token", format!("token is {jwt}")),
         ("private_key", format!("key:\n{pem}\nbye")),
         ("private_key", format!("{{\"key\": \"{cut}")),
         ("url_credentials", concat!("postgres://svc:", "h7Gq2xLw9p", "@db.acme.io:5432/app").to_owned()),
         ("url_credentials", concat!("https://bot:", "k3y%40Zq81", "@git.acme.io/x.git").to_owned()),
         ("bearer_token", concat!("Authorization: Bearer ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
+        ("bearer_token", concat!("Authorization: Bearer ", "oKVkhVnZnLfRVmNBDyRjexuApbRzVKZSSic").to_owned()),
         ("basic_auth", concat!("Authorization: Basic ", "c3ZjLXVzZXI6aDdHcTJ4THc5cA==").to_owned()),
         ("authorization_header", concat!("Authorization: token ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
         ("curl_user", concat!("curl -u svc:", "h7Gq2xLw9p https://api.acme.io").to_owned()),
