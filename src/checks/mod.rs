@@ -3,7 +3,7 @@
 //! They work in two places.
 //!
 //! [`screen`] runs once, in `accept`, before anything is stored. It takes hidden characters out of every text
-//! (`normalise`), replaces each credential by `[secret:<rule>]` (`secrets`), and derives triggers (`triggers`). What it
+//! (`normalise`), replaces each credential by `[secret:<rule>]` or `[secret:<rule>:<tag>]` (`secrets`), and derives triggers (`triggers`). What it
 //! took out it reports as marks, with offsets into the text as stored; later only marks are trusted, since an agent can
 //! write `[secret:…]` itself. Clean text costs one pass (`needles`); expressions and parsers run only where a
 //! literal was met.
@@ -52,8 +52,19 @@ pub struct Screened {
 
 /// Makes an event fit to be stored: normalises, redacts, derives triggers. Running it on its own result changes no
 /// text.
-pub fn screen(mut event: Event) -> Screened {
-    let marks = screening::screen(&mut event);
+pub fn screen(event: Event) -> Screened {
+    screened(event, None)
+}
+
+/// The same, with markers of texts that tell secrets of one kind apart: `[secret:github_token:3f]`. `tag` gives a
+/// secret's byte. It must be keyed, and go by the task: then it says that two secrets are the same, at most eight
+/// bits of which they are, and nothing to who lacks the key. Names (agent, task, tool, keys of objects) carry no tag.
+pub fn screen_tagged(event: Event, tag: &dyn Fn(&str) -> u8) -> Screened {
+    screened(event, Some(tag))
+}
+
+fn screened(mut event: Event, tag: screening::Tag<'_>) -> Screened {
+    let marks = screening::screen(&mut event, tag);
     let triggers = triggers::of(&event, &marks);
     Screened { event, marks, triggers }
 }

@@ -15,9 +15,13 @@ const MOST_ROUNDS: usize = 4;
 /// How much of the text behind a hidden character its mark covers, in bytes.
 const HIDDEN_CONTEXT: usize = 40;
 
-/// Cleans every text of the event in place and returns what was taken out.
-pub(super) fn screen(event: &mut Event) -> Vec<Mark> {
-    let mut marks = Marks(Vec::new());
+/// Tells secrets of one kind apart: the same secret, the same tag.
+pub(super) type Tag<'t> = Option<&'t dyn Fn(&str) -> u8>;
+
+/// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
+/// task would make another agent, tool or task of each.
+pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
+    let mut marks = Marks { marks: Vec::new(), tag: None };
     marks.text("agent", &mut event.agent);
     for (name, text) in [
         ("task_id", &mut event.task_id),
@@ -25,26 +29,32 @@ pub(super) fn screen(event: &mut Event) -> Vec<Mark> {
         ("task_type", &mut event.task_type),
         ("status", &mut event.status),
         ("stop_reason", &mut event.stop_reason),
-        ("task", &mut event.task),
-        ("input", &mut event.input),
     ] {
         marks.optional(name, text);
     }
     if let Some(tool) = &mut event.tool {
         marks.text("tool.name", &mut tool.name);
-        marks.value(&mut "tool.args".to_owned(), &mut tool.args);
+    }
+    marks.tag = tag;
+    marks.optional("task", &mut event.task);
+    marks.optional("input", &mut event.input);
+    if let Some(tool) = &mut event.tool {
+        marks.value(&mut "tool.args".to_owned(), None, &mut tool.args);
         marks.optional("tool.result", &mut tool.result);
         marks.optional("tool.error", &mut tool.error);
     }
     marks.optional("output", &mut event.output);
     marks.object(&mut "metadata".to_owned(), &mut event.metadata);
-    marks.0
+    marks.marks
 }
 
 /// What was taken out so far.
-struct Marks(Vec<Mark>);
+struct Marks<'t> {
+    marks: Vec<Mark>,
+    tag: Tag<'t>,
+}
 
-impl Marks {
+impl Marks<'_> {
     fn optional(&mut self, field: &str, text: &mut Option<String>) {
         if let Some(text) = text {
             self.text(field, text);
@@ -52,23 +62,28 @@ impl Marks {
     }
 
     fn text(&mut self, field: &str, text: &mut String) {
-        let (cleaned, taken) = clean(text);
+        self.member(field, None, text);
+    }
+
+    /// A text that a member of an object has: its name may say that it is a secret.
+    fn member(&mut self, field: &str, name: Option<&str>, text: &mut String) {
+        let (cleaned, taken) = clean(text, self.tag, name);
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
-        self.0.extend(taken.into_iter().map(|one| one.into_mark(field)));
+        self.marks.extend(taken.into_iter().map(|one| one.into_mark(field)));
     }
 
-    /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`].
-    fn value(&mut self, path: &mut String, value: &mut Value) {
+    /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`], `name` the member that has it.
+    fn value(&mut self, path: &mut String, name: Option<&str>, value: &mut Value) {
         match value {
-            Value::String(text) => self.text(path, text),
+            Value::String(text) => self.member(path, name, text),
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = path.len();
                     path.push('.');
                     path.push_str(&index.to_string());
-                    self.value(path, item);
+                    self.value(path, name, item);
                     path.truncate(length);
                 }
             }
@@ -78,14 +93,14 @@ impl Marks {
     }
 
     fn object(&mut self, path: &mut String, map: &mut Map<String, Value>) {
-        if map.keys().any(|key| matches!(clean(key).0, Cow::Owned(_))) {
+        if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
             self.keys(path, map);
         }
         for (key, item) in map.iter_mut() {
             let length = path.len();
             path.push('.');
             path.push_str(key);
-            self.value(path, item);
+            self.value(path, Some(key), item);
             path.truncate(length);
         }
     }
@@ -94,8 +109,8 @@ impl Marks {
     /// of the event has that place. Keys that become alike get a number, so that no value is lost.
     fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
         for (key, item) in std::mem::take(map) {
-            let (cleaned, taken) = clean(&key);
-            self.0.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
+            let (cleaned, taken) = clean(&key, None, None);
+            self.marks.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
             let mut unique = cleaned.clone().into_owned();
             let mut number = 2;
             while map.contains_key(&unique) {
@@ -132,10 +147,10 @@ impl Taken {
 
 /// The text without hidden characters and secrets, borrowed when there were none.
 pub(super) fn without(text: &str) -> Cow<'_, str> {
-    clean(text).0
+    clean(text, None, None).0
 }
 
-fn clean(text: &str) -> (Cow<'_, str>, Vec<Taken>) {
+fn clean<'x>(text: &'x str, tag: Tag<'_>, name: Option<&str>) -> (Cow<'x, str>, Vec<Taken>) {
     let (mut text, removed) = normalise::clean(text);
     let mut taken: Vec<Taken> = removed
         .0
@@ -149,18 +164,21 @@ fn clean(text: &str) -> (Cow<'_, str>, Vec<Taken>) {
         })
         .collect();
     for _ in 0..MOST_ROUNDS {
-        let found = secrets::find(&text);
+        let mut found = secrets::find(&text);
+        if let (true, Some(name)) = (found.is_empty(), name) {
+            found.extend(secrets::in_member(name, &text));
+        }
         if found.is_empty() {
             break;
         }
-        text = Cow::Owned(redact(&text, &found, &mut taken));
+        text = Cow::Owned(redact(&text, &found, tag, &mut taken));
     }
     taken.sort_by_key(|one| (one.at.start, one.at.end));
     (text, taken)
 }
 
 /// Replaces what was found by markers, moves earlier marks along, and adds a mark for each marker.
-fn redact(text: &str, found: &[secrets::Found], taken: &mut Vec<Taken>) -> String {
+fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Taken>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     // Where each span stood and where its marker stands.
@@ -170,6 +188,9 @@ fn redact(text: &str, found: &[secrets::Found], taken: &mut Vec<Taken>) -> Strin
         let start = out.len();
         out.push_str("[secret:");
         out.push_str(one.rule);
+        if let Some(tag) = tag {
+            out.push_str(&format!(":{:02x}", tag(text.get(one.span.clone()).unwrap_or_default())));
+        }
         out.push(']');
         moves.push((one.span.clone(), start..out.len()));
         copied = one.span.end;

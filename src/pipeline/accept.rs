@@ -78,12 +78,15 @@ impl Pipeline {
 
     /// Screens an event. A long text does so beside the tasks that serve requests, and few at a time: what it
     /// costs must not keep others waiting.
-    async fn screen(&self, event: Event) -> Screened {
+    async fn screen(&self, id: EventId, event: Event) -> Screened {
+        // A secret has the same tag wherever it stands in a task, and another one in each other task.
+        let scope = event.task_id.as_ref().map_or_else(|| id.0.as_bytes().to_vec(), |task| task.clone().into_bytes());
+        let tag = |secret: &str| self.installation.hash("secret-tag", &[&scope, secret.as_bytes()])[0];
         if event.text_len() <= LONG_TEXT {
-            return checks::screen(event);
+            return checks::screen_tagged(event, &tag);
         }
         let _turn = self.screening.acquire().await;
-        tokio::task::block_in_place(|| checks::screen(event))
+        tokio::task::block_in_place(|| checks::screen_tagged(event, &tag))
     }
 
     async fn submit(
@@ -101,7 +104,7 @@ impl Pipeline {
             let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
             (name, self.installation.hash("event-body", &[&incoming.digest_input]))
         });
-        let Screened { event, mut marks, triggers } = self.screen(incoming.event).await;
+        let Screened { event, mut marks, triggers } = self.screen(id, incoming.event).await;
         if marks.len() > MAX_MARKS {
             marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
             marks.truncate(MAX_MARKS);

@@ -9,6 +9,7 @@ mod bench;
 mod bombs;
 mod briefing;
 mod budget;
+mod canaries;
 mod catch_up;
 mod chaos;
 mod cli;

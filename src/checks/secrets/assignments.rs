@@ -8,7 +8,7 @@ use super::{
     Found,
     gibberish::is_gibberish,
     literals::{Written, hyphenated, value_after},
-    values,
+    named, values,
 };
 use crate::domain::Severity;
 
@@ -41,8 +41,15 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("auth", weak),
 ];
 
+/// Whether a name holds a word that wakes these rules.
+pub(super) fn names_secret(name: &str) -> bool {
+    let name = name.as_bytes();
+    NEEDLES.iter().any(|(word, _)| name.windows(word.len()).any(|here| here.eq_ignore_ascii_case(word.as_bytes())))
+}
+
 /// The names of these rules.
-pub(super) const RULES: &[&str] = &["generic_password", "generic_token", "generic_api_key", "generic_secret"];
+pub(super) const RULES: &[&str] =
+    &["generic_password", "generic_token", "generic_api_key", "generic_secret", "service_key"];
 
 /// How much a name says about its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,6 +85,25 @@ fn is_other(ending: &str) -> bool {
 const HARMLESS: [&str; 8] = ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"];
 
 fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
+    assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))
+}
+
+/// A key that little but the word itself leads to.
+fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
+    let word = text.get(hit.clone())?;
+    if !["secret", "token", "key", "access", "private"].iter().any(|one| word.eq_ignore_ascii_case(one)) {
+        return None;
+    }
+    let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(12))..hit.start)?.to_ascii_lowercase();
+    if HARMLESS.iter().any(|word| before.contains(word)) {
+        return None;
+    }
+    let loud = word.bytes().all(|b| b.is_ascii_uppercase());
+    let span = named::key_after(text, hit.end, loud)?;
+    Some(Found { span, rule: "service_key", title: "a key of a service", severity: Severity::Warning })
+}
+
+fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let bytes = text.as_bytes();
     let name_byte = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let right = bytes.get(hit.end..)?.iter().take(48).take_while(|b| name_byte(b)).count();
@@ -236,11 +262,18 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     }
     let quoted = written == Written::Quoted;
     let env = written == Written::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
-    let mixed = values::is_mixed(value) && (quoted || env || value.len() >= 8);
+    let mixed = (values::is_mixed(value) || is_word_and_number(value)) && (quoted || env || value.len() >= 8);
     let gibberish = is_gibberish(value) && (quoted || env || value.len() >= 8);
     let symbols =
         others > 0 && digits > 0 && letters > 0 && quoted && value.len() >= 8 && !value.contains(['/', '.', ':']);
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
+}
+
+/// `wxyz200119`: a few letters and a number of several digits, as people make passwords.
+fn is_word_and_number(value: &str) -> bool {
+    let letters = value.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let digits = value.bytes().rev().take_while(u8::is_ascii_digit).count();
+    (3..=6).contains(&letters) && digits >= 3 && value.len() >= 8 && letters + digits == value.len()
 }
 
 /// Whether an unquoted value is a name or a number of some language: `old_value`, `KeyExchange2`, `0x80041064u32`, or
@@ -254,7 +287,8 @@ fn is_identifier(value: &str, after: &str) -> bool {
                 .next()
                 .is_some_and(|head| head.len() > 3 && head.bytes().all(|b| b.is_ascii_digit()))
                 && value.len() < 24);
-    let word = value.split(|c: char| !c.is_ascii_alphabetic()).any(|run| run.len() >= 8 && !is_gibberish(run));
+    let hex = value.len() >= 20 && value.bytes().all(|b| b.is_ascii_hexdigit());
+    let word = !hex && value.split(|c: char| !c.is_ascii_alphabetic()).any(|run| run.len() >= 8 && !is_gibberish(run));
     let code = value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
     annotation || number || word && code
 }
@@ -267,7 +301,9 @@ fn is_expression(value: &str, written: Written) -> bool {
         .array_windows()
         .any(|pair| matches!(pair, b"${" | b"{{" | b"<%" | b"$(" | b"%(" | b"#{" | b"{}" | b"%s" | b"()" | b"::"));
     let brackets = value.starts_with(['$', '<', '{', '%', '[', '(']);
-    if template || brackets || opens && written != Written::Quoted {
+    let colour =
+        value.strip_prefix('#').is_some_and(|rest| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    if colour || value.contains("\\\"") || template || brackets || opens && written != Written::Quoted {
         return true;
     }
     written != Written::Quoted && (value.contains(['(', '[', '{', '$']) || is_dotted_path(value))
@@ -299,5 +335,6 @@ fn looks_like_place(value: &str) -> bool {
     let words = value
         .split(['_', '-', '.', '/', ':'])
         .all(|part| part.len() <= 12 && !values::is_mixed(part) && !is_gibberish(part));
-    url || relative || file || mail || words && value.contains(['_', '-', '.', '/', ':'])
+    let registry = value.bytes().filter(|b| *b == b'\\').count() > 1;
+    url || relative || registry || file || mail || words && value.contains(['_', '-', '.', '/', ':'])
 }

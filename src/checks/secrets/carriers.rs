@@ -3,10 +3,9 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-use base64::{Engine, engine::general_purpose::GeneralPurpose};
 use regex::Regex;
 
-use super::{Found, values};
+use super::{Found, encoded::decode, gibberish::is_gibberish, values};
 use crate::domain::Severity;
 
 type Find = fn(&str, Range<usize>) -> Option<Found>;
@@ -21,6 +20,8 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("bearer ", bearer),
     ("basic ", basic),
     ("authorization", authorization),
+    (" pass:", openssl_password),
+    ("\"auth\":", registry_auth),
     (" -u", curl_user),
     ("--user", curl_user),
 ];
@@ -35,6 +36,8 @@ pub(super) const RULES: &[&str] = &[
     "basic_auth",
     "authorization_header",
     "curl_user",
+    "openssl_password",
+    "registry_auth",
 ];
 
 /// Longest private key block that is looked for, in bytes (an RSA key of 16,384 bits takes 13 KB).
@@ -92,17 +95,6 @@ fn putty_key(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// Accepts base64 and base64url, with or without padding.
-fn decode(value: &str) -> Option<Vec<u8>> {
-    static LENIENT: LazyLock<GeneralPurpose> = LazyLock::new(|| {
-        let config = base64::engine::GeneralPurposeConfig::new()
-            .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent)
-            .with_decode_allow_trailing_bits(true);
-        GeneralPurpose::new(&base64::alphabet::URL_SAFE, config)
-    });
-    LENIENT.decode(value.replace('+', "-").replace('/', "_")).ok()
-}
-
 fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
     if !values::starts_word(text, hit.start) {
         return None;
@@ -120,7 +112,12 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let header = decode(text.get(hit.start..header_end)?)?;
-    let header = serde_json::from_slice::<serde_json::Value>(&header).ok()?;
+    // One that was changed by hand is no JSON any more, and may still carry a session.
+    let header = serde_json::from_slice::<serde_json::Value>(&header).or_else(|error| {
+        let named = [b"\"alg\"".as_slice(), b"\"typ\""].iter().any(|name| header.windows(5).any(|five| five == *name));
+        if named && header.starts_with(b"{\"") { Ok(serde_json::json!({"typ": "JWT"})) } else { Err(error) }
+    });
+    let header = header.ok()?;
     let payload_end = header_end + 1 + run(header_end + 1);
     let signed = dot(payload_end) && run(payload_end + 1) >= 16;
     if !signed || header.get("alg").is_none() && header.get("typ").is_none() && header.get("enc").is_none() {
@@ -176,19 +173,39 @@ fn is_password(value: &str) -> bool {
     !template && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) && !values::is_placeholder(value)
 }
 
+/// Whether a header's value is a credential: digits among letters, or letters as no word has them.
+fn is_random(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    (digits >= 2 || is_gibberish(value)) && values::entropy(value) > 3.0 && !values::is_placeholder(value)
+}
+
 fn bearer(text: &str, hit: Range<usize>) -> Option<Found> {
     static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[A-Za-z0-9_~+/.-]{16,1500}=*").ok());
     let window = text.get(hit.end..text.floor_char_boundary(hit.end + 1600))?;
     let token = TOKEN.as_ref()?.find(window)?;
     let value = token.as_str().trim_end_matches('.');
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let looks = digits >= 2 && values::entropy(value) > 3.0 && !values::is_placeholder(value);
+    let looks = is_random(value);
     let span = hit.end..hit.end + value.len();
     looks.then_some(Found { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
 }
 
 fn basic(text: &str, hit: Range<usize>) -> Option<Found> {
-    let window = text.get(hit.end..text.floor_char_boundary(hit.end + 600))?;
+    let span = encoded_pair(text, hit.end)?;
+    let title = "a user's password in a Basic header";
+    Some(Found { span, rule: "basic_auth", title, severity: Severity::Critical })
+}
+
+/// `"auth": "…"` of a container registry's settings.
+fn registry_auth(text: &str, hit: Range<usize>) -> Option<Found> {
+    let lead = text.get(hit.end..)?.bytes().take(8).take_while(|b| matches!(b, b' ' | b'"')).count();
+    let span = encoded_pair(text, hit.end + lead)?;
+    let title = "a container registry's password";
+    Some(Found { span, rule: "registry_auth", title, severity: Severity::Critical })
+}
+
+/// A user and a password in base64 that begin at `at`.
+fn encoded_pair(text: &str, at: usize) -> Option<Range<usize>> {
+    let window = text.get(at..text.floor_char_boundary(at + 600))?;
     let length = window.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=')).count();
     let value = window.get(..length)?;
     let decoded = String::from_utf8(decode(value)?).ok()?;
@@ -197,12 +214,7 @@ fn basic(text: &str, hit: Range<usize>) -> Option<Found> {
     if !clean || user == password || !is_password(password) || password.is_empty() {
         return None;
     }
-    Some(Found {
-        span: hit.end..hit.end + length,
-        rule: "basic_auth",
-        title: "a user's password in a Basic header",
-        severity: Severity::Critical,
-    })
+    Some(at..at + length)
 }
 
 /// `Authorization: token …`, `Authorization: …` and headers of other names that end so.
@@ -222,8 +234,7 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     let end = lead + body + run(lead + body, usize::MAX, |b| *b == b'=');
     let value = window.get(lead..end)?;
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let looks = digits >= 2 && values::entropy(value) > 3.0 && !values::is_placeholder(value);
+    let looks = is_random(value);
     let span = hit.start + lead..hit.start + end;
     looks.then_some(Found {
         span,
@@ -233,18 +244,33 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
+/// `openssl … -passin pass:PASSWORD`.
+fn openssl_password(text: &str, hit: Range<usize>) -> Option<Found> {
+    let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(8))..hit.start)?;
+    let rest = text.as_bytes().get(hit.end..)?;
+    let length = rest.iter().take(128).take_while(|b| b.is_ascii_graphic() && !b"\"'`;$<".contains(*b)).count();
+    let value = text.get(hit.end..hit.end + length)?;
+    let span = hit.end..hit.end + length;
+    let title = "a key's password on a command line";
+    (before.contains("-pass") && length >= 4 && is_password(value)).then_some(Found {
+        span,
+        rule: "openssl_password",
+        title,
+        severity: Severity::Warning,
+    })
+}
+
 /// `curl -u user:password`, and wget's `--user`.
 fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
     static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"^(?:=|[ \t]{0,4})(?:["']?([^\s"':$]{0,100}):([^\s"'$]{3,200})["']?)(?:\s|$)"#).ok()
     });
-    let line_start = text
-        .get(..hit.start)?
-        .bytes()
+    // A line that ends with a backslash goes on in the next.
+    let before = text.as_bytes().get(..hit.start)?;
+    let line_start = (hit.start.saturating_sub(400)..hit.start)
         .rev()
-        .take(400)
-        .position(|b| b == b'\n')
-        .map_or(hit.start.saturating_sub(400), |back| hit.start - back);
+        .find(|at| before.get(*at) == Some(&b'\n') && before.get(at.saturating_sub(1)) != Some(&b'\\'))
+        .unwrap_or_else(|| hit.start.saturating_sub(400));
     let line = text.get(text.ceil_char_boundary(line_start)..hit.start)?;
     if !line.contains("curl") && !line.contains("http") {
         return None;
@@ -253,7 +279,8 @@ fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
     let captures = USER.as_ref()?.captures(window)?;
     let password = captures.get(2)?;
     let user = captures.get(1).map_or("", |user| user.as_str());
-    if !is_password(password.as_str()) || password.as_str().starts_with("//") || user == password.as_str() {
+    let marked = user.starts_with("[secret");
+    if marked || !is_password(password.as_str()) || password.as_str().starts_with("//") || user == password.as_str() {
         return None;
     }
     let span = hit.end + password.start()..hit.end + password.end();

@@ -1,5 +1,5 @@
 //! Providers' credential formats and how one is matched. In: a text and the place of a literal. Out: the credential
-//! there. The tables stand in `cloud`, `code` and `services`, one row a format; a row never matches without its literal.
+//! there. The tables stand in `cloud`, `code`, `services` and `contexts`, one row a format; a row never matches without its literal.
 
 use std::{
     ops::Range,
@@ -8,7 +8,7 @@ use std::{
 
 use regex::Regex;
 
-use super::{Found, cloud, code, services, values};
+use super::{Found, cloud, code, contexts, services, values};
 use crate::domain::Severity;
 
 /// What may stand to the left of a row's literal and still belong to the match.
@@ -37,6 +37,8 @@ pub(in crate::checks) struct Format {
     pub(in crate::checks) severity: Severity,
     /// Where the match begins.
     pub(in crate::checks) left: Left,
+    /// Whether a whole token's last six characters are a checksum, as GitHub and npm write them.
+    pub(in crate::checks) checksum: bool,
 }
 
 impl Format {
@@ -47,12 +49,17 @@ impl Format {
         needles: &'static [&'static str],
         pattern: &'static str,
     ) -> Self {
-        Self { name, title, needles, pattern, severity: Severity::Critical, left: Left::Nothing }
+        Self { name, title, needles, pattern, severity: Severity::Critical, left: Left::Nothing, checksum: false }
     }
 
     /// The same row, for credentials that reach no live data, or not alone.
     pub(super) const fn lesser(self) -> Self {
         Self { severity: Severity::Warning, ..self }
+    }
+
+    /// The same row, whose tokens carry a checksum.
+    pub(super) const fn with_checksum(self) -> Self {
+        Self { checksum: true, ..self }
     }
 
     /// The same row, whose match begins elsewhere.
@@ -61,9 +68,9 @@ impl Format {
     }
 }
 
-/// Every row of the three tables.
+/// Every row of the tables.
 pub(in crate::checks) fn all() -> impl Iterator<Item = &'static Format> {
-    cloud::FORMATS.iter().chain(code::FORMATS).chain(services::FORMATS)
+    cloud::FORMATS.iter().chain(code::FORMATS).chain(services::FORMATS).chain(contexts::FORMATS)
 }
 
 type Compiled = (&'static Format, OnceLock<Option<Regex>>);
@@ -83,7 +90,13 @@ pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found>
     let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern)).ok()).as_ref()?;
     match format.left {
         Left::Nothing => values::starts_word(text, hit.start).then(|| find_from(hit.start, text, format, regex))?,
-        Left::Anything => find_from(hit.start, text, format, regex),
+        // `rookTable` does not name Okta.
+        Left::Anything => {
+            let before = text.as_bytes().get(..hit.start)?.last();
+            let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+            let amid = within(before) && within(text.as_bytes().get(hit.start));
+            (!amid).then(|| find_from(hit.start, text, format, regex))?
+        }
         Left::Word => {
             let first = values::word_start(text, hit.start, 80);
             // A name may be glued to it, as in `prod-` or `my_`.
@@ -103,9 +116,32 @@ fn find_from(start: usize, text: &str, format: &'static Format, regex: &Regex) -
         return None;
     }
     let severity = match values::judge_format(secret.as_str()) {
+        // It was made up or mistyped: no such token was ever issued.
+        values::Look::Live if format.checksum && !checksum_holds(secret.as_str()) => Severity::Warning,
         values::Look::Live => format.severity,
         values::Look::Example => Severity::Info,
         values::Look::Placeholder => return None,
     };
     Some(Found { span, rule: format.name, title: format.title, severity })
+}
+
+/// Whether a token of a prefix, 30 characters and their CRC-32 in base 62 is whole; tokens of other lengths carry none.
+/// <https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/>
+fn checksum_holds(token: &str) -> bool {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let Some((_, tail)) = token.split_once('_').filter(|(_, tail)| tail.len() == 36) else { return true };
+    let Some((body, sum)) = tail.split_at_checked(30) else { return true };
+    let mut rest = crc32(body.as_bytes());
+    sum.bytes().rev().all(|digit| {
+        let expected = DIGITS.get(rest as usize % 62);
+        rest /= 62;
+        expected == Some(&digit)
+    })
+}
+
+/// The CRC of ISO 3309, as zip and gzip have it. Bit by bit: it sees thirty bytes at a time.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    })
 }

@@ -48,12 +48,18 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         [b'>', ..] if !name_quoted => (1, Written::Bare),
         [b',', ..] if name_quoted => (1, Written::Quoted),
         [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
+        [b'(', ..] => (1 + decoding_call(text, at + 1)?, Written::Quoted),
         _ if spaces > 0 && text.get(..start)?.ends_with("--") => (0, Written::Shell),
         _ if spaces > 0 => (0, Written::Loose),
         _ => return None,
     };
     at += operator;
     at += blank(at);
+    // A list's first, and what a call decodes.
+    if bytes.get(at) == Some(&b'[') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    at += decoding_call(text, at).unwrap_or(0);
     while matches!(bytes.get(at), Some(b'b' | b'r' | b'u' | b'L' | b'@'))
         && matches!(bytes.get(at + 1), Some(b'"' | b'\''))
     {
@@ -84,6 +90,17 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
     let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
     Some((at..at + length, written))
+}
+
+/// Length of `Base64.decode(`, `b64decode(`, `unhexlify(` and their like before a quote.
+fn decoding_call(text: &str, at: usize) -> Option<usize> {
+    let rest = text.as_bytes().get(at..)?;
+    let name = rest.iter().take(40).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
+    let called = rest.get(..name).filter(|_| name > 0)?.to_ascii_lowercase();
+    let decodes = [b"decode".as_slice(), b"unhex", b"fromhex", b"from_hex", b"frombase64", b"from_base64"]
+        .iter()
+        .any(|part| called.windows(part.len()).any(|window| window == *part));
+    (decodes && rest.get(name) == Some(&b'(') && matches!(rest.get(name + 1), Some(b'"' | b'\''))).then_some(name + 1)
 }
 
 /// `vendor-secret-key-0a1b…`: a long random value that is joined to its name by a hyphen or a dot.

@@ -6,7 +6,10 @@
 //! whole is linear. Three kinds of rule follow:
 //! - `formats`: what a provider's credential looks like, a table of literal and expression;
 //! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
-//! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it).
+//! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
+//!   follows (`named`).
+//!
+//! `encoded` opens runs of base64 and looks through what is in them.
 //!
 //! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
 //! (`gibberish` tells letters at random from words)?
@@ -15,9 +18,12 @@ mod assignments;
 mod carriers;
 mod cloud;
 mod code;
+mod contexts;
+mod encoded;
 mod formats;
 mod gibberish;
 mod literals;
+mod named;
 mod services;
 pub(super) mod values;
 
@@ -67,6 +73,27 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 /// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
 /// covers them all and the worst, then the first, names it.
 pub(super) fn find(text: &str) -> Vec<Found> {
+    let mut found = find_plain(text);
+    found.extend(encoded::find(text, find_plain));
+    merge(found)
+}
+
+/// The credential that a value is by the name of the member that has it: `{"password": "…"}`.
+pub(super) fn in_member(name: &str, value: &str) -> Option<Found> {
+    const LONGEST: usize = 1000;
+    let plain = value.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
+    if !plain || value.len() > LONGEST || name.len() > LONGEST || !assignments::names_secret(name) {
+        return None;
+    }
+    let before = name.len() + 5;
+    let written = format!("\"{name}\": \"{value}\"");
+    let found = find_plain(&written).into_iter().find(|one| one.span.start >= before)?;
+    let span = found.span.start - before..(found.span.end - before).min(value.len());
+    Some(Found { span, ..found })
+}
+
+/// What stands in the text as it is.
+fn find_plain(text: &str) -> Vec<Found> {
     let index = &*INDEX;
     let mut found: Vec<Found> = Vec::new();
     index.needles.find(text, |number, hit| {
@@ -77,7 +104,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
         });
         true
     });
-    merge(found)
+    found
 }
 
 /// Whether `name` is a rule of this check.

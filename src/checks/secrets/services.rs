@@ -13,7 +13,7 @@ pub(super) const FORMATS: &[Format] = &[
         "slack_webhook",
         "a Slack webhook",
         &["hooks.slack.com/"],
-        "hooks[.]slack[.]com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,60})",
+        "hooks[.]slack[.]com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,80})",
     )
     .left(Left::Anything),
     Format::live("discord_webhook", "a Discord webhook", &["/api/webhooks/"], "/api/webhooks/([0-9]{17,20}/[A-Za-z0-9_-]{60,70})").left(Left::Anything),
@@ -24,8 +24,17 @@ pub(super) const FORMATS: &[Format] = &[
         r"(?i:discord)[^\n]{0,40}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})",
     )
     .left(Left::Anything),
-    Format::live("teams_webhook", "a Microsoft Teams webhook", &[".webhook.office.com/"], r"\.webhook\.office\.com/(webhookb2/[a-f0-9-]{36}@[a-f0-9-]{36}/IncomingWebhook/[a-f0-9]{32}/[a-f0-9-]{36})").left(Left::Anything),
+    Format::live("teams_webhook", "a Microsoft Teams webhook", &[".webhook.office.com/", "outlook.office"], r"(?:\.webhook\.office\.com/|outlook\.office(?:365)?\.com/)(webhook(?:b2)?/[a-z0-9-]{36}@[a-z0-9-]{36}/IncomingWebhook/[a-z0-9]{32}/[a-z0-9-]{36})").left(Left::Anything),
     Format::live("telegram_bot_token", "a Telegram bot token", &[":AA"], "(?:bot)?([0-9]{8,10}:AA[A-Za-z0-9_-]{32,34})").left(Left::Word),
+    Format::live("telegram_bot_url", "a Telegram bot token", &["tgram://"], "tgram://([0-9]{6,10}:[A-Za-z0-9_-]{30,40})").left(Left::Anything),
+    Format::live(
+        "twilio_sid",
+        "a Twilio identifier, which opens recordings and media",
+        &["sid\"", "sid'", "sid=", "sid:", "sid =", "/Messages/", "/Calls/", "/Recordings/", "/Accounts/", "/Media/"],
+        r#"(?i:sid["']?[ \t]{0,3}(?:=>|=|:|,)[ \t]{0,3}["']?|/[a-z]{4,20}/)([A-Z]{2}[0-9a-f]{32})"#,
+    )
+    .left(Left::Anything)
+    .lesser(),
     Format::live(
         "twilio_secret",
         "a Twilio credential",
@@ -40,7 +49,7 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("stripe_live_key", "a live Stripe key", &["sk_live_", "rk_live_", "sk_org_live"], "[sr]k_(?:org_)?live_[A-Za-z0-9]{10,247}"),
     Format::live("stripe_test_key", "a test-mode Stripe key", &["sk_test_", "rk_test_"], "[sr]k_test_[A-Za-z0-9]{10,247}").lesser(),
     Format::live("webhook_secret", "a webhook signing secret", &["whsec_"], "whsec_[A-Za-z0-9+/=]{24,}"),
-    Format::live("square_token", "a Square token", &["EAAA", "sq0atp-", "sq0csp-"], "(?:EAAA[A-Za-z0-9_-]{60}|sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43}))"),
+    Format::live("square_token", "a Square token", &["EAAA", "sq0atp-", "sq0csp-"], "(?:EAAA[A-Za-z0-9_-]{56,64}|sq0(?:atp-[A-Za-z0-9_-]{22}|csp-[A-Za-z0-9_-]{43}))"),
     Format::live("braintree_token", "a Braintree token", &["access_token$production$"], r"access_token\$production\$[a-z0-9]{16}\$[a-f0-9]{32}"),
     Format::live("shopify_token", "a Shopify token", &["shpat_", "shpss_", "shpca_", "shppa_"], "shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}"),
     Format::live("plaid_token", "a Plaid access token", &["access-production-", "access-development-"], "access-(?:production|development)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
@@ -71,7 +80,20 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("clickup_key", "a ClickUp key", &["pk_"], "pk_[0-9]{6,9}_[A-Z0-9]{32}"),
     Format::live("scrapfly_key", "a Scrapfly key", &["scp-live-"], "scp-live-[a-f0-9]{32}"),
     Format::live("wakatime_key", "a WakaTime key", &["waka_"], "waka_[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    Format::live("zapier_webhook", "a Zapier webhook", &["hooks.zapier.com/"], "hooks[.]zapier[.]com/hooks/catch/([A-Za-z0-9/]{12,40})").left(Left::Anything),
+    Format::live("tines_webhook", "a Tines webhook", &[".tines.com/webhook/", ".tines.io/webhook/"], "[.]tines[.](?:com|io)/webhook/([a-z0-9]{32}/[a-z0-9]{32})").left(Left::Anything),
+    Format::live("make_webhook", "a Make webhook", &[".make.com/"], "hook[.][a-z0-9]{2,6}[.]make[.]com/([a-z0-9]{32})").left(Left::Word),
+    Format::live("pagarme_key", "a Pagar.me key", &["ak_live_"], "ak_live_[A-Za-z0-9]{30}"),
+    Format::live("paystack_key", "a Paystack key", &["pk_live_"], "pk_live_[a-f0-9]{40}").lesser(),
+    Format::live("fleetbase_key", "a Fleetbase key", &["flb_live_"], "flb_live_[A-Za-z0-9]{20}"),
+    Format::live("fullstory_key", "a FullStory key", &["na1.", "eu1."], r"(?:na1|eu1)\.[A-Za-z0-9+/]{90,110}={0,2}"),
+    Format::live("pubnub_key", "a PubNub key", &["pub-c-", "sub-c-", "sec-c-"], "(?:(?:pub|sub)-c-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}|sec-c-[A-Za-z0-9+/=]{48,64})").lesser(),
+    Format::live("teamwork_token", "a Teamwork token", &["tkn.v1_"], r"tkn\.v1_[A-Za-z0-9+/_-]{60,80}={0,2}"),
+    Format::live("pushbullet_token", "a Pushbullet token", &["pushbullet"], r#"(?i:pushbullet[a-z0-9_ .-]{0,25}["']?[ \t]{0,3}(?:=|:|=>|,|[ \t])[ \t]{0,3}["']?)((?:o\.)?[A-Za-z0-9]{32,34})"#).left(Left::Anything),
+    Format::live("intra42_secret", "a 42 Intra client secret", &["s-s4t2ud-", "s-s4t2af-"], "s-s4t2(?:ud|af)-[a-f0-9]{64}"),
+    Format::live("klaviyo_key", "a Klaviyo key", &["pk_"], "pk_[a-f0-9]{34}"),
+    Format::live("checkout_key", "a Checkout.com key", &["sk_"], "sk_[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
     Format::live("otp_secret", "a one-time-password secret", &["otpauth://"], r#"otpauth://[^\s"'<>]{0,300}?[?&]secret=([A-Z2-7]{16,})"#),
-    Format::live("password_hash", "a password hash of a system account", &["$6$", "$5$", "$1$", "$y$"], r"\$(?:[156]|y)\$(?:rounds=[0-9]+\$)?[A-Za-z0-9./]{1,16}\$(?:[A-Za-z0-9./]{86}|[A-Za-z0-9./]{43}|[A-Za-z0-9./]{22})").lesser(),
+    Format::live("password_hash", "a password hash of a system account", &["$6$", "$5$", "$1$", "$y$", "$8$", "$9$"], r"\$(?:[15689]|y)\$(?:rounds=[0-9]+\$)?[A-Za-z0-9./]{1,16}\$(?:[A-Za-z0-9./]{86}|[A-Za-z0-9./]{43}|[A-Za-z0-9./]{22})").lesser(),
     Format::live("bcrypt_hash", "a password hash", &["$2a$", "$2b$", "$2y$"], r"\$2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}").lesser(),
 ];

@@ -21,8 +21,9 @@ pub(super) fn judge_format(value: &str) -> Look {
     if value.contains("EXAMPLE") {
         return Look::Example;
     }
-    let tail = value.get(value.len().min(4)..).unwrap_or(value);
-    if distinct(tail) < 5 || has_run(tail, 8) || PLACEHOLDERS_IN_FORMATS.is_match(value) {
+    let tail = if value.len() < 12 { value } else { value.get(4..).unwrap_or(value) };
+    // Long tokens in base64 hold runs of `A` where their bytes are zero.
+    if distinct(tail) < 5 || has_run(tail, (tail.len() / 5).max(8)) || PLACEHOLDERS_IN_FORMATS.is_match(value) {
         return Look::Placeholder;
     }
     Look::Live
@@ -46,7 +47,7 @@ pub(super) fn distinct(value: &str) -> usize {
 }
 
 /// Whether one byte is repeated `length` times in a row.
-fn has_run(value: &str, length: usize) -> bool {
+pub(super) fn has_run(value: &str, length: usize) -> bool {
     let mut run = 0;
     let mut last = 0;
     value.bytes().any(|byte| {
@@ -136,11 +137,18 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.get(value.len().saturating_sub(4)..).is_some_and(|tail| tail.eq_ignore_ascii_case("test"))
 }
 
+/// Whether a value holds a word that manuals write in a credential's place.
+pub(super) fn says_placeholder(value: &str) -> bool {
+    PLACEHOLDERS_IN_FORMATS.is_match(value)
+}
+
 /// Whether a value is one of our own markers and little else, or the inside of one.
 pub(super) fn is_marker(value: &str) -> bool {
     let (head, tail) = value.split_once("[secret:").unwrap_or(("", value));
-    let (rule, rest) = tail.split_once(']').unwrap_or((tail, ""));
-    super::is_rule(rule) && head.len() + rest.len() <= 6
+    let (inside, rest) = tail.split_once(']').unwrap_or((tail, ""));
+    let (rule, tag) = inside.split_once(':').unwrap_or((inside, ""));
+    let tagged = tag.len() <= 2 && tag.bytes().all(|b| b.is_ascii_hexdigit());
+    tagged && super::is_rule(rule) && head.len() + rest.len() <= 6
 }
 
 /// Whether a word may begin here: no letter or digit stands before, except an escape such as `\n` or `%3D`. A hyphen or

@@ -1,9 +1,23 @@
 //! Tests of the built-in checks: tables of texts with what must be seen in them, and properties that hold for any text.
 
+/// A test of its own for each format: it finds its example and leaves its counter-example alone.
+macro_rules! formats {
+    ($(($rule:ident, $example:expr, $counter:expr $(,)?)),* $(,)?) => {
+        /// The rules that have a test here.
+        pub(super) const RULES: &[&str] = &[$(stringify!($rule)),*];
+
+        $(#[test]
+        fn $rule() {
+            super::secrets::tells_apart(stringify!($rule), $example, $counter);
+        })*
+    };
+}
+
 mod cloud;
 mod code;
 mod commands;
 mod dear;
+mod contexts;
 mod events;
 mod fences;
 mod injection;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    checks::{needles::Needles, review, screen},
+    checks::{needles::Needles, redact, review, screen, screen_tagged, secrets},
     domain::{CheckName, Event, ToolCall, Trigger},
 };
 
@@ -106,8 +106,60 @@ fn event(text: &str) -> Event {
     Event { agent: text.to_owned(), output: Some(text.to_owned()), tool: Some(tool), ..Event::default() }
 }
 
+/// A secret of some format: its random part, and the whole.
+fn secret() -> impl Strategy<Value = (String, String)> {
+    let formats = proptest::sample::select(vec![
+        ("AKIA", "[A-Z2-7]{16}", ""),
+        ("ghp_", "[A-Za-z0-9]{36}", ""),
+        ("glpat-", "[A-Za-z0-9]{20}", ""),
+        ("dop_v1_", "[a-f0-9]{64}", ""),
+        ("sk_live_", "[A-Za-z0-9]{24}", ""),
+        ("hf_", "[A-Za-z]{34}", ""),
+        ("postgres://svc:", "[A-Za-z0-9]{20}", "@db.acme.io/app"),
+        ("Bearer ", "[A-Za-z0-9]{40}", ""),
+        ("API_KEY=\"", "[A-Za-z0-9]{32}", "\""),
+    ]);
+    formats.prop_flat_map(|(head, body, tail)| {
+        let random = body.prop_filter("chance can write a placeholder", |body: &String| {
+            let words = ["xxxx", "your", "example", "redacted", "insert", "changeme", "placeholder"];
+            let digits = body.bytes().filter(u8::is_ascii_digit).count();
+            let lower = body.to_lowercase();
+            (digits > 3 || body.len() == 34 || body.len() == 16) && !words.iter().any(|word| lower.contains(word))
+        });
+        random.prop_map(move |body| (body.clone(), format!("{head}{body}{tail}")))
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_part_of_a_secret_is_left_and_nothing_around_it_is_taken(
+        (body, whole) in secret(), before in "[a-z \n\u{e9}]{0,40}", after in "[a-z \n\u{e9}]{0,40}"
+    ) {
+        let text = format!("{before} {whole} {after}");
+        let cleaned = redact(&text);
+        for part in body.as_bytes().windows(6) {
+            let part = std::str::from_utf8(part).unwrap();
+            prop_assert!(!cleaned.as_str().contains(part), "{part} is left in {:?}", cleaned.as_str());
+        }
+        prop_assert!(cleaned.as_str().starts_with(&format!("{before} ")), "{:?}", cleaned.as_str());
+        prop_assert!(cleaned.as_str().ends_with(&format!(" {after}")), "{:?}", cleaned.as_str());
+        prop_assert!(redact(cleaned.as_str()) == cleaned, "a second time changed {:?}", cleaned.as_str());
+        for found in secrets::find(&text) {
+            let span = text.get(found.span.clone());
+            prop_assert!(span.is_some_and(|span| whole.contains(span) && span.contains(&body[..6])), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn tags_tell_secrets_apart_and_a_second_screening_changes_nothing(text in hostile(), (_, whole) in secret()) {
+        let tag = |secret: &str| secret.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte));
+        let screened = screen_tagged(event(&format!("{whole} {text} {whole}")), &tag);
+        let again = screen_tagged(screened.event.clone(), &tag);
+        prop_assert!(again.event == screened.event, "a second screening changed {:?}", screened.event.output);
+        prop_assert!(again.marks.is_empty(), "{:?}", again.marks);
+    }
 
     #[test]
     fn screening_and_reviewing_hold_for_any_text(text in hostile()) {

@@ -1,8 +1,8 @@
 //! Credentials: every format by example, what carries one by its form, assignments, and what is none.
 
 use crate::{
-    checks::{redact, screen, secrets},
-    domain::{CheckName, Severity},
+    checks::{redact, screen, screen_tagged, secrets},
+    domain::{CheckName, Event, Severity, ToolCall},
 };
 
 use super::saying;
@@ -19,28 +19,32 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
     (rules, screened.event.output.unwrap_or_default())
 }
 
-#[test]
-fn every_format_finds_its_example_and_leaves_its_counter_example() {
-    let rows = [super::cloud::ROWS, super::code::ROWS, super::services::ROWS].concat();
-    for (rule, example, counter) in &rows {
-        let glued = [format!("see-{example}"), format!("see_{example} there")];
-        let apart = [format!("see {example} there"), format!("\"{example}\""), (*example).to_owned()];
-        for text in apart.into_iter().chain(glued) {
-            let found = secrets::find(&text);
-            assert!(found.iter().any(|found| found.rule == *rule), "{rule} does not find its example: {found:?}");
-        }
-        let found = secrets::find(&format!("see {counter} there"));
-        assert!(!found.iter().any(|found| found.rule == *rule), "{rule} finds its counter-example");
+/// Fails unless the rule finds its example, however it stands in a text, and leaves its counter-example alone.
+pub(super) fn tells_apart(rule: &str, example: &str, counter: &str) {
+    let glued = [format!("see-{example}"), format!("see_{example} there")];
+    let apart = [format!("see {example} there"), format!("\"{example}\""), example.to_owned()];
+    for text in apart.into_iter().chain(glued) {
+        let found = secrets::find(&text);
+        let own = found.iter().find(|found| found.rule == rule);
+        assert!(own.is_some(), "{rule} does not find its example: {found:?}");
+        assert!(own.is_some_and(|own| own.severity >= Severity::Warning && text.get(own.span.clone()).is_some()));
     }
+    let found = secrets::find(&format!("see {counter} there"));
+    assert!(!found.iter().any(|found| found.rule == rule), "{rule} finds its counter-example");
+}
+
+#[test]
+fn every_format_has_a_test_of_its_own() {
+    let tested = [super::cloud::RULES, super::code::RULES, super::contexts::RULES, super::services::RULES].concat();
     for format in secrets::formats() {
-        assert!(rows.iter().any(|(rule, ..)| *rule == format.name), "{} has no example", format.name);
+        assert!(tested.contains(&format.name), "{} has no example", format.name);
         assert!(
             format.needles.iter().all(|needle| needle.len() >= 3),
             "{} has a literal too short to look up",
             format.name
         );
     }
-    assert!(rows.len() >= 40);
+    assert!(tested.len() >= 100, "{} formats", tested.len());
 }
 
 #[test]
@@ -59,13 +63,14 @@ fn what_carries_a_credential_is_found() {
     );
     let cut =
         concat!("-----BEGIN ", "PRIVATE KEY-----\\nMIIEpAIBAAKCAQEAuVoGTaFSWp3YN5JC8lOdL8wmWpaM73UaNzhYiqA7ZqijzVk");
-    let rows: [(&str, String); 9] = [
+    let rows: [(&str, String); 10] = [
         ("json_web_token", format!("token is {jwt}")),
         ("private_key", format!("key:\n{pem}\nbye")),
         ("private_key", format!("{{\"key\": \"{cut}")),
         ("url_credentials", concat!("postgres://svc:", "h7Gq2xLw9p", "@db.acme.io:5432/app").to_owned()),
         ("url_credentials", concat!("https://bot:", "k3y%40Zq81", "@git.acme.io/x.git").to_owned()),
         ("bearer_token", concat!("Authorization: Bearer ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
+        ("bearer_token", concat!("Authorization: Bearer ", "oKVkhVnZnLfRVmNBDyRjexuApbRzVKZSSic").to_owned()),
         ("basic_auth", concat!("Authorization: Basic ", "c3ZjLXVzZXI6aDdHcTJ4THc5cA==").to_owned()),
         ("authorization_header", concat!("Authorization: token ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
         ("curl_user", concat!("curl -u svc:", "h7Gq2xLw9p https://api.acme.io").to_owned()),
@@ -139,6 +144,9 @@ fn placeholders_expressions_and_words_are_left_alone() {
         "let t = syn::token::BracketedGroup2a1b();",
         "pub const PrivateKeyExportable: X509PrivateKeyFlag2a = 1;",
         "session_key: 0x80041064u32,",
+        "Token: \"#d8dee9\",",
+        "let key = r\"SOFTWARE\\WOW6432Node\\Acme\\VisualStudio7\";",
+        "rookTable = 00q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKcTn5v",
     ] {
         let (rules, stored) = seen(text);
         assert!(rules.is_empty() && stored == text, "{text}: {rules:?}");
@@ -172,7 +180,7 @@ fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
 
 #[test]
 fn several_rules_on_the_same_bytes_make_one_mark_named_by_the_format() {
-    let text = format!("GITHUB_TOKEN=\"{}\"", concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc"));
+    let text = format!("GITHUB_TOKEN=\"{}\"", concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y"));
     let (rules, stored) = seen(&text);
     assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
     assert_eq!(stored, "GITHUB_TOKEN=\"[secret:github_token]\"");
@@ -185,4 +193,82 @@ fn redact_takes_secrets_and_hidden_characters_out_of_any_text() {
         concat!("sk-ant-api03-", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKcq8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc2JhW0aB3x9")
     );
     assert_eq!(redact(&text).as_str(), "upstream said: bad key [secret:anthropic_key]");
+}
+
+#[test]
+fn a_token_whose_checksum_does_not_hold_was_never_issued() {
+    let whole = concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y");
+    let (rules, _) = seen(whole);
+    assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
+    let (rules, stored) = seen(&whole.replace("14Y", "14Z"));
+    assert_eq!(rules, [("github_token".to_owned(), Severity::Warning)]);
+    assert_eq!(stored, "[secret:github_token]", "it is taken out all the same");
+}
+
+#[test]
+fn what_is_wrapped_in_base64_is_opened() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let inner = format!("[default]\naws_access_key_id = {}\n", concat!("AKIA", "QZ7T3WJ5XK2M4R9B"));
+    for (wrapped, rule) in [
+        (STANDARD.encode(&inner), Some("aws_access_key")),
+        (STANDARD.encode(&inner).trim_end_matches('=').to_owned(), Some("aws_access_key")),
+        (STANDARD.encode("All is well, and no secret is in this text at all."), None),
+        (STANDARD.encode([200_u8; 60]), None),
+    ] {
+        let (rules, stored) = seen(&format!("data: {wrapped};"));
+        assert_eq!(rules.first().map(|(rule, _)| rule.as_str()), rule, "{wrapped}");
+        let expected = rule.map_or_else(|| format!("data: {wrapped};"), |rule| format!("data: [secret:{rule}];"));
+        assert_eq!(stored, expected);
+    }
+}
+
+#[test]
+fn a_members_name_says_that_its_value_is_a_secret() {
+    let args = serde_json::json!({"login": {"user": "svc", "password": "h7Gq2xLw9p"}, "tokens": ["q8Zr1LmX0pTn5vKc2JhW"],
+        "path": "h7Gq2xLw9p"});
+    let tool = ToolCall { name: "login".to_owned(), args, ..ToolCall::default() };
+    let screened = screen(Event { tool: Some(tool), ..Event::default() });
+    let args = screened.event.tool.unwrap().args;
+    assert_eq!(args["login"]["password"], "[secret:generic_password]");
+    assert_eq!(args["tokens"][0], "[secret:generic_token]");
+    assert_eq!((&args["login"]["user"], &args["path"]), (&"svc".into(), &"h7Gq2xLw9p".into()));
+}
+
+#[test]
+fn tags_tell_secrets_of_one_kind_apart_and_names_have_none() {
+    let [a, b] = [concat!("glpat-", "2Hyuez1yFy4HRAYF41i1"), concat!("glpat-", "9Qkuez1yFy4HRAYF41i7")];
+    let event = Event {
+        agent: a.to_owned(),
+        input: Some(format!("{a} or {b}")),
+        output: Some(format!("used {b}")),
+        ..Event::default()
+    };
+    let screened = screen_tagged(event, &|secret| secret.as_bytes()[6]).event;
+    assert_eq!(screened.agent, "[secret:gitlab_token]");
+    assert_eq!(screened.input.as_deref(), Some("[secret:gitlab_token:32] or [secret:gitlab_token:39]"));
+    assert_eq!(screened.output.as_deref(), Some("used [secret:gitlab_token:39]"));
+}
+
+#[test]
+fn keys_behind_a_services_name_are_found() {
+    for (text, secret) in [
+        ("pandadoc SECRET gHjrT345rflePOKazE2Bj47hF56U9d", "gHjrT345rflePOKazE2Bj47hF56U9d"),
+        ("zenrows key 4f0c9a7be21d3586a4f3b9f8b2c7d1e6", "4f0c9a7be21d3586a4f3b9f8b2c7d1e6"),
+        ("insightly_key = 7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13", "7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13"),
+        ("screenshotapi KEY-Q7T3WJ5-XK2M4R9-B6H8PLN-C1V5ZD0", "Q7T3WJ5-XK2M4R9-B6H8PLN-C1V5ZD0"),
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(rules.len() == 1 && !stored.contains(secret), "{text} is stored as {stored}: {rules:?}");
+    }
+    for text in [
+        "the sort key 7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13",
+        "primary key 4f0c9a7be21d3586a4f3b9f8b2c7d1e6",
+        "key idempotency-key-for-orders-2024-01",
+        "Access shared_library_version_2_0_1",
+        "KEY MANAGEMENT_SERVICE_ENDPOINT",
+        "-----END RSA KEY-----\nMIIEpAIBAAKCAQEAuVoGTaFSWp3Y",
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(rules.is_empty() && stored == text, "{text}: {rules:?}");
+    }
 }
