@@ -6,22 +6,77 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::Sight;
+use super::{
+    Sight,
+    targets::{Target, classify, is_credential_file},
+};
 use crate::domain::Severity;
 
-/// What code in another language destroys by its own means.
-pub(super) fn destroys(code: &str) -> Option<Sight> {
+/// Literals of one piece of code that are looked at.
+const MOST_LITERALS: usize = 16;
+
+/// What code in another language does by its own means.
+pub(super) fn look(code: &str) -> Option<Sight> {
     let lower = code.to_ascii_lowercase();
-    let tree = ["rmtree(", "rmsync(", "rm_rf", "rm_r(", "remove_tree", "rimraf", "removeall("]
-        .iter()
-        .any(|call| lower.contains(call));
-    tree.then(|| {
-        Sight::new(
-            "recursive_delete",
-            Severity::Warning,
-            "Code given to an interpreter deletes a directory with all that is in it.".to_owned(),
-        )
-    })
+    let says = |calls: &[&str]| calls.iter().any(|call| lower.contains(call));
+    if says(&[
+        "urlopen(",
+        "requests.get(",
+        "http.get(",
+        "fetch(",
+        "open-uri",
+        "file_get_contents(\"http",
+        "file_get_contents('http",
+        "net/http",
+        "lwp::simple",
+    ]) && says(&["exec(", "eval(", "eval ", "compile(", "vm.run", "instance_eval", "loads("])
+    {
+        let what = "Code given to an interpreter downloads more code and runs it unseen.".to_owned();
+        return Some(Sight::new("download_and_run", Severity::Critical, what));
+    }
+    if says(&["b64decode(", "frombase64", "atob(", "base64_decode(", "decode64", "unhexlify(", "fromhex("])
+        && says(&["exec(", "eval(", "eval ", "compile(", "system("])
+    {
+        let what = "Code given to an interpreter decodes more code and runs it unseen.".to_owned();
+        return Some(Sight::new("decoded_and_run", Severity::Critical, what));
+    }
+    let tree = says(&[
+        "rmtree(",
+        "rmsync(",
+        "rm_rf",
+        "rm_r(",
+        "remove_tree",
+        "rimraf",
+        "removeall(",
+        "remove_dir_all",
+        "remove_entry_secure",
+    ]) || says(&["fs.rm(", "promises.rm(", "rmdir("]) && lower.contains("recursive");
+    if tree {
+        let worst = literals(code).iter().map(|path| classify(path)).max();
+        let severity = if worst >= Some(Target::Home) { Severity::Critical } else { Severity::Warning };
+        let harmless = worst.is_some_and(|worst| worst <= Target::Rebuilt);
+        let what = "Code given to an interpreter deletes a directory with all that is in it.".to_owned();
+        return (!harmless).then(|| Sight::new("recursive_delete", severity, what));
+    }
+    let reads = says(&["open(", "readfile", "file.read", "file_get_contents(", "path("]);
+    let secret = literals(code).into_iter().find(|literal| is_credential_file(literal)).filter(|_| reads)?;
+    let (rule, severity, does) = if says(&["requests.post", "urlopen(", "http.post", "fetch(", "socket", "axios"]) {
+        ("exfiltration", Severity::Critical, "reads and sends")
+    } else {
+        ("reads_credentials", Severity::Warning, "reads")
+    };
+    Some(Sight::new(rule, severity, format!("Code given to an interpreter {does} {secret}, which holds credentials.")))
+}
+
+/// The string literals of code, the first few.
+fn literals(code: &str) -> Vec<String> {
+    static LITERALS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#""((?:[^"\\]|\\.)+)"|'((?:[^'\\]|\\.)+)'|`([^`]+)`"#).ok());
+    let Some(literals) = LITERALS.as_ref() else { return Vec::new() };
+    let found = literals
+        .captures_iter(code)
+        .filter_map(|captures| captures.iter().skip(1).flatten().next().map(|one| one.as_str().to_owned()));
+    found.take(MOST_LITERALS).collect()
 }
 
 /// Shell commands that code hands to a shell: the string literals of a text that calls one.
@@ -39,20 +94,16 @@ pub(super) fn commands_in(code: &str) -> Vec<String> {
             "qx",
             "%x",
             "Runtime",
+            "do shell script",
+            " | \"",
         ])
         .ok()
     });
-    static LITERALS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#""((?:[^"\\]|\\.)+)"|'((?:[^'\\]|\\.)+)'|`([^`]+)`"#).ok());
     if !CALLS.as_ref().is_some_and(|calls| calls.is_match(code)) {
         return Vec::new();
     }
-    let Some(literals) = LITERALS.as_ref() else { return Vec::new() };
-    let found = literals
-        .captures_iter(code)
-        .filter_map(|captures| captures.iter().skip(1).flatten().next().map(|one| one.as_str().to_owned()));
     // subprocess.run(["rm", "-rf", "/"]): the words of a list make one command.
-    let all: Vec<String> = found.take(16).collect();
+    let all = literals(code);
     let joined = all.iter().filter(|word| !word.contains(' ')).cloned().collect::<Vec<_>>().join(" ");
     all.into_iter().filter(|literal| literal.contains(' ')).chain((!joined.is_empty()).then_some(joined)).collect()
 }

@@ -1,41 +1,138 @@
 //! Statements that destroy data, given to a database's client. In: one call. Out: what its statement destroys. It finds
-//! statements in arguments, here-documents and what is piped in, and reads their first words, no more of the language.
+//! statements in arguments, here-documents and what is piped in, takes literals and comments out, and reads their first
+//! words, no more of the language.
 
 use super::{Sight, resolve::Call};
 use crate::domain::Severity::{self, Critical, Warning};
 
+/// Programs that hand statements to a database.
+pub(super) fn is_client(program: &str) -> bool {
+    matches!(
+        program,
+        "psql"
+            | "mysql"
+            | "mariadb"
+            | "sqlite3"
+            | "sqlcmd"
+            | "mongosh"
+            | "mongo"
+            | "clickhouse-client"
+            | "clickhouse"
+            | "clickhouse-local"
+            | "cockroach"
+            | "cqlsh"
+            | "snowsql"
+            | "sqlplus"
+            | "bq"
+            | "duckdb"
+            | "mssql-cli"
+            | "trino"
+            | "redis-cli"
+            | "valkey-cli"
+            | "keydb-cli"
+            | "pgcli"
+            | "mycli"
+            | "litecli"
+            | "usql"
+            | "influx"
+            | "cypher-shell"
+            | "isql"
+            | "tsql"
+            | "bteq"
+            | "vsql"
+            | "beeline"
+            | "hive"
+            | "spark-sql"
+            | "invoke-sqlcmd"
+            | "surreal"
+            | "presto"
+            | "impala-shell"
+            | "arangosh"
+            | "monetdb"
+            | "mclient"
+            | "osql"
+            | "ksql"
+            | "pgbench"
+            | "athenacli"
+            | "turso"
+            | "wrangler"
+    )
+}
+
 /// What the call destroys.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
-    match call.program.as_str() {
-        "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlcmd" | "mongosh" | "mongo" | "clickhouse-client"
-        | "cockroach" | "cqlsh" | "snowsql" | "sqlplus" | "bq" | "duckdb" | "mssql-cli" | "trino" | "redis-cli"
-        | "valkey-cli" => database(call, sights),
-        "dropdb" | "dropuser" => {
-            sights.push(Sight::new("database_destruction", Critical, format!("`{}` drops a database.", call.shown())));
+    let drops = match call.program.as_str() {
+        "dropdb" | "dropuser" => true,
+        "mysqladmin" => call.operands().any(|word| word == "drop"),
+        "pg_restore" => call.has('c', "clean"),
+        "influx" | "influxd" => {
+            matches!(call.operands().collect::<Vec<_>>().as_slice(), ["delete", ..] | [_, "delete", ..])
         }
-        _ => {}
+        _ => false,
+    };
+    if drops {
+        let what = format!("`{}` drops data of a database.", call.shown());
+        sights.push(Sight::new("database_destruction", Critical, what));
+    } else if is_client(&call.program) {
+        database(call, sights);
     }
 }
 
 fn database(call: &Call, sights: &mut Vec<Sight>) {
     let mut statements: Vec<&str> =
-        call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| arg.contains(' ') || arg.contains('(')).collect();
+        call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| arg.contains([' ', '(', '\t', '\n', '*'])).collect();
     statements.extend(call.given.as_deref());
     let joined;
-    if call.program.ends_with("-cli") || call.program == "bq" {
+    if call.program.ends_with("-cli") || call.program == "bq" || call.program == "turso" {
         joined = call.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
         statements.push(&joined);
     }
-    for statement in statements.iter().flat_map(|text| text.split(';')) {
-        if let Some((severity, what)) = destroys_data(statement) {
-            sights.push(Sight::new(
-                "database_destruction",
-                severity,
-                format!("A statement given to {} {what}.", call.program),
-            ));
-            return;
+    let mut worst: Option<(Severity, &str)> = None;
+    for text in statements {
+        let text = bare(text);
+        for (severity, what) in text.split([';', '\n']).chain([text.as_str()]).filter_map(destroys_data) {
+            // A statement over several lines has its condition further down.
+            let whole = text.contains(';') || destroys_data(&text).is_some();
+            if whole && worst.is_none_or(|(known, _)| severity > known) {
+                worst = Some((severity, what));
+            }
         }
     }
+    if let Some((severity, what)) = worst {
+        let what = format!("A statement given to {} {what}.", call.program);
+        sights.push(Sight::new("database_destruction", severity, what));
+    }
+}
+
+/// A statement without comments, and with nothing in its literals: `DROP/**/TABLE`, `VALUES ('drop table x')`.
+/// Options such as `--command=` before it go as well.
+fn bare(text: &str) -> String {
+    let text = match text.strip_prefix("--").and_then(|option| option.split_once('=')) {
+        Some((name, value)) if name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') => value,
+        _ => text.strip_prefix("-c").or_else(|| text.strip_prefix("-e")).unwrap_or(text),
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\'', '/', '-']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = |open: usize, close: &str| {
+            from.get(open..).and_then(|rest| rest.find(close)).map(|end| open + end + close.len())
+        };
+        let (skip, left) = match from.as_bytes() {
+            [b'\'', ..] => (end(1, "'"), "''"),
+            // What `/*!…*/` holds is run by MySQL.
+            [b'/', b'*', b'!', ..] => (Some(3), " "),
+            [b'/', b'*', ..] => (end(2, "*/"), " "),
+            [b'-', b'-', b' ', ..] => (end(2, "\n").or(Some(from.len())), "\n"),
+            _ => (None, ""),
+        };
+        let skip = skip.unwrap_or(1);
+        out.push_str(if left.is_empty() { from.get(..skip).unwrap_or_default() } else { left });
+        rest = from.get(skip..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
 }
 
 /// What a statement of SQL, Redis or `MongoDB` destroys.
@@ -44,25 +141,55 @@ fn destroys_data(statement: &str) -> Option<(Severity, &'static str)> {
     let words: Vec<&str> = upper.iter().map(String::as_str).collect();
     let begins = words.iter().position(|word| matches!(*word, "DROP" | "TRUNCATE" | "DELETE" | "UPDATE" | "ALTER"));
     let lower = statement.to_ascii_lowercase();
-    if words.iter().any(|word| matches!(*word, "FLUSHALL" | "FLUSHDB")) {
+    // After one of these it is a key's name.
+    let reads =
+        |word: &str| matches!(word, "GET" | "SET" | "EXISTS" | "TYPE" | "TTL" | "INFO" | "HELP" | "SCAN" | "COMMAND");
+    let flushes = words.iter().position(|word| matches!(*word, "FLUSHALL" | "FLUSHDB"));
+    if flushes.is_some_and(|at| at.checked_sub(1).and_then(|before| words.get(before)).is_none_or(|word| !reads(word)))
+    {
         return Some((Critical, "empties the whole store"));
     }
-    if [".dropdatabase(", ".drop(", "deletemany({})", "remove({})"].iter().any(|call| lower.contains(call)) {
+    if words.first() == Some(&"EXPLAIN") && words.get(1) != Some(&"ANALYZE") {
+        return None;
+    }
+    if upper.iter().any(|word| word == "DETACH") && upper.iter().any(|word| word.starts_with("DELETE")) {
+        return Some((Critical, "deletes what it matches"));
+    }
+    if [".dropdatabase(", ".drop(", "deletemany({})", "remove({})", ".drop_collection(", ".drop_database("]
+        .iter()
+        .any(|call| lower.contains(call))
+    {
         return Some((Critical, "drops a collection or a database"));
     }
     let tail = words.get(begins?..)?;
     match tail {
         [
             "DROP",
-            "DATABASE" | "SCHEMA" | "TABLE" | "KEYSPACE" | "TABLESPACE" | "USER" | "ROLE" | "VIEW" | "INDEX" | "COLUMN",
+            "DATABASE" | "SCHEMA" | "TABLE" | "KEYSPACE" | "TABLESPACE" | "USER" | "ROLE" | "COLLECTION" | "CATALOG"
+            | "OWNED" | "COLUMNFAMILY" | "MEASUREMENT" | "BUCKET",
             ..,
         ] => Some((Critical, "drops data")),
+        [
+            "DROP",
+            "VIEW" | "INDEX" | "COLUMN" | "MATERIALIZED" | "FUNCTION" | "PROCEDURE" | "TRIGGER" | "TYPE" | "SEQUENCE"
+            | "EXTENSION",
+            ..,
+        ] => Some((Warning, "drops a part of a database")),
         ["TRUNCATE", _, ..] => Some((Critical, "empties a table")),
-        ["DELETE", "FROM", ..] if !tail.contains(&"WHERE") => Some((Critical, "deletes every row of a table")),
-        ["UPDATE", ..] if tail.contains(&"SET") && !tail.contains(&"WHERE") => {
-            Some((Warning, "changes every row of a table"))
-        }
-        ["ALTER", "TABLE", .., "DROP", _, _] | ["ALTER", "TABLE", .., "DROP", _] => Some((Warning, "drops a column")),
+        ["DELETE", "FROM", ..] if !is_limited(tail) => Some((Critical, "deletes every row of a table")),
+        ["UPDATE", ..] if tail.contains(&"SET") && !is_limited(tail) => Some((Warning, "changes every row of a table")),
+        ["ALTER", "TABLE", .., "DROP", _, _]
+        | ["ALTER", "TABLE", .., "DROP", _]
+        | ["ALTER", "TABLE", _, "DELETE", ..] => Some((Warning, "drops a column")),
         _ => None,
     }
+}
+
+/// Whether a statement has a condition that does not hold for every row.
+fn is_limited(words: &[&str]) -> bool {
+    let Some(at) = words.iter().position(|word| *word == "WHERE") else {
+        return words.contains(&"LIMIT") || words.contains(&"USING");
+    };
+    let condition = words.get(at + 1..).unwrap_or_default().concat();
+    !matches!(condition.trim_end_matches(';'), "1=1" | "TRUE" | "1" | "''=''" | "NOTFALSE")
 }

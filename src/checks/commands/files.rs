@@ -1,37 +1,33 @@
-//! Commands that delete files, take them away, open them to everyone, or remove traces. In: one call. Out: what it would destroy, and how bad that is.
+//! Commands that delete files, take them away, write over them, or open them to everyone. In: one call. Out: what it
+//! would destroy, and how bad that is.
 
 use super::{
     Sight,
-    resolve::Call,
-    targets::{Target, classify},
+    resolve::{Call, FOUND, Fed},
+    targets::{Target, is_guarded, is_history},
 };
-use crate::domain::Severity::{Critical, Info, Warning};
+use crate::domain::Severity::{self, Critical, Info, Warning};
 
 /// What the call destroys.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     match call.program.as_str() {
-        "rm" | "rmdir" | "unlink" | "srm" | "del" | "rd" | "erase" | "remove-item" | "ri" => removed(call, sights),
+        "rm" | "rmdir" | "unlink" | "srm" | "del" | "rd" | "erase" | "remove-item" | "ri" | "rimraf" | "trash" => {
+            removed(call, sights);
+        }
         "find" if call.says("-delete") => found(call, sights),
-        "chmod" | "chown" | "chgrp" => permissions(call, sights),
-        "mv" => moved(call, sights),
+        "chmod" | "chown" | "chgrp" | "setfacl" | "icacls" | "takeown" => permissions(call, sights),
+        "mv" | "move-item" | "move" | "ren" => moved(call, sights),
+        "cp" | "copy" | "install" | "ln" | "copy-item" => replaced(call, sights),
         _ => {}
     }
-    if removes_traces(call) {
-        let what = format!("`{}` removes the record of what was done.", call.shown());
-        sights.push(Sight::new("trace_removal", Warning, what));
-    }
-    for to in call.writes.iter().map(|to| &to.text).filter(|to| to.starts_with("/var/log/") || to.contains("_history"))
-    {
-        let what = format!("{to} is overwritten, and with it the record of what was done.");
-        sights.push(Sight::new("trace_removal", Warning, what));
-    }
+    written(call, sights);
 }
 
 fn found(call: &Call, sights: &mut Vec<Sight>) {
     let root = call.operands().next().unwrap_or(".");
-    let filters = ["-name", "-iname", "-path", "-regex"];
+    let filters = ["-name", "-iname", "-path", "-regex", "-empty"];
     let filtered = call.args.iter().any(|arg| filters.contains(&arg.text.as_str()));
-    let worst = classify(root);
+    let worst = call.target(root);
     if worst >= Target::Home {
         let what = format!("`{}` deletes what it finds under {root}.", call.shown());
         sights.push(Sight::new("find_delete", Critical, what));
@@ -43,37 +39,53 @@ fn found(call: &Call, sights: &mut Vec<Sight>) {
 fn moved(call: &Call, sights: &mut Vec<Sight>) {
     let mut operands: Vec<&str> = call.operands().collect();
     let to = operands.pop().unwrap_or_default();
-    if to == "/dev/null" || operands.iter().any(|from| classify(from) >= Target::Home && !from.contains('.')) {
+    let lost = |from: &&str| call.target(from) >= Target::Home && !from.trim_start_matches("./").contains('.');
+    if to == "/dev/null" || operands.iter().any(lost) {
         let what = format!("`{}` moves what the system or a user needs.", call.shown());
         sights.push(Sight::new("moved_away", Warning, what));
+    } else {
+        replaced(call, sights);
     }
 }
 
-/// Whether the call empties or stops a record: a shell's history, a journal, an audit log.
-fn removes_traces(call: &Call) -> bool {
-    let begins = |starts: &[&str]| call.args.iter().any(|arg| starts.iter().any(|start| arg.text.starts_with(start)));
-    match call.program.as_str() {
-        "history" => call.has('c', ""),
-        "unset" | "export" => begins(&["HISTFILE", "HISTSIZE=0"]),
-        "journalctl" => begins(&["--vacuum", "--rotate"]),
-        "wevtutil" => call.operands().any(|word| word == "cl" || word == "clear-log"),
-        "auditctl" => call.has('D', ""),
-        "rm" | "shred" | "unlink" => call.operands().any(|path| path.contains("_history")),
-        _ => false,
+/// A file of the system that another takes the place of.
+fn replaced(call: &Call, sights: &mut Vec<Sight>) {
+    let operands: Vec<&str> = call.operands().collect();
+    let Some((to, from)) = operands.split_last().filter(|(_, from)| !from.is_empty()) else { return };
+    if is_guarded(to) && !to.ends_with('/') {
+        let what = format!("`{}` puts {} in the place of a file of the system.", call.shown(), from.join(", "));
+        sights.push(Sight::new("overwrite", Warning, what));
+    }
+}
+
+/// Files of the system that output is written over or added to.
+fn written(call: &Call, sights: &mut Vec<Sight>) {
+    let tees = matches!(call.program.as_str(), "tee" | "sponge" | "set-content" | "out-file");
+    let named = call.operands().filter(|_| tees);
+    for to in call.writes.iter().map(|to| to.text.as_str()).chain(named) {
+        if is_guarded(to) {
+            let what = format!("Output of {} is written to {to}, a file of the system.", call.program);
+            sights.push(Sight::new("overwrite", Warning, what));
+        } else if to.starts_with("/var/log/") || is_history(to) {
+            let what = format!("{to} is overwritten, and with it the record of what was done.");
+            sights.push(Sight::new("trace_removal", Warning, what));
+        }
     }
 }
 
 fn removed(call: &Call, sights: &mut Vec<Sight>) {
-    let windows = matches!(call.program.as_str(), "del" | "rd" | "erase" | "remove-item" | "ri");
-    let recursive = call.has('r', "recursive")
-        || call.has('R', "")
-        || windows && call.args.iter().any(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "/s" | "-recurse"));
     if call.says("--no-preserve-root") {
         sights.push(Sight::new("recursive_delete", Critical, format!("`{}` asks to delete the root.", call.shown())));
         return;
     }
-    let Some((path, worst)) = call.operands().map(|path| (path, classify(path))).max_by_key(|(_, target)| *target)
-    else {
+    let recursive = is_recursive(call);
+    if let Some((severity, what)) = call.fed.as_ref().and_then(|fed| removed_from(call, fed, recursive)) {
+        sights.push(Sight::new("recursive_delete", severity, what));
+    }
+    let own = call.args.iter().filter(|arg| call.fed.is_none() || arg.raw != FOUND).map(|arg| arg.text.as_str());
+    let slashed = |arg: &str| arg.starts_with('/') && arg.len() <= 3 && is_windows(call);
+    let paths = own.filter(|arg| !arg.starts_with('-') && !slashed(arg));
+    let Some((path, worst)) = paths.map(|path| (path, call.target(path))).max_by_key(|(_, target)| *target) else {
         return;
     };
     let (severity, what) = match (recursive, worst) {
@@ -82,27 +94,71 @@ fn removed(call: &Call, sights: &mut Vec<Sight>) {
         (true, Target::Here) => (Critical, "everything in the working directory"),
         (true, Target::Outside) => (Warning, "data outside the working directory or of the repository"),
         (true, Target::Inside) => (Info, "a directory of the project"),
-        (false, Target::System)
-            if path.starts_with("/etc/") || path.starts_with("/boot/") || path.starts_with("/dev/") =>
-        {
-            (Warning, "a file of the system")
-        }
+        (false, Target::System) if is_guarded(path) || path.ends_with('*') => (Warning, "a file of the system"),
+        (false, Target::Home) if path.ends_with('*') => (Warning, "every file in a home directory"),
         (false, Target::Here) => (Warning, "every file in the working directory"),
         _ => return,
     };
     sights.push(Sight::new("recursive_delete", severity, format!("`{}` deletes {what} ({path}).", call.shown())));
 }
 
+/// How bad it is to delete what another command names.
+fn removed_from(call: &Call, fed: &Fed, recursive: bool) -> Option<(Severity, String)> {
+    let does = if call.via.is_some() { "finds" } else { "prints" };
+    let what = format!("`{}` deletes every path that `{}` {does}.", call.shown(), fed.shown);
+    let worst = fed.root.as_deref().map(|root| call.target(root));
+    let severity = match worst {
+        Some(Target::System | Target::Home) => Critical,
+        Some(Target::Here | Target::Outside) if !fed.filtered => Warning,
+        Some(Target::Here | Target::Outside | Target::Inside) if recursive => Info,
+        // Nobody knows what that may be.
+        None if recursive => Warning,
+        _ => return None,
+    };
+    Some((severity, what))
+}
+
+fn is_windows(call: &Call) -> bool {
+    matches!(call.program.as_str(), "del" | "rd" | "erase" | "remove-item" | "ri")
+        || call.program == "rmdir" && call.says_any(&["/s", "/q"])
+}
+
+fn is_recursive(call: &Call) -> bool {
+    if call.program == "rimraf" {
+        return true;
+    }
+    if is_windows(call) {
+        let says = |arg: &str| arg.len() > 1 && "-recurse".starts_with(arg);
+        return call.args.iter().any(|arg| {
+            let text = arg.text.to_ascii_lowercase();
+            text == "/s" || says(&text) || text == "-rf" || text == "-fr"
+        });
+    }
+    call.has('r', "recursive") || call.has('R', "")
+}
+
 fn permissions(call: &Call, sights: &mut Vec<Sight>) {
-    let recursive = call.has('R', "recursive");
-    let mut operands =
-        call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !arg.starts_with('-') || arg.starts_with("-x"));
-    let mode = operands.next().unwrap_or_default();
-    let worst = operands.map(classify).max().unwrap_or(Target::Inside);
-    let open = call.program == "chmod"
-        && (mode.ends_with("777")
-            || mode.ends_with("666")
-            || matches!(mode, "a+rwx" | "ugo+rwx" | "o+w" | "a+w" | "+rwx"));
+    let recursive = call.has('R', "recursive") || call.says_any(&["/t", "/r"]);
+    let is_option =
+        |arg: &str| arg.starts_with('-') && !arg.starts_with("-x") || arg.len() == 2 && arg.starts_with('/');
+    let mut operands = call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !is_option(arg));
+    // `takeown` and `icacls` name the path first.
+    let mode =
+        if matches!(call.program.as_str(), "takeown" | "icacls") { "" } else { operands.next().unwrap_or_default() };
+    let worst = operands.map(|path| call.target(path)).max().unwrap_or(Target::Inside);
+    let everyone = call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("everyone:"));
+    let open = match call.program.as_str() {
+        "chmod" => {
+            let others = mode.split(',').any(|part| {
+                part.split_once(['+', '=']).is_some_and(|(who, what)| {
+                    what.contains('w') && (who.is_empty() && what.len() == 3 || who.contains(['o', 'a']))
+                })
+            });
+            others
+                || mode.len() >= 3 && mode.bytes().all(|b| b.is_ascii_digit()) && mode.ends_with(['2', '3', '6', '7'])
+        }
+        _ => everyone,
+    };
     let setuid = call.program == "chmod"
         && (mode.contains("+s")
             || mode.len() == 4 && mode.starts_with(['4', '2', '6']) && mode.bytes().all(|b| b.is_ascii_digit()));

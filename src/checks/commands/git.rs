@@ -32,7 +32,12 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         {
             ("git_force_push", "overwrites history on the remote")
         }
-        "push" if says(&["--delete", "-d", "--prune"]) => ("git_remote_delete", "deletes branches on the remote"),
+        "push"
+            if says(&["--delete", "-d", "--prune"])
+                || call.operands().any(|word| word.len() > 1 && word.starts_with(':')) =>
+        {
+            ("git_remote_delete", "deletes branches on the remote")
+        }
         "reset" if says(&["--hard", "--merge", "--keep"]) => ("git_discard", "discards uncommitted work"),
         "clean" if call.has('f', "force") && !dry => ("git_discard", "deletes untracked files"),
         "checkout" if says(&["--", "-f", "--force"]) || first == "." => ("git_discard", "discards uncommitted work"),
@@ -51,6 +56,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             ("git_discard", "removes unreachable commits")
         }
         "filter-branch" | "filter-repo" => ("git_rewrite", "rewrites the whole history"),
+        "prune" if !says(&["-n"]) => ("git_discard", "removes unreachable commits"),
+        "branch" if says(&["-f", "--force", "-M"]) => ("git_branch_delete", "moves a branch away from its commits"),
         "update-ref" if says(&["-d"]) => ("git_branch_delete", "deletes a reference"),
         "worktree" if first == "remove" && says(&["-f", "--force"]) => {
             ("git_discard", "removes a working tree with its changes")

@@ -27,6 +27,13 @@ fn fetches(program: &str) -> bool {
             | "irm"
             | "invoke-restmethod"
             | "axel"
+            | "wget2"
+            | "curlie"
+            | "lynx"
+            | "links"
+            | "w3m"
+            | "http-prompt"
+            | "https"
     )
 }
 
@@ -53,11 +60,22 @@ fn runs_input(call: &Call) -> bool {
             && (call.has('s', "") || operands.next().is_none_or(|first| matches!(first, "/dev/stdin" | "-")));
     }
     match call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-        "python" | "perl" | "ruby" | "node" | "php" | "lua" => {
-            call.args.is_empty() || call.args.iter().all(|arg| matches!(arg.text.as_str(), "-" | "-u" | "-W" | "--"))
+        "python" | "perl" | "ruby" | "node" | "php" | "lua" | "pypy" | "nodejs" | "osascript" | "powershell"
+        | "pwsh" | "tclsh" | "bun" | "deno" => {
+            let inline = call.args.iter().any(|arg| {
+                arg.text.starts_with('-')
+                    && !arg.text.starts_with("--")
+                    && arg.text.ends_with(['c', 'e', 'n', 'r', 'm'])
+                    && arg.text != "-"
+            });
+            !inline && operands.next().is_none_or(|first| matches!(first, "-" | "/dev/stdin" | "run"))
+                || call
+                    .args
+                    .windows(2)
+                    .any(|pair| matches!(pair, [option, value] if option.text.starts_with("-c") && value.text == "-"))
         }
         "source" | "." => call.args.iter().any(|arg| arg.text == "/dev/stdin"),
-        "iex" | "invoke-expression" => true,
+        "at" | "batch" | "iex" | "invoke-expression" => true,
         _ => false,
     }
 }
@@ -71,26 +89,40 @@ pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Ve
 fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
     for (at, call) in calls.iter().enumerate() {
         let before = calls.get(..at).unwrap_or_default();
-        let given = call.args.iter().flat_map(|arg| &arg.runs).any(|program| fetches(base(program)));
+        let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
+        let given = runs().any(|program| fetches(base(program)));
         let evaluates = is_shell(&call.program)
             || matches!(
                 call.program.as_str(),
-                "eval" | "source" | "." | "python" | "python3" | "perl" | "ruby" | "node" | "iex"
+                "eval"
+                    | "source"
+                    | "."
+                    | "python"
+                    | "python3"
+                    | "perl"
+                    | "ruby"
+                    | "node"
+                    | "iex"
+                    | "php"
+                    | "invoke-expression"
             );
-        if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given {
+        let named = call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
+        if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given || named {
             sights.push(Sight::new(
                 "download_and_run",
                 Critical,
-                format!("What is downloaded goes straight to {}, which runs it unseen.", call.program),
+                format!("What is downloaded goes straight to {}, which runs it unseen.", shell_name(call)),
             ));
-        } else if runs_input(call) && before.iter().any(decodes) {
+        } else if runs_input(call) && before.iter().any(decodes)
+            || evaluates && runs().any(|program| matches!(base(program), "base64" | "xxd" | "base32"))
+        {
             sights.push(Sight::new(
                 "decoded_and_run",
                 Critical,
                 format!("What is decoded goes straight to {}, which runs it unseen.", call.program),
             ));
         }
-        let named = |name: &str| downloaded.iter().any(|file| file == name.trim_start_matches("./"));
+        let named = |name: &str| named_in(downloaded, name);
         let run = is_shell(&call.program)
             || matches!(call.program.as_str(), "python" | "python3" | "source" | "." | "perl" | "ruby" | "node");
         if run && call.operands().next().is_some_and(named) || named(&call.program) && !fetches(&call.program) {
@@ -103,7 +135,26 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight
         if fetches(&call.program) {
             downloaded.extend(saved_as(call));
         }
+        // `curl … | tee x.sh`
+        if call.program == "tee" && before.iter().any(|earlier| fetches(&earlier.program)) {
+            downloaded.extend(call.operands().map(|name| name.trim_start_matches("./").to_lowercase()));
+        }
+        if matches!(call.program.as_str(), "mv" | "cp")
+            && call.operands().next().is_some_and(|from| named_in(downloaded, from))
+        {
+            downloaded.extend(call.operands().last().map(str::to_lowercase));
+        }
     }
+}
+
+fn named_in(downloaded: &[String], name: &str) -> bool {
+    let name = name.trim_start_matches("./").to_lowercase();
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    downloaded.iter().any(|file| *file == name || !name.contains('/') && base(file) == name)
+}
+
+fn shell_name(call: &Call) -> &str {
+    if call.program.is_empty() { "the shell" } else { &call.program }
 }
 
 fn base(program: &str) -> &str {
@@ -115,7 +166,7 @@ fn saved_as(call: &Call) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let given = texts.windows(2).filter_map(|pair| match pair {
         ["-o" | "--output" | "-OutFile", name] => Some(*name),
-        ["-O", name] if call.program == "wget" => Some(*name),
+        ["-O" | "--output-document", name] if call.program == "wget" => Some(*name),
         _ => None,
     });
     let mut names: Vec<String> = given
@@ -146,6 +197,11 @@ fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
                 let lower = arg.to_ascii_lowercase();
                 lower.contains("exec:") || lower.contains("system:")
             }),
+            "socket" | "bash" | "sh"
+                if call.reads.iter().chain(&call.writes).any(|file| file.text.starts_with("/dev/tcp/")) =>
+            {
+                true
+            }
             "socket" => all().any(|arg| arg.contains("/bin/")),
             _ => false,
         };
@@ -211,11 +267,11 @@ pub(super) fn connects_shell(text: &str) -> bool {
             "exec.Command",
             "<&1",
             "0>&1",
-            ">&3",
-            "<&3",
         ]
         .iter()
         .any(|word| text.contains(word))
+            // Another descriptor than those that every program has: `<&5`.
+            || text.as_bytes().windows(3).any(|bytes| matches!(bytes, [b'<' | b'>', b'&', b'3'..=b'9']))
     };
     SOCKETS.as_ref().is_some_and(|sockets| sockets.is_match(text)) && shell()
 }

@@ -1,74 +1,115 @@
-//! The names that rules go by: programs, verbs, and the words that make a script worth parsing. Lists of words, no logic.
+//! The names that rules go by: programs, verbs, and the words that make a script worth parsing. Lists of words, hardly any logic.
 
 use std::{collections::HashSet, sync::LazyLock};
+
+use super::targets::matches;
 
 type Words = LazyLock<HashSet<&'static str>>;
 
 /// Tools that administer something that outlives the command.
 pub(super) static ADMINISTRATIVE: Words = LazyLock::new(|| {
-    "algolia ansible argocd artisan aws az azcopy b2 borg borgmatic buildah buildkite-agent bw cargo cdk cdktf ceph \
-     chamber circleci cloudflared consul curator datadog-ci dnscontrol docker docker-compose doctl doppler \
-     duplicity eksctl elasticdump etcdctl firebase flagsmith flarectl flux fly flyctl gcloud gem gh gitlab-runner \
-     glab gluster gopass gsutil hcloud helm heroku hub ibmcloud incus infisical istioctl jenkins-cli kafka-acls \
-     kafka-configs kafka-consumer-groups kafka-delete-records kafka-topics kafkactl kcat keybase kopia kops kubectl \
-     kustomize launchctl launchdarkly ldcli linode-cli lxc mc meilisearch minio multipass nats neonctl nerdctl \
-     netlify newrelic nixos-rebuild nomad npm oc oci op opensearch-cli ovhcloud pagerduty pass pnpm podman prisma \
-     pscale pulsar-admin pulumi rabbitmqadmin rabbitmqctl rados rails railway rake rbd rclone render restic route53 \
-     rpk s3cmd sam scw sentry-cli serverless sls sops split stripe supabase systemctl tailscale terraform \
-     terragrunt tofu twilio typesense unleash vagrant vault velero vercel virsh wrangler yarn zkcli zookeeper-shell"
+    "airflow algolia ansible ansible-galaxy argo argocd artisan atlas aws az azcopy b2 borg borgmatic buildah \
+     buildkite-agent bw calicoctl cargo cdk cdktf ceph cf chamber cilium cinder circleci cloudflared consul \
+     consul-template contentful crictl ctr curator databricks datadog-ci dbt dnscontrol docker docker-compose \
+     doctl doppler duplicity dvc eb ecctl ecs-cli eksctl elasticdump equinix etcdctl exo firebase flagsmith \
+     flarectl flux fly flyctl gcloud gem gh ghost gitlab-runner glab glance gluster gopass gsutil hcloud helm \
+     heroku heroku-cli hetzner hub ibmcloud incus infisical influx ionosctl istioctl jenkins-cli juju k3d k3s \
+     kafka-acls kafka-configs kafka-consumer-groups kafka-delete-records kafka-topics kafkactl kcat keybase \
+     kind kopia kops kubeadm kubectl kustomize launchctl launchdarkly ldcli linkerd linode-cli lxc mc \
+     meilisearch minikube minio mongocli multipass nats neonctl nerdctl netlify neutron newrelic ngrok \
+     nixos-rebuild nomad nova npm oc oci okteto op opensearch-cli openstack oras osc ovhcloud packer \
+     pagerduty pass pct pipeline pnpm podman porter prefect prisma pscale pulsar-admin pulumi pveam pvesh qm \
+     rabbitmqadmin rabbitmqctl rados rails railway rake rancher rbd rclone render restic route53 rpk s3cmd \
+     sam scw sentry-cli serverless sf sfdx shopify sls snowcli sops spacectl split stripe supabase swift \
+     systemctl tailscale talosctl tanzu tctl temporal terraform terragrunt tkn tofu triton twilio typesense \
+     unleash upctl vagrant vault vboxmanage vcluster velero vercel virsh virtualbox vmrun waypoint werf \
+     wrangler yarn zkcli zli zookeeper-shell"
         .split_whitespace()
         .collect()
 });
 
 /// Verbs after which something is gone.
 pub(super) static REMOVING: Words = LazyLock::new(|| {
-    "clear del delete deletefile deregister destroy disable down drop erase flush forget nuke obliterate prune \
-     purge rb remove reset revoke rm rmdir rmdirs rmi terminate uninstall unpublish unregister wipe yank"
+    "clear deactivate decommission del delete delete-all deletebucket deletefile deprovision deregister \
+     destroy destroy-all disable down drop drop-all erase evict expunge flush forget nuke obliterate offboard \
+     prune purge rb remove removeall reset revoke rm rmdir rmdirs rmi scrap tear-down teardown terminate \
+     undeploy uninstall unpublish unregister unset-all wipe wipe-all yank"
         .split_whitespace()
         .collect()
 });
 
 /// Windows programs that an agent hardly ever needs, and that run or fetch code for whoever asks.
 pub(super) static PROXIES: Words = LazyLock::new(|| {
-    "agentexecutor appvlp aspnet_compiler atbroker bginfo bitsadmin cdb certoc certreq cl_invocation.ps1 \
-     cl_loadassembly.ps1 cl_mutexverifiers.ps1 cmdl32 cmstp colorcpl computerdefaults configsecuritypolicy coregen \
-     cscript customshellhost datasvcutil desktopimgdownldr devtoolslauncher dfsvc diantz diskshadow dnscmd \
-     dumpminitool dxcap ecmangen esentutl eventvwr extexport extrac32 fodhelper forfiles fsianycpu \
-     gfxdownloadwrapper gpscript ie4uinit ieexec imewdbld infdefaultinstall installutil iscsicpl launch-vsdevshell \
-     ldifde makecab manage-bde.wsf mavinject mftrace microsoft.workflow.compiler mofcomp mpcmdrun msconfig msdeploy \
-     msdt msedge_proxy msedgewebview2 mshta msiexec msohtmed msxsl ntdsutil odbcconf offlinescannershell \
-     openconsole pcalua pcwrun pester.bat pktmon pnputil presentationhost printbrm procdump protocolhandler \
-     provlaunch pubprn.vbs rasautou rdrleakdiag regasm regini register-cimprovider regsvcs regsvr32 rpcping \
-     rundll32 runexehelper runonce runscripthelper scriptrunner sdclt settingsynchost slui sqldumper sqlps \
-     sqltoolsps squirrel stordiag syncappvpublishingserver syncappvpublishingserver.vbs testwindowremoteagent \
-     ttdinject tttracer unregmp2 utilityfunctions.ps1 verclsid visualuiaverifynative vshadow vsiisexelauncher \
-     vsjitdebugger wfmformat winrm.vbs wlrmdr wmic workfolders wscript wsreset wuauclt xbap xwizard"
+    "acccheckconsole addinutil agentexecutor appinstaller appvlp aspnet_compiler atbroker bginfo bitsadmin \
+     cdb certoc certreq cl_invocation cl_invocation.ps1 cl_loadassembly cl_loadassembly.ps1 cl_mutexverifiers \
+     cl_mutexverifiers.ps1 cmdl32 cmstp colorcpl computerdefaults configsecuritypolicy coregen cscript \
+     customshellhost datasvcutil defaultpack desktopimgdownldr devicecredentialdeployment devtoolslauncher \
+     devtunnel dfsvc diantz diskshadow dnscmd dsdbutil dtexec dtutil dumpminitool dxcap ecmangen esentutl \
+     eudcedit eventvwr extexport extrac32 fodhelper forfiles fsianycpu gfxdownloadwrapper gpscript ie4uinit \
+     iediagcmd ieexec imewdbld infdefaultinstall installutil intellitrace iscsicpl launch-vsdevshell \
+     launch-vsdevshell.ps1 ldifde makecab manage-bde manage-bde.wsf mavinject mftrace \
+     microsoft.nodejstools.pressanykey microsoft.workflow.compiler mofcomp mpcmdrun mpiexec msconfig msdeploy \
+     msdt msedge_proxy msedgewebview2 mshta msiexec msohtmed mspub msxsl ngen ntdsutil ntsd nvuhda6 odbcconf \
+     offlinescannershell openconsole pcalua pcwrun pester.bat pixtool pktmon pnputil presentationhost \
+     printbrm procdump protocolhandler provlaunch pubprn pubprn.vbs rasautou rasdial rdrleakdiag regasm \
+     regini register-cimprovider regsvcs regsvr32 rpcping rundll32 runexehelper runonce runscripthelper \
+     scrcons scriptrunner sdclt settingsynchost sigverif slui sqldumper sqlps sqltoolsps squirrel stordiag \
+     syncappvpublishingserver syncappvpublishingserver.vbs testwindowremoteagent tpmtool tpmvscmgr ttdinject \
+     tttracer unregmp2 utilityfunctions.ps1 verclsid visualuiaverifynative vsdiagnostics vshadow \
+     vsiisexelauncher vsjitdebugger vslaunchbrowser vstest.console wbemtest wfmformat winfile winrm.vbs winrs \
+     wlrmdr wmic workfolders wscript wsreset wuauclt xbap xbootmgr xbootmgrsleep xwizard"
         .split_whitespace()
         .collect()
 });
 
 /// Windows programs that do so as well, whose names are words or everyday tools: they count with `.exe` alone.
 pub(super) static ORDINARY: Words = LazyLock::new(|| {
-    "adplus appcert at bash certutil cipher cmdkey conhost control createdump csc csi devinit dfshim dllhost dnx \
-     dump64 excel expand explorer findstr finger fltmc fsi fsutil ftp hh ilasm jsc link mmc msaccess msbuild msedge \
-     mspub netsh onedrivestandaloneupdater outlook powerpnt print psr rcsi reg regedit remote replace sc schtasks \
-     scp setres ssh tar te teams tpmtool tracker update vbc visio vsls-agent wab wfc winget winproj winword write \
-     wsl wt xsd"
+    "adplus appcert at bash bitsadmin certutil change cipher cmdkey code conhost control createdump csc csi \
+     devenv devinit dfshim dllhost dnx dotnet dsget dump64 excel expand explorer findstr finger fltmc fsi \
+     fsutil ftp hh iexpress ilasm jsc link logger mmc mpiexec msaccess msbuild msedge mspub netsh \
+     onedrivestandaloneupdater outlook powerpnt print psr query rcsi reg regedit remote replace reset sc \
+     schtasks scp setres sftp ssh tar te teams tpmtool tracker update vbc visio vsls-agent wab wbadmin wfc \
+     windbg winget winproj winword write wsl wt xsd"
         .split_whitespace()
         .collect()
 });
 
 /// Beginnings of words one of which every command has that some rule knows.
 pub(super) static WAKING: Words = LazyLock::new(|| {
-    ".aws .bat .env .exe .ps1 .vbs /dev/ /etc/ /inet/ :( :\\ add aria2c at auditctl authorized_keys awk base64 bash \
-     batch bcdedit bq certutil ch chkconfig cleanup clear clickhouse cockroach cron crypt curl db dd del delete \
-     deregister destroy disable disk dns doas docker down drop erase eval exec fetch find flush forget git gosu \
-     gpasswd group halt hdparm hist http iex init insmod invoke ip6tables iptables jjs journalctl jrunscript kill \
-     launch lua lv mdadm mk modprobe mongo move mv nc ncat net nft node nsenter nuke obliterate openssl parted \
-     passwd perl php pkexec podman poweroff powershell profile prune purge pv pwsh python rb rc rd reboot redis \
-     remove reset revoke rm rmdir rmmod rsync ruby run0 schtasks scp set sftp sh shadow shred shutdown socat socket \
-     source sql srm ssh su sudo sysctl systemctl tclsh telnet terminate truncate ufw uninstall unlink unpublish \
-     unregister unset update user valkey vg visudo vss wbadmin wevtutil wget wipe xh yank zfs zpool zsh"
+    "$* $@ ${ () .aws .bat .docker .env .exe .kube .netrc .npmrc .pgpass .ps1 .pypirc .vbs /boot /dev/ /etc/ \
+     /inet/ /lib /proc /sys :( :\\ @echo aa- add add-iam-policy-binding alias anaconda apparmor aria2c \
+     artisan at auditctl authorize authorized_keys awk badblocks base32 base64 bash batch bcdedit bq btrfs \
+     buildah bunx capsh cargo cassandra cat certutil ch chage chattr chkconfig cipher cleanup clear \
+     clear-disk clickhouse cmdkey cockroach code.exe conda copy cordon cp cql crane create-access-key \
+     credentials croc cron crypt csrutil curl cypher dart db db: dd del delete deregister destroy dig disable \
+     disk diskutil dns doas docker dotnet down drain drop dropdb dscl ed25519 elasticsearch erase eval exec \
+     expect fetch find firewall-cmd flask flush flutter flyway forget format ftp gc gcore gem get-content git \
+     goreleaser gosu gpasswd gpg gradle group halt hatch hdparm head helm hist history http icacls id_rsa iex \
+     influx init insmod install invoke ip6tables iptables isql jjs journalctl jrunscript kill killall knex \
+     kubectl launch lazagne less liquibase litecli ln lua luarocks lv manage.py mdadm mimikatz mix mk \
+     modprobe mongo more move mv mvn mycli mysqladmin nc ncat net netsh new-service newusers nft node npm npx \
+     nsenter nslookup nuget nuke nvme obliterate openssl oras osascript parted passwd perl pgcli php pip \
+     pkexec pkill pod podman poetry poweroff powershell procdump profile prune publish purge put-parameter \
+     put-secret-value pv pwsh python rb rc rd reboot redis reg register remove replace reset restart-computer \
+     revoke rimraf rm rmdir rmmod role rsync ruby run0 runas runuser sc scale schedule schtasks scp screen \
+     secret security sed set set-mppreference setfacl sftp sh shadow shred shutdown skopeo snapcraft snapper \
+     socat socket source spctl sql sqlx srm ssh stack start-process stop stop-computer \
+     stop-configuration-recorder stop-logging strings su sudo surreal swapoff sysctl sysrq systemctl \
+     systemd-run tail taint take takeown tar tclsh tee telinit telnet terminate timeshift tmutil tmux \
+     transfer truncate twine typeorm ufw uninstall unlink unpublish unregister unset update update-secret \
+     user uv valkey vaultcmd vg vim vipw visudo vsce vss wbadmin wevtutil wget wipe wormhole wp wrangler \
+     write-output wsl xargs xh xxd yank yarn zfs zip zpool zsh"
         .split_whitespace()
         .collect()
 });
+
+/// Programs that are looked for where a name is only a pattern, such as `/bin/r?`.
+const COMMON: [&str; 18] = [
+    "rm", "cat", "sh", "bash", "nc", "dd", "curl", "wget", "chmod", "chown", "python3", "perl", "base64", "shred",
+    "mkfs", "ncat", "tee", "mv",
+];
+
+/// The program that a pattern stands for.
+pub(super) fn named_by(pattern: &str) -> Option<&'static str> {
+    COMMON.into_iter().find(|name| matches(pattern, name))
+}

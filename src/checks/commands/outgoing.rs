@@ -1,37 +1,182 @@
 //! Commands that read credentials and send them away. In: a pipeline's calls and its text. Out: what leaves, and how.
 //! It knows files that hold credentials by name, and programs that send by their options.
 
-use super::{Sight, resolve::Call, targets::is_credential_file};
+use super::{
+    Sight,
+    resolve::Call,
+    shell::Word,
+    targets::{Target, classify, is_credential_file, names_credential},
+};
 use crate::domain::Severity::{Critical, Warning};
 
 /// Programs that show or copy a file.
-const READERS: [&str; 13] =
-    ["cat", "less", "more", "head", "tail", "strings", "xxd", "base64", "cp", "tar", "zip", "bat", "type"];
+const READERS: [&str; 34] = [
+    "cat",
+    "less",
+    "more",
+    "head",
+    "tail",
+    "strings",
+    "xxd",
+    "base64",
+    "cp",
+    "tar",
+    "zip",
+    "bat",
+    "type",
+    "tac",
+    "nl",
+    "od",
+    "hexdump",
+    "grep",
+    "egrep",
+    "sed",
+    "awk",
+    "cut",
+    "sort",
+    "vim",
+    "vi",
+    "nano",
+    "view",
+    "dd",
+    "gzip",
+    "get-content",
+    "gc",
+    "rev",
+    "paste",
+    "base32",
+];
 
 /// What the pipeline reads or sends; `raw` is its text.
 pub(super) fn look(calls: &[Call], raw: &str, sights: &mut Vec<Sight>) {
-    let secret = calls.iter().any(|call| {
-        let reads = matches!(call.program.as_str(), "env" | "printenv") && call.args.is_empty() && calls.len() > 1;
-        reads
-            || call.args.iter().any(|arg| {
-                is_credential_file(&arg.raw) || arg.runs.iter().any(|program| program == "printenv" || program == "env")
+    let to_host = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
+    let socket = to_host(raw) || calls.iter().flat_map(|call| &call.writes).any(|to| to_host(&to.text));
+    let sender = calls.iter().find(|call| socket || sends(call));
+    if let Some(sender) = sender {
+        if let Some(what) = calls.iter().find_map(|call| secret(call, calls.len())) {
+            let what = format!("Credentials ({what}) are read and sent to another host by {}.", sender.program);
+            sights.push(Sight::new("exfiltration", Critical, what));
+            return;
+        }
+        if let Some(what) = calls.iter().find_map(private) {
+            let what = format!("{what} leaves for another host by {}.", sender.program);
+            sights.push(Sight::new("exfiltration", Warning, what));
+        }
+    }
+    for call in calls {
+        if let Some(what) = reads_credentials(call) {
+            sights.push(Sight::new("reads_credentials", Warning, format!("`{}` {what}.", call.shown())));
+            return;
+        }
+    }
+}
+
+/// The credentials that a call reads, by their place.
+fn secret(call: &Call, calls: usize) -> Option<&str> {
+    let environment = |program: &str| matches!(program, "env" | "printenv");
+    if environment(&call.program) && call.args.is_empty() && calls > 1
+        || call.program == "security" && reads_credentials(call).is_some()
+    {
+        return Some(&call.program);
+    }
+    // A key that a program logs in with is not sent.
+    let own_key = matches!(call.program.as_str(), "ssh" | "scp" | "sftp" | "rsync");
+    let mut before = "";
+    for arg in call.args.iter().chain(&call.reads) {
+        let key = own_key && matches!(before, "-i" | "-F" | "-e") || arg.text.starts_with("ssh -i");
+        // What proves who calls, or is left out, is not sent.
+        let proves = matches!(
+            before,
+            "--cert" | "--key" | "--cacert" | "-E" | "--netrc-file" | "--config" | "--exclude" | "--env-file"
+        );
+        if !key
+            && !proves
+            && !arg.text.starts_with("--exclude")
+            && (is_credential_file(&arg.raw) || is_credential_file(&arg.text) || names_credential(&arg.text))
+        {
+            return Some(&arg.raw);
+        }
+        if arg.runs.iter().any(|program| environment(program)) {
+            return Some("the environment");
+        }
+        before = &arg.text;
+    }
+    None
+}
+
+/// What a call reads that is nobody else's business, though no credential.
+fn private(call: &Call) -> Option<String> {
+    let whole = |path: &str| matches!(classify(path), Target::Home | Target::System) && !path.starts_with("/dev/");
+    match call.program.as_str() {
+        "tar" | "zip" | "7z" | "scp" | "rsync" => {
+            let operands: Vec<&str> = call.operands().collect();
+            let last = usize::from(matches!(call.program.as_str(), "scp" | "rsync"));
+            let from = operands.get(..operands.len().saturating_sub(last)).unwrap_or_default();
+            from.iter().find(|path| !path.contains(':') && whole(path)).map(|path| format!("All of {path}"))
+        }
+        "pg_dump" | "pg_dumpall" | "mysqldump" | "mongodump" | "sqlite3" => {
+            Some(format!("What {} holds", call.program))
+        }
+        _ => {
+            let named = |text: &str| {
+                ["/etc/passwd", "/etc/hosts", "/var/log/", "_history"].iter().any(|place| text.contains(place))
+            };
+            let all = || call.args.iter().chain(&call.reads);
+            let local = matches!(call.program.as_str(), "dig" | "nslookup" | "host" | "ping" | "curl" | "wget");
+            let told = |program: &str| {
+                matches!(program, "whoami" | "hostname" | "id" | "uname" | "ifconfig" | "ip" | "base64" | "xxd")
+            };
+            all().find(|arg| named(&arg.text) || named(&arg.raw)).map(|arg| arg.raw.clone()).or_else(|| {
+                let web = matches!(call.program.as_str(), "curl" | "wget");
+                let place = |arg: &&Word| !web || arg.text.contains("://");
+                let arg = all().filter(place).find(|arg| local && arg.runs.iter().any(|program| told(program)))?;
+                Some(format!("What {} says", arg.raw))
             })
-    });
-    let socket = raw.contains("/dev/tcp/");
-    if let Some(sender) = calls.iter().find(|call| secret && (socket || sends(call))) {
-        let what = format!("Credentials are read and sent to another host by {}.", sender.program);
-        sights.push(Sight::new("exfiltration", Critical, what));
-        return;
+        }
     }
-    let reader =
-        calls.iter().find(|call| READERS.contains(&call.program.as_str()) && call.operands().any(is_credential_file));
-    if let Some(call) = reader {
-        sights.push(Sight::new(
-            "reads_credentials",
-            Warning,
-            format!("`{}` reads a file that holds credentials.", call.shown()),
-        ));
+}
+
+/// How a call reads credentials.
+fn reads_credentials(call: &Call) -> Option<&'static str> {
+    let operands: Vec<&str> = call.operands().collect();
+    let says = |word: &str| operands.contains(&word);
+    let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
+    let reader = READERS.contains(&call.program.as_str());
+    // What is copied to is written, and the pattern is not read.
+    let copies = matches!(call.program.as_str(), "cp") && operands.len() > 1;
+    let from = operands.get(..operands.len() - usize::from(copies)).unwrap_or_default();
+    let file = |path: &str| {
+        let path = path.strip_prefix("if=").unwrap_or(path);
+        is_credential_file(path) || names_credential(path)
+    };
+    if reader && (from.iter().any(|path| file(path)) || call.reads.iter().any(|path| file(&path.text))) {
+        return Some("reads a file that holds credentials");
     }
+    let found = match call.program.as_str() {
+        "security" => {
+            says("dump-keychain") || says("export") || starts("find-") && (call.has('w', "") || call.has('g', ""))
+        }
+        "secret-tool" => says("lookup") || says("search"),
+        "gpg" | "gpg2" => starts("--export-secret"),
+        "mimikatz" | "lazagne" | "linpeas" | "hashdump" | "unshadow" | "gsecdump" | "pwdump" | "secretsdump"
+        | "gcore" => true,
+        "reg" => {
+            says("save")
+                && call.args.iter().any(|arg| {
+                    let raw = arg.raw.to_ascii_lowercase();
+                    raw.ends_with("\\sam") || raw.ends_with("\\system") || raw.ends_with("\\security")
+                })
+        }
+        "procdump" | "procdump64" => call.args.iter().any(|arg| arg.text.contains("lsass")),
+        "cmdkey" | "vaultcmd" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/list")),
+        "curl" | "wget" | "http" | "iwr" | "invoke-restmethod" => call.args.iter().any(|arg| {
+            let metadata = ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];
+            metadata.iter().any(|host| arg.text.contains(host))
+                && ["credentials", "token", "identity", "user-data", "/ram/"].iter().any(|part| arg.text.contains(part))
+        }),
+        _ => false,
+    };
+    found.then_some("reads credentials that are kept for somebody else")
 }
 
 /// Whether the call sends data to another host.
@@ -49,22 +194,35 @@ fn sends(call: &Call) -> bool {
                     || arg == "--json"
             });
             let inline = call.args.iter().any(|arg| !arg.runs.is_empty());
-            (body || inline)
-                && !texts()
-                    .any(|arg| ["://localhost", "://127.0.0.1", "://[::1]"].iter().any(|host| arg.contains(host)))
+            let put = texts().any(|arg| matches!(arg, "PUT" | "POST"));
+            (body || inline || put) && !is_local(call)
+        }
+        "http" | "xh" | "iwr" | "irm" | "invoke-webrequest" | "invoke-restmethod" | "nslookup.exe" => {
+            let body = texts().any(|arg| {
+                arg.contains('@') || matches!(arg.to_ascii_lowercase().as_str(), "-body" | "-infile" | "post")
+            });
+            body && !is_local(call)
         }
         "wget" => {
-            texts().any(|arg| arg.starts_with("--post") || arg.starts_with("--body"))
-                || call.args.iter().any(|arg| !arg.runs.is_empty())
+            !is_local(call)
+                && (texts().any(|arg| arg.starts_with("--post") || arg.starts_with("--body"))
+                    || call.args.iter().any(|arg| !arg.runs.is_empty()))
         }
         "nc" | "ncat" | "netcat" | "socat" | "telnet" | "ftp" | "sftp" | "tftp" | "mail" | "mailx" | "sendmail"
-        | "mutt" | "ssh" => true,
+        | "mutt" | "ssh" | "croc" | "wormhole" | "transfer" | "ffsend" => true,
         "scp" | "rsync" => call.operands().last().is_some_and(|to| to.contains(':')),
         "dig" | "nslookup" | "host" | "ping" => call.args.iter().any(|arg| !arg.runs.is_empty()),
         "aws" | "gsutil" | "rclone" | "s3cmd" => {
             call.operands().any(|word| matches!(word, "cp" | "mv" | "sync" | "copy" | "put"))
         }
-        "gh" => call.operands().any(|word| word == "gist"),
+        "gh" | "glab" => call.operands().any(|word| matches!(word, "gist" | "snippet")),
+        "openssl" => call.says("s_client"),
+        "az" | "gcloud" => call.operands().any(|word| matches!(word, "upload" | "cp")),
         _ => false,
     }
+}
+
+fn is_local(call: &Call) -> bool {
+    let local = ["://localhost", "://127.0.0.1", "://[::1]"];
+    call.args.iter().any(|arg| local.iter().any(|host| arg.text.contains(host)))
 }

@@ -1,9 +1,28 @@
 //! Looks through what only starts other commands: `sudo`, `env`, `xargs`, `bash -c`, `ssh host`, `find -exec` and the
 //! like. In: a pipeline. Out: the calls that do the work, and scripts that stand within and have to be read as well.
+//! `wrappers` holds the table of such programs.
 
 use std::ops::Range;
 
-use super::shell::{Command, Pipeline, Word};
+use super::{
+    lexicon, printed,
+    shell::{Command, LONGEST_SCRIPT, Pipeline, Word},
+    targets::{Target, classify},
+    wrappers::{after_options, command_at, feeds, inline, is_assignment, raises, texts, with_arguments},
+};
+
+/// Arguments that a call is given by what stands before it in the pipeline.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fed {
+    /// The command that prints them, as written.
+    pub(super) shown: String,
+    /// The words themselves, where they are known.
+    words: Vec<String>,
+    /// The directory under which they lie.
+    pub(super) root: Option<String>,
+    /// Not everything in it is meant.
+    pub(super) filtered: bool,
+}
 
 /// One program that is run, with its arguments, after its wrappers were taken away.
 #[derive(Debug, Clone, Default)]
@@ -14,12 +33,22 @@ pub(super) struct Call {
     pub(super) args: Vec<Word>,
     /// Files that its output is sent to.
     pub(super) writes: Vec<Word>,
+    /// Files that it is given to read.
+    pub(super) reads: Vec<Word>,
     /// What a here-document or here-string, or an `echo` before the pipe, gives it to read.
     pub(super) given: Option<String>,
     /// The wrapper that raises its rights.
     pub(super) raised_by: Option<String>,
+    /// What starts it on another host, in a container, or once for each of many things.
+    pub(super) via: Option<String>,
+    /// Who names its arguments, where that is another command.
+    pub(super) fed: Option<Fed>,
+    /// Programs whose output is the program's name.
+    pub(super) runs: Vec<String>,
     /// The name ends in `.exe`.
     pub(super) is_exe: bool,
+    /// Directory that an earlier `cd` went to, and whether it surely did.
+    pub(super) dir: Option<(String, bool)>,
     /// Where it stands in the script.
     pub(super) span: Range<usize>,
 }
@@ -48,6 +77,11 @@ impl Call {
         self.args.iter().any(|arg| arg.text == word)
     }
 
+    /// Whether an argument is one of these, in any case.
+    pub(super) fn says_any(&self, words: &[&str]) -> bool {
+        self.args.iter().any(|arg| words.iter().any(|word| arg.text.eq_ignore_ascii_case(word)))
+    }
+
     /// The arguments that are no options.
     pub(super) fn operands(&self) -> impl Iterator<Item = &str> {
         let mut all = false;
@@ -60,18 +94,47 @@ impl Call {
         })
     }
 
+    /// What stands at a path that the call names, from where it runs.
+    pub(super) fn target(&self, path: &str) -> Target {
+        let alone = classify(path);
+        let absolute = path.starts_with(['/', '~', '$', '\\']) || path.as_bytes().get(1) == Some(&b':');
+        let Some((dir, sure)) = self.dir.as_ref().filter(|_| !absolute) else { return alone };
+        let there = classify(&format!("{}/{path}", dir.trim_end_matches('/')));
+        if *sure && there <= Target::Rebuilt { there } else { alone.max(there) }
+    }
+
     /// The call as it was written, shortened for a description.
     pub(super) fn shown(&self) -> String {
-        let mut shown = self.program.clone();
-        for arg in &self.args {
-            shown.push(' ');
-            shown.push_str(&arg.raw);
-        }
-        if shown.chars().count() > 80 {
-            shown = shown.chars().take(79).chain(['…']).collect();
-        }
-        shown.replace(['\n', '\r'], " ")
+        let piped = matches!(self.program.as_str(), "remove-item" | "ri" | "del" | "rd");
+        let by_xargs = self.fed.is_some() && self.via.is_none() && !piped;
+        shown(if by_xargs { "xargs " } else { "" }, &self.program, &self.args, 80)
     }
+}
+
+fn shown(before: &str, program: &str, args: &[Word], longest: usize) -> String {
+    let mut shown = format!("{before}{program}");
+    for arg in args.iter().filter(|arg| arg.raw != FOUND) {
+        if shown.len() > 8 * longest {
+            break;
+        }
+        shown.push(' ');
+        shown.push_str(&arg.raw);
+    }
+    if shown.chars().count() > longest {
+        shown = shown.chars().take(longest - 1).chain(['…']).collect();
+    }
+    shown.replace(['\n', '\r'], " ")
+}
+
+/// As what a word is written that another command names.
+pub(super) const FOUND: &str = "{}";
+
+/// A script within a command.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) text: String,
+    /// What runs it.
+    pub(super) by: String,
 }
 
 /// What a pipeline runs.
@@ -80,9 +143,9 @@ pub(super) struct Resolved {
     /// Its calls, in order.
     pub(super) calls: Vec<Call>,
     /// Shell text within it: of `bash -c`, of a here-document, of `ssh host …`.
-    pub(super) scripts: Vec<String>,
+    pub(super) scripts: Vec<Inner>,
     /// Code in another language that an interpreter is given.
-    pub(super) code: Vec<String>,
+    pub(super) code: Vec<Inner>,
 }
 
 /// Shells that read commands.
@@ -90,14 +153,22 @@ pub(super) fn is_shell(program: &str) -> bool {
     matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "fish" | "rbash" | "mksh" | "csh" | "tcsh")
 }
 
+/// The file that a call runs as a program or as a shell's script.
+pub(super) fn file_run(call: &Call) -> Option<&str> {
+    if is_shell(&call.program) || matches!(call.program.as_str(), "source" | ".") {
+        return call.operands().next();
+    }
+    (!call.program.is_empty()).then_some(&call.program)
+}
+
 /// Interpreters whose code is looked at, with the option that hands it over.
 fn code_option(program: &str) -> Option<&'static str> {
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-        "python" | "pypy" => Some("-c"),
+        "python" | "pypy" | "ipython" | "expect" => Some("-c"),
         "node" | "nodejs" | "deno" | "bun" | "perl" | "ruby" | "lua" | "luajit" | "jrunscript" | "julia"
-        | "rscript" | "tclsh" => Some("-e"),
+        | "rscript" | "tclsh" | "elixir" | "groovy" | "scala" => Some("-e"),
         "php" => Some("-r"),
-        "awk" | "gawk" | "mawk" => Some(""),
+        "awk" | "gawk" | "mawk" | "nawk" => Some(""),
         _ => None,
     }
 }
@@ -106,158 +177,304 @@ fn code_option(program: &str) -> Option<&'static str> {
 pub(super) fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
+    let mut fed: Option<Fed> = None;
     for mut command in pipeline {
+        let output = printed::next(&command, printed.as_deref());
         if command.given.is_none() {
             command.given = printed.take();
         }
-        printed = printed_by(&command);
-        unwrap(command, None, &mut resolved, 0);
+        let names = names(&command, fed.take(), output.as_deref());
+        let state = State { fed: names.0, ..State::default() };
+        printed = output;
+        fed = Some(names.1);
+        unwrap(command, state, &mut resolved, 0);
     }
     resolved
 }
 
-/// What `echo` or `printf` gives to the next command.
-fn printed_by(command: &Command) -> Option<String> {
-    let (program, args) = command.words.split_first()?;
-    if !matches!(program.text.as_str(), "echo" | "printf") {
-        return None;
-    }
-    let words: Vec<&str> =
-        args.iter().map(|arg| arg.text.as_str()).filter(|arg| !matches!(*arg, "-e" | "-n" | "-ne" | "-en")).collect();
-    Some(words.join(" "))
+/// What the command before names, and what this one does in turn.
+fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Option<Fed>, Fed) {
+    let (program, args) =
+        command.words.split_first().map_or(("", &[][..]), |(first, args)| (first.text.as_str(), args));
+    let shown = shown("", program, args, 60);
+    let first = args.iter().map(|arg| arg.text.as_str()).find(|arg| !arg.starts_with('-'));
+    let next = match program.to_ascii_lowercase().as_str() {
+        "find" | "fd" => {
+            let filters = |arg: &Word| {
+                arg.text.strip_prefix('-').is_some_and(|test| {
+                    !matches!(
+                        test,
+                        "type"
+                            | "print"
+                            | "print0"
+                            | "depth"
+                            | "xdev"
+                            | "mount"
+                            | "mindepth"
+                            | "maxdepth"
+                            | "L"
+                            | "H"
+                            | "P"
+                    )
+                })
+            };
+            let root = if program == "fd" { "." } else { first.unwrap_or(".") };
+            // All that is found has this name.
+            let name = args.windows(2).find_map(|pair| match pair {
+                [option, name] if option.text == "-name" && !name.text.contains(['*', '?']) => Some(name.text.as_str()),
+                _ => None,
+            });
+            let words = name.map(|name| format!("{}/{name}", root.trim_end_matches('/'))).into_iter().collect();
+            Fed { shown, words, root: Some(root.to_owned()), filtered: args.iter().any(filters) || program == "fd" }
+        }
+        "ls" | "dir" | "gci" | "get-childitem" => {
+            Fed { shown, words: Vec::new(), root: Some(first.unwrap_or(".").to_owned()), filtered: false }
+        }
+        "git" | "du" | "locate" => Fed { shown, words: Vec::new(), root: Some(".".to_owned()), filtered: true },
+        "sort" | "uniq" | "tee" | "tr" | "sed" | "rev" | "cut" | "foreach-object" | "%" if before.is_some() => {
+            before.clone().unwrap_or_default()
+        }
+        "grep" | "egrep" | "head" | "tail" | "awk" | "where-object" | "?" | "select-object" if before.is_some() => {
+            Fed { filtered: true, ..before.clone().unwrap_or_default() }
+        }
+        _ => {
+            let words = output.unwrap_or_default().split_whitespace().take(64).map(str::to_owned).collect();
+            Fed { shown, words, root: None, filtered: false }
+        }
+    };
+    (before, next)
 }
 
 /// How many levels of wrappers are taken away.
 const MOST_WRAPPERS: usize = 12;
 
-fn unwrap(mut command: Command, mut raised_by: Option<String>, resolved: &mut Resolved, depth: usize) {
+/// What is known of a command from around it.
+#[derive(Debug, Clone, Default)]
+struct State {
+    raised_by: Option<String>,
+    via: Option<String>,
+    fed: Option<Fed>,
+    /// A wrapper hands over what `fed` names.
+    hands: bool,
+}
+
+fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth: usize) {
     for _ in 0..MOST_WRAPPERS {
-        while command.words.first().is_some_and(|word| is_assignment(&word.text)) && command.words.len() > 1 {
-            command.words.remove(0);
-        }
+        let settings = command.words.iter().take_while(|word| is_assignment(&word.text)).count();
+        command.words.drain(..settings.min(command.words.len().saturating_sub(1)));
         let Some(first) = command.words.first() else { return };
         let (program, is_exe) = name_of(first);
-        let Some(skip) = wrapped_at(&program, &command.words) else {
-            return finish(command, &program, is_exe, raised_by, resolved, depth);
-        };
-        if matches!(&*program, "sudo" | "doas" | "pkexec" | "run0" | "gosu") {
-            raised_by.get_or_insert(program.clone());
-            if skip >= command.words.len() {
-                return finish(command, &program, is_exe, raised_by, resolved, depth);
+        let skip = command_at(&program, &command.words);
+        let Some(skip) = skip.filter(|skip| *skip < command.words.len()) else {
+            if raises(&program) {
+                state.raised_by.get_or_insert(program.clone());
             }
-        } else if skip >= command.words.len() {
-            return finish(command, &program, is_exe, raised_by, resolved, depth);
+            return finish(command, &program, is_exe, state, resolved, depth);
+        };
+        if raises(&program) {
+            state.raised_by.get_or_insert(program.clone());
         }
+        let options = Call {
+            program: program.clone(),
+            args: command.words.get(1..skip).unwrap_or_default().to_vec(),
+            ..Call::default()
+        };
+        resolved.scripts.extend(texts(&options).into_iter().map(|mut text| {
+            // `env -S 'rm -rf' /` goes on with what follows.
+            for word in command.words.get(skip..).unwrap_or_default() {
+                text.push(' ');
+                text.push_str(&word.raw);
+            }
+            Inner { text, by: program.clone() }
+        }));
         command.words.drain(..skip);
+        // `flock FILE -c '…'`
+        if command.words.first().is_some_and(|word| word.text == "-c") {
+            command.words.insert(0, Word::plain("sh"));
+        }
+        // What is started later is left behind.
+        if options.args.iter().any(|arg| arg.text.starts_with("--on-")) {
+            resolved.calls.push(Call { span: command.span.clone(), ..options.clone() });
+        }
+        if feeds(&program) {
+            hand_over(&options, &mut command.words, &mut state);
+        }
     }
 }
 
+/// Puts what the command before names where `xargs` puts it.
+fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
+    let Some(fed) = &state.fed else { return };
+    state.hands = true;
+    let mut replaced = false;
+    let known = fed.words.first().cloned().or_else(|| fed.root.as_deref().map(found_under));
+    if let Some(name) = &known {
+        let sign = xargs.args.iter().position(|arg| arg.text == "-I" || arg.text == "-J");
+        let sign = sign.and_then(|at| xargs.args.get(at + 1)).map_or("{}", |arg| arg.text.as_str()).to_owned();
+        let short = |word: &&mut Word| word.text.len() * name.len() <= LONGEST_SCRIPT;
+        for word in words.iter_mut().filter(|word| word.text.contains(&sign) && !sign.is_empty()).filter(short) {
+            let whole = word.text == sign;
+            word.text = word.text.replace(&sign, name);
+            if whole {
+                FOUND.clone_into(&mut word.raw);
+            }
+            replaced = true;
+        }
+    }
+    if !replaced && fed.words.is_empty() {
+        words.extend(known.map(|name| Word { text: name, raw: FOUND.to_owned(), runs: Vec::new() }));
+    } else if !replaced {
+        words.extend(fed.words.iter().map(|word| Word::plain(word)));
+    }
+    // What is known by its words is no riddle.
+    if !fed.words.is_empty() {
+        state.hands = false;
+    }
+}
+
+/// Something under a directory that a search was given.
+fn found_under(root: &str) -> String {
+    format!("{}/found-by-find", root.trim_end_matches('/'))
+}
+
 /// Reads scripts within the call, then keeps it.
-fn finish(
-    command: Command,
-    program: &str,
-    is_exe: bool,
-    raised_by: Option<String>,
-    resolved: &mut Resolved,
-    depth: usize,
-) {
+fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved: &mut Resolved, depth: usize) {
     let mut args = command.words;
+    let runs = args.first().map(|first| first.runs.clone()).unwrap_or_default();
     args.drain(..args.len().min(1));
+    let piped = matches!(program, "remove-item" | "ri" | "del" | "erase" | "rd")
+        && args.iter().all(|arg| arg.text.starts_with('-'));
     let call = Call {
         program: program.to_owned(),
         args,
         writes: command.writes,
+        reads: command.reads,
         given: command.given,
-        raised_by,
+        raised_by: state.raised_by,
+        via: state.via,
+        fed: state.fed.filter(|fed| state.hands || piped && fed.root.is_some()),
+        runs,
         is_exe,
+        dir: None,
         span: command.span,
     };
-    let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
-    if is_shell(program) || program == "su" {
-        let inline = texts
-            .iter()
-            .position(|arg| arg.len() > 1 && arg.starts_with('-') && !arg.starts_with("--") && arg.ends_with('c'));
-        match inline.and_then(|at| texts.get(at + 1)) {
-            Some(script) => resolved.scripts.push((*script).to_owned()),
-            None if call.operands().next().is_none_or(|first| first == "/dev/stdin") => {
-                resolved.scripts.extend(call.given.clone());
-            }
-            None => {}
-        }
+    let push = |scripts: &mut Vec<Inner>, text: String, by: &str| scripts.push(Inner { text, by: by.to_owned() });
+    if let Some((script, rest)) = inline(&call) {
+        push(&mut resolved.scripts, with_arguments(script, rest, 0), &format!("{program} -c"));
+    } else if program == "su" || raises(program) || is_shell(program) && reads_script(&call) {
+        resolved.scripts.extend(call.given.iter().map(|given| Inner { text: given.clone(), by: program.to_owned() }));
     } else if let Some(option) = code_option(program) {
-        let code = if option.is_empty() {
-            call.operands().next()
-        } else {
-            texts.iter().position(|arg| *arg == option || *arg == "--eval").and_then(|at| texts.get(at + 1)).copied()
-        };
-        resolved.code.extend(code.map(str::to_owned).or_else(|| call.given.clone()));
+        code_of(&call, option, resolved);
+    }
+    for text in texts(&call) {
+        push(&mut resolved.scripts, text, program);
     }
     match program {
-        "eval" => resolved.scripts.push(texts.join(" ")),
-        "trap" | "watch" => resolved.scripts.extend(call.operands().next().map(str::to_owned)),
-        "cmd" => {
-            let at = texts.iter().position(|arg| arg.eq_ignore_ascii_case("/c") || arg.eq_ignore_ascii_case("/k"));
-            resolved.scripts.extend(at.map(|at| texts.get(at + 1..).unwrap_or_default().join(" ")));
+        "ssh" | "dbclient" | "mosh" => {
+            let host = after_options(&call.args, "bcDEeFIiJLlmOopQRSWw");
+            let by = format!("ssh {}", call.args.get(host).map_or("", |host| host.raw.as_str()));
+            let remote: Vec<&str> = call.args.iter().skip(host + 1).map(|arg| arg.text.as_str()).collect();
+            let reads = remote.first().is_none_or(|first| {
+                let name = first.split(' ').next().unwrap_or_default();
+                is_shell(name.rsplit('/').next().unwrap_or_default())
+            });
+            if let Some(given) = call.given.clone().filter(|_| reads) {
+                push(&mut resolved.scripts, given, &by);
+            }
+            if !remote.is_empty() {
+                push(&mut resolved.scripts, remote.join(" "), &by);
+            }
         }
-        "ssh" => {
-            let skip = after_options(&call.args, "bcDEeFIiJLlmOopQRSWw") + 1;
-            let remote = texts.get(skip..).unwrap_or_default().join(" ");
-            resolved.scripts.extend(if remote.is_empty() { call.given.clone() } else { Some(remote) });
+        "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "lxc" | "incus" | "docker-compose" | "microk8s"
+        | "crictl" => {
+            inside_container(&call, resolved, depth);
         }
-        "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "lxc" => inside_container(&call, resolved, depth),
         "find" => found_by(&call, resolved, depth),
         _ => {}
     }
     resolved.calls.push(call);
 }
 
-fn inside_container(call: &Call, resolved: &mut Resolved, depth: usize) {
-    let Some(verb) = call.args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run" | "compose")) else {
-        return;
+/// Whether a shell reads its commands from its input.
+fn reads_script(call: &Call) -> bool {
+    call.operands().next().is_none_or(|first| first == "/dev/stdin" || call.has('s', ""))
+}
+
+/// Code that an interpreter is given with an option or to read.
+fn code_of(call: &Call, option: &str, resolved: &mut Resolved) {
+    let texts = || call.args.iter().map(|arg| arg.text.as_str());
+    let code = if option.is_empty() {
+        call.operands().find(|word| word.contains(['{', '(']))
+    } else {
+        let is_option = |arg: &str| {
+            let cluster = option == "-e" && arg.starts_with('-') && !arg.starts_with("--") && arg.ends_with(['e', 'E']);
+            arg == option || cluster || matches!(arg, "--eval" | "eval" | "-p" | "--print")
+        };
+        let after = texts().position(is_option).and_then(|at| texts().nth(at + 1));
+        after.or_else(|| texts().find_map(|arg| arg.strip_prefix(option).filter(|code| code.contains(['(', ' ']))))
     };
+    let reads = call.operands().next().is_none_or(|first| first == "-");
+    let code = code.map(str::to_owned).or_else(|| call.given.clone().filter(|_| reads));
+    resolved.code.extend(code.map(|text| Inner { text, by: call.program.clone() }));
+}
+
+fn inside_container(call: &Call, resolved: &mut Resolved, depth: usize) {
+    let verb = call.args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run"));
+    let Some(verb) = verb else { return };
     let tail = call.args.get(verb + 1..).unwrap_or_default();
     let skip = match tail.iter().position(|arg| arg.text == "--") {
         Some(dashes) => dashes + 1,
         None => after_options(tail, "euwvpnlcm") + 1,
     };
-    nested(call, tail.get(skip..).unwrap_or_default(), resolved, depth);
+    let by = shown("", &call.program, call.args.get(..verb + 1 + skip.min(tail.len())).unwrap_or_default(), 60);
+    nested(call, tail.get(skip..).unwrap_or_default(), State { via: Some(by), ..State::default() }, resolved, depth);
 }
 
 fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
+    let command = Command {
+        words: std::iter::once(Word::plain("find")).chain(call.args.iter().cloned()).collect(),
+        ..Command::default()
+    };
     let mut rest = call.args.as_slice();
+    let mut read = 0;
     while let Some(at) =
         rest.iter().position(|arg| matches!(arg.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"))
     {
+        read += 1;
+        if read > MOST_WRAPPERS {
+            return;
+        }
+        // The tests before it tell what it finds.
+        let tests = call.args.len() - rest.len() + at;
+        let searched =
+            Command { words: command.words.get(..=tests).unwrap_or_default().to_vec(), ..Command::default() };
+        let (_, fed) = names(&searched, None, None);
         let tail = rest.get(at + 1..).unwrap_or_default();
         let end = tail.iter().position(|arg| matches!(arg.text.as_str(), ";" | "+" | "\\;")).unwrap_or(tail.len());
-        // What `{}` stands for lies under the directories that find was given.
-        let root = call.operands().next().unwrap_or(".");
-        let words: Vec<Word> = tail
-            .iter()
-            .take(end)
-            .map(|word| {
-                if word.text == "{}" {
-                    Word::plain(&format!("{}/found-by-find", root.trim_end_matches('/')))
-                } else {
-                    word.clone()
-                }
-            })
-            .collect();
-        nested(call, &words, resolved, depth);
+        let name = fed.words.first().cloned().unwrap_or_else(|| found_under(fed.root.as_deref().unwrap_or(".")));
+        let word = |word: &Word| {
+            if word.text == "{}" {
+                Word { text: name.clone(), raw: FOUND.to_owned(), runs: Vec::new() }
+            } else if word.text.contains("{}") && word.text.len() * name.len() <= LONGEST_SCRIPT {
+                Word { text: word.text.replace("{}", &name), ..word.clone() }
+            } else {
+                word.clone()
+            }
+        };
+        let words: Vec<Word> = tail.iter().take(end).map(word).collect();
+        let state =
+            State { via: Some(fed.shown.clone()), hands: fed.words.is_empty(), fed: Some(fed), ..State::default() };
+        nested(call, &words, state, resolved, depth);
         rest = tail.get(end..).unwrap_or_default();
     }
 }
 
-fn nested(call: &Call, words: &[Word], resolved: &mut Resolved, depth: usize) {
+fn nested(call: &Call, words: &[Word], state: State, resolved: &mut Resolved, depth: usize) {
     if !words.is_empty() && depth < MOST_WRAPPERS {
-        let command = Command { words: words.to_vec(), span: call.span.clone(), ..Command::default() };
-        unwrap(command, call.raised_by.clone(), resolved, depth + 1);
+        let command =
+            Command { words: words.to_vec(), given: call.given.clone(), span: call.span.clone(), ..Command::default() };
+        unwrap(command, State { raised_by: call.raised_by.clone(), ..state }, resolved, depth + 1);
     }
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
 /// A program's name, and whether it was written with `.exe`.
@@ -267,63 +484,13 @@ fn name_of(word: &Word) -> (String, bool) {
     } else {
         &word.text
     };
-    let base = written.rsplit(['/', '\\']).next().unwrap_or(written).to_ascii_lowercase();
+    // In a batch file, `@` keeps a command from being shown.
+    let base = written.rsplit(['/', '\\']).next().unwrap_or(written).trim_start_matches('@').to_ascii_lowercase();
+    if base.contains(['?', '*', '[']) && base.len() > 1 {
+        return (lexicon::named_by(&base).unwrap_or(&base).to_owned(), false);
+    }
     match base.strip_suffix(".exe") {
         Some(stem) => (stem.to_owned(), true),
         None => (base, false),
     }
-}
-
-/// Where the wrapped command begins, if the program is a wrapper.
-fn wrapped_at(program: &str, words: &[Word]) -> Option<usize> {
-    let args = words.get(1..).unwrap_or_default();
-    let assignments = |from: usize| {
-        from + args.get(from..).unwrap_or_default().iter().take_while(|arg| is_assignment(&arg.text)).count()
-    };
-    let first = args.first().map_or("", |arg| arg.text.as_str());
-    let skip = match program {
-        "sudo" | "doas" | "pkexec" | "run0" | "gosu" => assignments(after_options(args, "ugprtTCDRUh")),
-        "env" => assignments(after_options(args, "uCS")),
-        "command" if matches!(first, "-v" | "-V") => return None,
-        "nohup" | "setsid" | "time" | "command" | "builtin" | "unbuffer" | "chronic" | "busybox" | "toybox"
-        | "caffeinate" => after_options(args, "fo"),
-        "exec" => after_options(args, "a"),
-        "nice" | "ionice" | "chrt" | "taskset" => after_options(args, "ncpt"),
-        "stdbuf" => after_options(args, "ioe"),
-        "strace" | "ltrace" => after_options(args, "eopus"),
-        "timeout" | "gtimeout" => after_options(args, "ks") + 1,
-        "chroot" | "flock" => after_options(args, "w") + 1,
-        "xargs" | "parallel" => after_options(args, "InPLdaEsj"),
-        "uv" | "poetry" | "pipenv" if first == "run" => 1,
-        _ => return None,
-    };
-    Some(skip + 1)
-}
-
-/// How many leading arguments are options; `with_value` lists the short ones that take the next argument.
-fn after_options(args: &[Word], with_value: &str) -> usize {
-    let mut at = 0;
-    while let Some(arg) =
-        args.get(at).map(|word| word.text.as_str()).filter(|arg| arg.starts_with('-') && arg.len() > 1)
-    {
-        at += 1;
-        if arg == "--" {
-            break;
-        }
-        let takes = !arg.starts_with("--") && arg.len() == 2 && arg.ends_with(|c| with_value.contains(c));
-        let long = matches!(
-            arg,
-            "--user"
-                | "--group"
-                | "--env"
-                | "--workdir"
-                | "--name"
-                | "--volume"
-                | "--namespace"
-                | "--container"
-                | "--max-args"
-        );
-        at += usize::from(takes || long);
-    }
-    at
 }

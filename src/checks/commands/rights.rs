@@ -1,16 +1,11 @@
-//! Commands that raise rights, change accounts and guards, or stay behind to run again. In: one call. Out: what it
-//! changes. Files are known by their places, as a command names them.
+//! Commands that raise rights, or change accounts and who may do what. In: one call. Out: what it changes. Files are
+//! known by their places, as a command names them.
 
-use super::{Sight, resolve::Call};
+use super::{Sight, persistence::writes_operand, resolve::Call};
 use crate::domain::Severity::{Critical, Warning};
 
 /// What the call changes.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
-    rights(call, sights);
-    persistence(call, sights);
-}
-
-fn rights(call: &Call, sights: &mut Vec<Sight>) {
     if let Some(wrapper) = &call.raised_by {
         let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
         sights.push(Sight::new(
@@ -20,7 +15,12 @@ fn rights(call: &Call, sights: &mut Vec<Sight>) {
         ));
     }
     let to_sudoers = call.writes.iter().map(|to| to.text.as_str()).chain(writes_operand(call)).any(|path| {
-        path.starts_with("/etc/sudoers") || matches!(path, "/etc/passwd" | "/etc/shadow" | "/etc/ld.so.preload")
+        path.starts_with("/etc/sudoers")
+            || path.starts_with("/etc/pam.d/")
+            || matches!(
+                path,
+                "/etc/passwd" | "/etc/shadow" | "/etc/group" | "/etc/gshadow" | "/etc/ld.so.preload" | "/etc/doas.conf"
+            )
     });
     if to_sudoers {
         sights.push(Sight::new(
@@ -43,14 +43,24 @@ fn rights(call: &Call, sights: &mut Vec<Sight>) {
             | "chpasswd"
             | "setcap"
             | "setenforce"
+            | "chage"
+            | "vipw"
+            | "newusers"
+            | "new-localuser"
+            | "add-localgroupmember"
+            | "runas"
+            | "set-executionpolicy"
             | "insmod"
             | "modprobe"
             | "rmmod"
             | "nsenter"
     ) || call.program == "su"
-        || matches!(call.program.as_str(), "iptables" | "ip6tables" | "nft")
-            && (call.has('F', "flush") || call.says("flush"))
-        || call.program == "ufw" && (call.says("disable") || call.says("reset"))
+        || call.program == "dscl"
+            && call.args.iter().any(|arg| matches!(arg.text.as_str(), "-create" | "-append" | "-passwd"))
+        || call.program == "start-process" && call.says_any(&["runas"])
+        || call.program == "chattr" && call.args.iter().any(|arg| arg.text == "-i" || arg.text == "+i")
+        || call.program == "capsh"
+            && call.args.iter().any(|arg| arg.text.starts_with("--uid=0") || arg.text.starts_with("--gid=0"))
         || call.program == "sysctl" && call.has('w', "write")
         || call.program == "net"
             && call.operands().any(|word| matches!(word, "user" | "localgroup"))
@@ -63,14 +73,13 @@ fn rights(call: &Call, sights: &mut Vec<Sight>) {
             format!("`{}` changes accounts, rights or the system's guards.", call.shown()),
         ));
     }
-    let open_container = matches!(call.program.as_str(), "docker" | "podman")
-        && call.operands().next() == Some("run")
-        && call.args.iter().any(|arg| {
-            arg.text == "--privileged"
-                || arg.text.starts_with("/:/")
-                || arg.text.contains("docker.sock")
-                || arg.text == "--pid=host"
-        });
+    let open_container = matches!(call.program.as_str(), "docker" | "podman" | "nerdctl")
+        && call.operands().take(3).any(|word| matches!(word, "run" | "create" | "exec"))
+        && (call.args.iter().any(|arg| opens_host(&arg.text))
+            || call.args.windows(2).any(|pair| {
+                matches!(pair, [name, value] if matches!(name.text.as_str(), "--pid" | "--userns" | "--ipc" | "--uts") && value.text == "host"
+                    || name.text == "--cap-add" && opens_host(&format!("--cap-add={}", value.text)))
+            }));
     if open_container {
         sights.push(Sight::new(
             "privilege",
@@ -80,61 +89,22 @@ fn rights(call: &Call, sights: &mut Vec<Sight>) {
     }
 }
 
-/// Files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.
-fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
-    let all = matches!(call.program.as_str(), "tee" | "sponge");
-    let last = matches!(call.program.as_str(), "cp" | "mv" | "install" | "ln" | "rsync");
-    let edits = matches!(call.program.as_str(), "sed" | "perl") && call.has('i', "in-place");
-    let count = call.operands().count();
-    call.operands()
-        .enumerate()
-        .filter(move |(at, _)| all || last && count > 1 && at + 1 == count || edits && at + 1 == count)
-        .map(|(_, path)| path)
-}
-
-fn persistence(call: &Call, sights: &mut Vec<Sight>) {
-    const PLACES: [&str; 19] = [
-        "authorized_keys",
-        "/etc/cron",
-        "/var/spool/cron",
-        "/etc/systemd/system",
-        "/lib/systemd/system",
-        ".config/systemd/user",
-        "/etc/init.d",
-        "/etc/rc.local",
-        "/etc/profile",
-        ".bashrc",
-        ".bash_profile",
-        ".zshrc",
-        ".zprofile",
-        "~/.profile",
-        "$HOME/.profile",
-        ".config/autostart",
-        "LaunchAgents",
-        "LaunchDaemons",
-        "config.fish",
-    ];
-    let place = call
-        .writes
-        .iter()
-        .map(|to| to.text.as_str())
-        .chain(writes_operand(call))
-        .find(|path| PLACES.iter().any(|place| path.contains(place)));
-    let schedules = match call.program.as_str() {
-        "crontab" => !(call.has('l', "") || call.args.is_empty() && call.given.is_none()),
-        "systemctl" => call.operands().any(|word| word == "enable"),
-        "launchctl" => call.operands().any(|word| matches!(word, "load" | "bootstrap")),
-        "schtasks" => call.args.iter().any(|arg| arg.text.eq_ignore_ascii_case("/create")),
-        "update-rc.d" | "chkconfig" | "at" | "batch" => !call.has('l', "list"),
-        "ssh-copy-id" => true,
-        _ => false,
-    };
-    if place.is_some() || schedules {
-        let what = place.map_or_else(|| call.shown(), |place| format!("{} → {place}", call.program));
-        sights.push(Sight::new(
-            "persistence",
-            Warning,
-            format!("`{what}` makes something run again later, or lets someone in."),
-        ));
-    }
+/// Whether an option of a container's run gives it what belongs to the host.
+fn opens_host(option: &str) -> bool {
+    let bound = option.trim_start_matches("-v").trim_start_matches("--volume=");
+    let root = ["source=/,", "src=/,"].iter().any(|part| option.contains(part));
+    let places = ["/:", "/etc:", "/root:", "/proc:", "/sys:", "/boot:", "/dev:"];
+    let adds = option.strip_prefix("--cap-add=").is_some_and(|cap| {
+        matches!(
+            cap.trim_start_matches("CAP_"),
+            "ALL" | "SYS_ADMIN" | "SYS_PTRACE" | "SYS_MODULE" | "DAC_READ_SEARCH" | "SYS_RAWIO"
+        )
+    });
+    let whole = matches!(
+        option,
+        "--privileged" | "--privileged=true" | "--pid=host" | "--userns=host" | "--ipc=host" | "seccomp=unconfined"
+    ) || option.ends_with("seccomp=unconfined")
+        || option.starts_with("--device=/dev/sd")
+        || option.starts_with("--device=/dev/nvme");
+    whole || adds || root || option.contains("docker.sock") || places.iter().any(|place| bound.starts_with(place))
 }

@@ -19,6 +19,20 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
+        "systemctl" if matches!(call.operands().next(), Some("poweroff" | "reboot" | "halt" | "kexec" | "isolate")) => {
+            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
+        }
+        "telinit" | "stop-computer" | "restart-computer" => {
+            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
+        }
+        "killall5" => {
+            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process.", call.shown())));
+        }
+        "pkill" | "killall"
+            if call.has('u', "euid") || call.operands().any(|name| matches!(name, "." | ".*" | "*")) =>
+        {
+            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process of a user.", call.shown())));
+        }
         "kill" if call.says("-1") && call.args.len() > 1 => {
             sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process.", call.shown())));
         }
@@ -84,7 +98,7 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
     }) {
         return;
     }
-    let words: Vec<&str> = call.operands().take(4).collect();
+    let words = subcommands(call);
     // A subcommand is a word, not a resource: `kubectl get delete-me` deletes nothing.
     let verb = words.iter().enumerate().find_map(|(at, word)| {
         let is_word = word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b':'));
@@ -125,6 +139,49 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
     ));
 }
 
+/// The first operands, without the values of options that stand before a subcommand: `aws --profile prod ec2 …`.
+fn subcommands(call: &Call) -> Vec<&str> {
+    const WITH_VALUE: [&str; 27] = [
+        "--profile",
+        "--region",
+        "--output",
+        "--endpoint-url",
+        "--namespace",
+        "-n",
+        "--context",
+        "--kubeconfig",
+        "--cluster",
+        "--project",
+        "--account",
+        "--configuration",
+        "--subscription",
+        "--kube-context",
+        "--app",
+        "-a",
+        "--stack",
+        "-s",
+        "-chdir",
+        "--host",
+        "-H",
+        "--cwd",
+        "-C",
+        "--config",
+        "--server",
+        "--repo",
+        "-R",
+    ];
+    let mut args = call.args.iter().map(|arg| arg.text.as_str());
+    let mut words = Vec::new();
+    while let Some(arg) = args.next().filter(|_| words.len() < 4) {
+        if WITH_VALUE.contains(&arg) {
+            args.next();
+        } else if !arg.starts_with('-') {
+            words.push(arg);
+        }
+    }
+    words
+}
+
 fn deletes_by_api(call: &Call) -> bool {
     let api = call.operands().next() == Some("api");
     api && call.args.iter().any(|arg| matches!(arg.text.as_str(), "DELETE" | "-XDELETE" | "--method=DELETE"))
@@ -135,10 +192,17 @@ fn is_routine(call: &Call, words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     match call.program.as_str() {
         "docker" | "podman" | "nerdctl" => {
+            // Whatever a substitution names may be all there is.
+            if matches!(first, "rm" | "rmi") && call.args.iter().any(|arg| !arg.runs.is_empty()) {
+                return false;
+            }
             let kind = words.get(1).copied().unwrap_or_default();
             !(first == "volume"
                 || first == "system"
-                || first == "swarm"
+                || matches!(first, "swarm" | "stack" | "service" | "secret" | "config" | "node")
+                || matches!(first, "network" | "image" | "container" | "builder")
+                    && words.get(1) == Some(&"prune")
+                    && call.has('a', "all")
                 || call.has('v', "volumes") && first == "compose")
                 || kind == "inspect"
         }

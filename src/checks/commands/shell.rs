@@ -1,18 +1,21 @@
-//! Shell text as pipelines of commands. In: a script. Out: what it would run, in order, with quotes and backslashes
-//! resolved and the places kept. It expands nothing and runs nothing; text that is no shell gives what can be made of it.
+//! Shell text as pipelines of commands. In: a script. Out: what it would run, in order, with quotes, backslashes and
+//! what the script itself says of its variables resolved, and the places kept. It runs nothing; text that is no shell
+//! gives what can be made of it. `reader` walks the syntax tree, `words` evaluates words.
 
 use std::{
     cell::{Cell, RefCell},
     ops::{ControlFlow, Range},
 };
 
-use tree_sitter::{Node, ParseOptions, Parser, Tree};
+use tree_sitter::{ParseOptions, Parser, Tree};
+
+use super::reader::Reader;
 
 /// Longest script that is parsed, in bytes; what follows is left out.
 pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
 
 /// Deepest nesting that is followed.
-const DEEPEST: usize = 60;
+pub(super) const DEEPEST: usize = 60;
 
 /// Most steps of the parser, in its own units of a hundred operations: its error recovery must not cost a worker.
 const MOST_STEPS: usize = 40_000;
@@ -30,7 +33,8 @@ const MOST_BARS: usize = 1_000;
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Its text without quotes; variables stand as `$NAME`, substitutions are left out.
+    /// Its text without quotes; variables of which the script says nothing stand as `$NAME`, substitutions whose output
+    /// it does not say are left out.
     pub(super) text: String,
     /// As written.
     pub(super) raw: String,
@@ -52,6 +56,8 @@ pub(super) struct Command {
     pub(super) words: Vec<Word>,
     /// Files that its output is sent to, with `>` or `>>`.
     pub(super) writes: Vec<Word>,
+    /// Files that it is given to read, with `<`.
+    pub(super) reads: Vec<Word>,
     /// What a here-document or here-string gives it.
     pub(super) given: Option<String>,
     /// Where it stands.
@@ -61,21 +67,30 @@ pub(super) struct Command {
 /// Commands joined by `|`.
 pub(super) type Pipeline = Vec<Command>;
 
-/// The pipelines of a script, those within substitutions, subshells and functions included.
-pub(super) fn parse(script: &str) -> Vec<Pipeline> {
+/// What a script says.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// Its pipelines, those within substitutions, subshells and functions included.
+    pub(super) pipelines: Vec<Pipeline>,
+    /// The functions that it defines, by name, with their bodies.
+    pub(super) functions: Vec<(String, String)>,
+    /// Where its comments stand.
+    pub(super) comments: Vec<Range<usize>>,
+}
+
+/// Reads a script.
+pub(super) fn parse(script: &str) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut script = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
     let tree = loop {
         match tree(script) {
             Some(tree) => break tree,
-            None if script.len() < PORTION => return Vec::new(),
+            None if script.len() < PORTION => return Parsed::default(),
             // Of a script that takes too much, the beginning is read.
             None => script = script.get(..script.floor_char_boundary(script.len() / 2)).unwrap_or_default(),
         }
     };
-    let mut reader = Reader { script, pipelines: Vec::new() };
-    reader.statements(tree.root_node(), 0);
-    reader.pipelines
+    Reader::read(script, tree.root_node())
 }
 
 thread_local! {
@@ -119,6 +134,16 @@ fn tree(script: &str) -> Option<Tree> {
         let prompt = prompt_len(line);
         line.iter_mut().take(prompt).for_each(|byte| *byte = b' ');
     }
+    part_braces(&mut bytes);
+    // A path of Windows that ends in a backslash does not escape the quote after it.
+    if script.contains(":\\") {
+        for at in 1..bytes.len() {
+            let ends = bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || *next == b'&');
+            if bytes.get(at - 1..=at) == Some(b"\\\"") && ends {
+                bytes.get_mut(at - 1..at).unwrap_or_default().fill(b'x');
+            }
+        }
+    }
     PARSER.with_borrow_mut(|parser| {
         let parser = parser.as_mut()?;
         // Else it would go on with the last script, where that one was given up.
@@ -135,233 +160,20 @@ fn tree(script: &str) -> Option<Tree> {
     })
 }
 
-struct Reader<'s> {
-    script: &'s str,
-    pipelines: Vec<Pipeline>,
-}
-
-impl Reader<'_> {
-    fn source(&self, node: Node<'_>) -> &str {
-        self.script.get(node.byte_range()).unwrap_or_default()
+/// Blanks the signs of words like `{rm,-rf,/}`, which a shell reads as `rm -rf /` and the grammar as a group.
+fn part_braces(bytes: &mut [u8]) {
+    let ends_word = |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii_whitespace() || b";|&()".contains(byte));
+    let mut at = 0;
+    while let Some(open) = bytes.get(at..).and_then(|rest| memchr::memchr(b'{', rest)).map(|found| at + found) {
+        at = open + 1;
+        let inside = bytes.get(at..).unwrap_or_default();
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b",-_./~*+".contains(byte);
+        let length = inside.iter().take_while(|byte| plain(byte)).count();
+        let list = inside.get(..length).unwrap_or_default().contains(&b',') && inside.get(length) == Some(&b'}');
+        if list && ends_word(inside.get(length + 1)) && (open == 0 || ends_word(bytes.get(open - 1))) {
+            let word = bytes.get_mut(open..=at + length).unwrap_or_default();
+            word.iter_mut().filter(|byte| b"{,}".contains(byte)).for_each(|byte| *byte = b' ');
+        }
+        at += length;
     }
-
-    /// Collects the pipelines under a node that is not itself part of one.
-    fn statements(&mut self, node: Node<'_>, depth: usize) {
-        if depth > DEEPEST {
-            return;
-        }
-        match node.kind() {
-            "pipeline" | "command" | "redirected_statement" => {
-                let pipeline = self.stages(node, depth + 1);
-                if !pipeline.is_empty() {
-                    self.pipelines.push(pipeline);
-                }
-            }
-            "declaration_command" | "variable_assignment" | "unset_command" => {
-                let words = self.source(node).split_whitespace().map(Word::plain).collect();
-                self.pipelines.push(vec![Command { words, span: node.byte_range(), ..Command::default() }]);
-                self.inside(node, depth);
-            }
-            _ => self.inside(node, depth),
-        }
-    }
-
-    fn inside(&mut self, node: Node<'_>, depth: usize) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            self.statements(child, depth + 1);
-        }
-    }
-
-    /// The commands that a node contributes to the pipeline it stands in.
-    fn stages(&mut self, node: Node<'_>, depth: usize) -> Pipeline {
-        if depth > DEEPEST {
-            return Vec::new();
-        }
-        match node.kind() {
-            "command" => vec![self.command(node, depth)],
-            "pipeline" => {
-                let mut cursor = node.walk();
-                node.named_children(&mut cursor).flat_map(|child| self.stages(child, depth + 1)).collect()
-            }
-            "redirected_statement" => {
-                let mut stages = Vec::new();
-                let mut cursor = node.walk();
-                for child in node.named_children(&mut cursor) {
-                    if child.kind().ends_with("_redirect") {
-                        if stages.is_empty() {
-                            stages.push(Command { span: node.byte_range(), ..Command::default() });
-                        }
-                        let after = self.redirect(child, stages.last_mut(), depth + 1);
-                        stages.extend(after);
-                    } else {
-                        stages.extend(self.stages(child, depth + 1));
-                    }
-                }
-                stages
-            }
-            // A group: its pipelines stand for themselves, and their first commands read what is piped in.
-            _ => {
-                let first = self.pipelines.len();
-                self.inside(node, depth);
-                self.pipelines.get(first..).unwrap_or_default().iter().filter_map(|p| p.first().cloned()).collect()
-            }
-        }
-    }
-
-    fn command(&mut self, node: Node<'_>, depth: usize) -> Command {
-        let mut command = Command { span: node.byte_range(), ..Command::default() };
-        let mut cursor = node.walk();
-        for child in node.children(&mut cursor) {
-            match child.kind() {
-                "variable_assignment" => self.inside(child, depth + 1),
-                kind if kind.ends_with("_redirect") => {
-                    let _ = self.redirect(child, Some(&mut command), depth + 1);
-                }
-                _ => {
-                    let word = self.word(child, depth + 1);
-                    command.words.push(word);
-                }
-            }
-        }
-        command
-    }
-
-    /// Notes a redirection in the command; a here-document's line may go on with a pipeline, which is returned.
-    fn redirect(&mut self, node: Node<'_>, command: Option<&mut Command>, depth: usize) -> Pipeline {
-        let mut after = Vec::new();
-        let Some(command) = command else { return after };
-        let text = self.source(node).to_owned();
-        let mut cursor = node.walk();
-        match node.kind() {
-            "file_redirect" => {
-                let target = node.child_by_field_name("destination").map(|to| self.word(to, depth + 1));
-                let operator = text.trim_start_matches(|c: char| c.is_ascii_digit());
-                if operator.starts_with('>') || operator.starts_with("&>") {
-                    command.writes.extend(target);
-                }
-            }
-            "herestring_redirect" => {
-                let words: Vec<Word> =
-                    node.named_children(&mut cursor).map(|child| self.word(child, depth + 1)).collect();
-                command.given = words.into_iter().map(|word| word.text).next_back();
-            }
-            _ => {
-                for child in node.named_children(&mut cursor) {
-                    match child.kind() {
-                        "heredoc_body" => {
-                            command.given = Some(self.source(child).to_owned());
-                            self.inside(child, depth + 1);
-                        }
-                        "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
-                        kind if kind.ends_with("_redirect") => {
-                            after.extend(self.redirect(child, Some(&mut *command), depth + 1));
-                        }
-                        "pipeline" | "command" | "redirected_statement" | "subshell" => {
-                            after.extend(self.stages(child, depth + 1));
-                        }
-                        "word" | "string" | "raw_string" | "concatenation" => {
-                            let word = self.word(child, depth + 1);
-                            command.words.push(word);
-                        }
-                        _ => self.statements(child, depth + 1),
-                    }
-                }
-            }
-        }
-        after
-    }
-
-    fn word(&mut self, node: Node<'_>, depth: usize) -> Word {
-        let mut word = Word { raw: self.source(node).to_owned(), ..Word::default() };
-        self.evaluate(node, &mut word, depth);
-        word
-    }
-
-    fn evaluate(&mut self, node: Node<'_>, word: &mut Word, depth: usize) {
-        if depth > DEEPEST {
-            return;
-        }
-        match node.kind() {
-            "raw_string" => word.text.push_str(self.source(node).trim_matches('\'')),
-            "ansi_c_string" => {
-                let inner = self.source(node).trim_start_matches('$').trim_matches('\'').to_owned();
-                word.text.push_str(&ansi_unescape(&inner));
-            }
-            "command_substitution" | "process_substitution" => {
-                let first = self.pipelines.len();
-                self.inside(node, depth + 1);
-                let programs = self.pipelines.get(first..).unwrap_or_default().iter().flatten();
-                word.runs
-                    .extend(programs.filter_map(|command| command.words.first()).map(|program| program.text.clone()));
-            }
-            "expansion" | "simple_expansion" => {
-                let name: String = self.source(node).chars().filter(|c| !matches!(c, '{' | '}')).collect();
-                word.text.push_str(&name);
-                self.inside(node, depth + 1);
-            }
-            "string" | "translated_string" | "concatenation" | "command_name" => {
-                // What stands between the children is text too.
-                let quoted = node.kind().ends_with("string");
-                let mut cursor = node.walk();
-                let mut at = node.start_byte();
-                for child in node.children(&mut cursor) {
-                    self.literal(at..child.start_byte(), word, quoted);
-                    if child.is_named() {
-                        self.evaluate(child, word, depth + 1);
-                    } else if !matches!(child.kind(), "\"" | "$") {
-                        self.literal(child.byte_range(), word, quoted);
-                    }
-                    at = child.end_byte();
-                }
-                self.literal(at..node.end_byte(), word, quoted);
-            }
-            "string_content" => self.literal(node.byte_range(), word, true),
-            _ => self.literal(node.byte_range(), word, false),
-        }
-    }
-
-    /// Appends source text with its backslashes resolved.
-    fn literal(&self, range: Range<usize>, word: &mut Word, quoted: bool) {
-        let mut rest = self.script.get(range).unwrap_or_default();
-        while let Some(at) = rest.find('\\') {
-            let (before, escape) = rest.split_at(at);
-            word.text.push_str(before);
-            let next = escape.chars().nth(1);
-            let escapes = next.filter(|next| !quoted || matches!(next, '"' | '\\' | '$' | '`' | '\n'));
-            match escapes {
-                Some('\n') => {}
-                Some(next) => word.text.push(next),
-                None => word.text.push('\\'),
-            }
-            rest = escape.get(1 + escapes.map_or(0, char::len_utf8)..).unwrap_or_default();
-        }
-        word.text.push_str(rest);
-    }
-}
-
-/// Resolves `\n`, `\t`, `\xHH` and single escaped characters of `$'…'`.
-fn ansi_unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
-        match chars.next() {
-            Some('n') => out.push('\n'),
-            Some('t') => out.push('\t'),
-            Some('x') => {
-                let digits: String = chars.clone().take(2).take_while(char::is_ascii_hexdigit).collect();
-                for _ in 0..digits.len() {
-                    chars.next();
-                }
-                out.extend(u8::from_str_radix(&digits, 16).ok().map(char::from));
-            }
-            Some(other) => out.push(other),
-            None => {}
-        }
-    }
-    out
 }

@@ -138,7 +138,13 @@ fn is_rebuilt(name: &str) -> bool {
 fn below_home(parts: &[&str]) -> Target {
     match parts {
         [] | ["*"] => Target::Home,
-        [".cache" | "tmp", ..] => Target::Rebuilt,
+        [".cache" | "tmp", ..]
+        | [".npm", "_cacache" | "_logs", ..]
+        | [".gradle", "caches", ..]
+        | [".cargo", "registry", ..]
+        | [".m2", "repository", ..]
+        | ["Library", "Caches", _, ..]
+        | ["Library", "Developer", "Xcode", "DerivedData", ..] => Target::Rebuilt,
         [.., last] if is_rebuilt(last) => Target::Rebuilt,
         [_] => Target::Home,
         _ => Target::Outside,
@@ -150,6 +156,7 @@ fn absolute(parts: &[&str]) -> Target {
         ["tmp", ..] | ["var" | "private", "tmp", ..] | ["dev", "shm", ..] | ["private", "var", "folders", ..] => {
             Target::Temporary
         }
+        ["var", "cache", _, ..] | ["var", "lib", "apt", "lists", ..] => Target::Rebuilt,
         ["root", rest @ ..] | ["home" | "Users", _, rest @ ..] if !rest.is_empty() => below_home(rest),
         ["root" | "home" | "Users", ..] => Target::Home,
         ["bin" | "boot" | "dev" | "etc" | "lib" | "lib64" | "proc" | "sbin" | "sys" | "usr", ..] => Target::System,
@@ -171,6 +178,36 @@ fn relative(parts: &[&str]) -> Target {
     }
 }
 
+/// Whether the path is a file that the system runs by: written over, the host may not start, or does another's will.
+pub(super) fn is_guarded(path: &str) -> bool {
+    let parts = resolve(path);
+    if !path.starts_with('/') {
+        return path.get(1..).is_some_and(|rest| rest.to_ascii_lowercase().starts_with(":\\windows\\"));
+    }
+    match parts.as_slice() {
+        ["dev", name, ..] => *name == "mem" || *name == "kmem" || *name == "port",
+        ["bin" | "boot" | "efi" | "etc" | "lib" | "lib32" | "lib64" | "proc" | "sbin" | "sys", ..] => {
+            parts.len() > 1 && !own_process(&parts)
+        }
+        ["usr", "bin" | "lib" | "lib64" | "sbin", _, ..] | ["System", ..] => true,
+        ["var", "lib", data, _, ..] => {
+            matches!(*data, "mysql" | "postgresql" | "docker" | "mongodb" | "dpkg" | "rpm" | "etcd")
+        }
+        _ => false,
+    }
+}
+
+/// What a process writes about itself: `/proc/self/oom_score_adj`, `/proc/$$/…`.
+fn own_process(parts: &[&str]) -> bool {
+    matches!(parts, ["proc", "self" | "thread-self" | "$$", ..])
+}
+
+/// Whether the path is the history of a shell or of a database's client.
+pub(super) fn is_history(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.starts_with('.') && name.ends_with("_history") || name == "ConsoleHost_history.txt" || path == "$HISTFILE"
+}
+
 /// Whether the path is a whole disk or a partition.
 pub(super) fn is_disk(path: &str) -> bool {
     let name = path.strip_prefix("/dev/").unwrap_or_default();
@@ -182,7 +219,25 @@ pub(super) fn is_disk(path: &str) -> bool {
 
 /// Files whose content is a credential.
 pub(super) fn is_credential_file(text: &str) -> bool {
-    const PLACES: [&str; 26] = [
+    const PLACES: [&str; 44] = [
+        "/etc/gshadow",
+        "/etc/master.passwd",
+        "/etc/security/opasswd",
+        "/etc/krb5.keytab",
+        "privkey.pem",
+        "_key.pem",
+        "-key.pem",
+        "_rsa.key",
+        "private.key",
+        "private_key",
+        ".terraform.d/credentials",
+        ".config/rclone/rclone.conf",
+        ".cargo/credentials",
+        ".config/doctl",
+        "accessTokens.json",
+        "service-account.json",
+        "serviceAccount.json",
+        "key4.db",
         ".ssh/id_",
         ".ssh/*",
         "id_rsa",
@@ -227,4 +282,59 @@ pub(super) fn is_credential_file(text: &str) -> bool {
     let key_dir = text.trim_end_matches('/').ends_with("/.ssh");
     let public = text.rsplit('.').next() == Some("pub");
     !public && (env_file || key_dir || PLACES.iter().any(|place| text.contains(place)))
+}
+
+/// Whether a pattern such as `/e?c/sh*w` names a file that holds credentials.
+pub(super) fn names_credential(pattern: &str) -> bool {
+    const FILES: [&str; 6] = [
+        "/etc/shadow",
+        "/etc/gshadow",
+        "~/.ssh/id_rsa",
+        "~/.ssh/id_ed25519",
+        "~/.aws/credentials",
+        "/root/.ssh/id_rsa",
+    ];
+    pattern.contains(['?', '*', '[']) && pattern.len() > 6 && FILES.iter().any(|file| matches(pattern, file))
+}
+
+/// Whether a shell's pattern of `*`, `?` and `[…]` stands for a text; linear but for the product of both lengths, which
+/// callers keep short.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    const LONGEST: usize = 64;
+    let pattern = pattern.as_bytes();
+    if pattern.len() > LONGEST || text.len() > LONGEST {
+        return false;
+    }
+    // Which beginnings of the pattern the text so far can stand for.
+    let mut reached = vec![false; pattern.len() + 1];
+    let spread = |reached: &mut Vec<bool>| {
+        for at in 0..pattern.len() {
+            if pattern.get(at) == Some(&b'*') && reached.get(at) == Some(&true) {
+                reached.iter_mut().skip(at + 1).take(1).for_each(|next| *next = true);
+            }
+        }
+    };
+    reached.iter_mut().take(1).for_each(|first| *first = true);
+    spread(&mut reached);
+    for byte in text.bytes() {
+        let mut next = vec![false; pattern.len() + 1];
+        for at in (0..pattern.len()).filter(|at| reached.get(*at) == Some(&true)) {
+            let rest = pattern.get(at..).unwrap_or_default();
+            let to = match rest {
+                [b'*', ..] => Some(at),
+                [b'?', ..] => Some(at + 1),
+                [b'[', set @ ..] => {
+                    let end = memchr::memchr(b']', set);
+                    end.filter(|end| set.get(..*end).is_some_and(|set| set.contains(&byte) || set.contains(&b'-')))
+                        .map(|end| at + end + 2)
+                }
+                [own, ..] if *own == byte => Some(at + 1),
+                _ => None,
+            };
+            next.iter_mut().skip(to.unwrap_or(usize::MAX)).take(1).for_each(|cell| *cell = true);
+        }
+        spread(&mut next);
+        reached = next;
+    }
+    reached.last() == Some(&true)
 }

@@ -25,6 +25,16 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         && !matches!(program, "curl" | "wget" | "git" | "ssh")
         && call.args.iter().any(|arg| arg.text.contains("://") || arg.raw.contains("\\\\"));
     let listed = remote || lexicon::PROXIES.contains(program) || call.is_exe && lexicon::ORDINARY.contains(program);
+    // A script of Windows that runs what it is given, wherever it is named: `. C:\\…\\CL_Invocation.ps1`.
+    let script = || {
+        call.args.iter().any(|arg| {
+            let name =
+                arg.raw.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+            [".ps1", ".vbs", ".bat", ".wsf"].iter().any(|ending| name.ends_with(ending))
+                && lexicon::PROXIES.contains(name.as_str())
+        })
+    };
+    let listed = listed || script();
     let asks = call.args.iter().any(|arg| matches!(arg.text.as_str(), "/?" | "-?" | "--help" | "--version"));
     if listed && !asks {
         sights.push(Sight::new(
@@ -32,6 +42,24 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             Warning,
             format!("`{}` can run or fetch code under the name of a trusted program.", call.shown()),
         ));
+    }
+    // `ftp -s:FILE` runs the commands of a file, `ssh -o ProxyCommand` any program, `tar …:NAME` a hidden stream.
+    let hidden = match program {
+        "ftp" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("-s:")),
+        "ssh" | "scp" | "sftp" => call.args.iter().any(|arg| {
+            let option = arg.text.trim_start_matches("-o");
+            ["ProxyCommand=", "LocalCommand=", "PKCS11Provider=", "SecurityKeyProvider="]
+                .iter()
+                .any(|name| option.starts_with(name))
+        }),
+        "ssh-keygen" | "ssh-add" | "ssh-agent" => {
+            call.args.iter().any(|arg| arg.raw.contains(".dll") || arg.text.contains(".so"))
+        }
+        _ => false,
+    };
+    if hidden {
+        let what = format!("`{}` makes a trusted program run another.", call.shown());
+        sights.push(Sight::new("living_off_the_land", Warning, what));
     }
     if program == "certutil"
         && call.args.iter().any(|arg| {
@@ -48,7 +76,10 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         ));
     }
     if matches!(program, "vssadmin" | "wbadmin" | "bcdedit")
-        && call.args.iter().any(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "delete" | "/set" | "resize"))
+        && call
+            .args
+            .iter()
+            .any(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "delete" | "/set" | "resize" | "/deletevalue"))
     {
         sights.push(Sight::new(
             "backup_destruction",
@@ -73,7 +104,7 @@ pub(super) fn look_at_text(text: &str) -> Option<Sight> {
         Regex::new(r"(?i)(?:[a-z]:\\[^\s:]{1,200}|\}|\b[\w.-]{1,60}\.(?:txt|log|dll|exe|cab|bat)):[\w-]{1,60}\.(?:exe|dll|vbs|js|bat|ps1|hta|txt|cab|sct)\b").ok()
     });
     static BYPASS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:ep|ex|exec|executionpolicy)\s+(?:bypass|unrestricted)").ok()
+        Regex::new(r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:ep|ex|exec|executionpolicy)\s+(?:bypass|unrestricted|remotesigned)").ok()
     });
     if DOWNLOAD.as_ref()?.is_match(text) {
         return Some(Sight::new("download_and_run", Critical, "PowerShell runs what it downloads, unseen.".to_owned()));

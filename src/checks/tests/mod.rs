@@ -26,6 +26,7 @@ mod outputs;
 mod properties;
 mod secrets;
 mod services;
+mod shells;
 
 use crate::domain::{CheckName, Event, Hit, Severity, ToolCall};
 

@@ -1,0 +1,100 @@
+//! What a pipeline prints, where its text alone tells. In: commands. Out: the text that comes out of the last one.
+//! It knows what prints its arguments and what undoes an encoding, as those do who hide a command; it runs nothing.
+
+use base64::{Engine, alphabet, engine};
+
+use super::{
+    shell::{Command, LONGEST_SCRIPT, Word},
+    words::unescape,
+};
+
+/// Those who hide a command leave the padding out, or a bit too many in.
+const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
+    &alphabet::STANDARD,
+    engine::GeneralPurposeConfig::new()
+        .with_decode_padding_mode(engine::DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// What the whole pipeline prints.
+pub(super) fn by(pipeline: &[Command]) -> Option<String> {
+    let mut printed = None;
+    for command in pipeline {
+        printed = Some(next(command, printed.as_deref())?);
+    }
+    printed
+}
+
+/// What a command prints that reads `input`.
+pub(super) fn next(command: &Command, input: Option<&str>) -> Option<String> {
+    let (program, args) = command.words.split_first()?;
+    let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    let input = input.or(command.given.as_deref());
+    let says = |options: &[&str]| texts.iter().any(|arg| options.contains(arg));
+    let printed = match program.text.rsplit('/').next()? {
+        "echo" | "write-output" => echoed(args),
+        "printf" => formatted(&texts),
+        "cat" | "tee" if args.iter().all(|arg| matches!(arg.text.as_str(), "-" | "-a") || program.text == "tee") => {
+            input?.to_owned()
+        }
+        "mktemp" => "/tmp/mktemp".to_owned(),
+        "pwd" => ".".to_owned(),
+        "which" | "type" => (*texts.last()?).to_owned(),
+        "command" if says(&["-v"]) => (*texts.last()?).to_owned(),
+        "rev" => input?.trim_end().chars().rev().collect(),
+        "base64" if says(&["-d", "-D", "--decode", "-di"]) => decoded(input?)?,
+        "openssl" if says(&["base64", "-base64", "-a"]) && says(&["-d"]) => decoded(input?)?,
+        "xxd" if texts.iter().any(|arg| arg.starts_with("-r")) => unhexed(input?)?,
+        _ => return None,
+    };
+    (printed.len() <= LONGEST_SCRIPT).then_some(printed)
+}
+
+fn echoed(args: &[Word]) -> String {
+    let is_option = |arg: &&Word| matches!(arg.text.as_str(), "-e" | "-n" | "-E" | "-ne" | "-en");
+    let options = args.iter().take_while(is_option).count();
+    let escapes = args.iter().take(options).any(|arg| arg.text.contains('e'));
+    let text = args.iter().skip(options).map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
+    if escapes { unescape(&text) } else { text }
+}
+
+fn formatted(texts: &[&str]) -> String {
+    let Some((format, values)) = texts.split_first() else { return String::new() };
+    if !format.contains('%') {
+        return unescape(format);
+    }
+    let mut values = values.iter();
+    let mut out = String::new();
+    let mut pieces = format.split('%');
+    out.push_str(&unescape(pieces.next().unwrap_or_default()));
+    for piece in pieces {
+        let rest = match piece.chars().next() {
+            Some('s' | 'b' | 'q') => {
+                out.push_str(&unescape(values.next().copied().unwrap_or_default()));
+                piece.get(1..).unwrap_or_default()
+            }
+            _ => piece,
+        };
+        out.push_str(&unescape(rest));
+    }
+    // The format is used again for what is left.
+    for value in values {
+        out.push(' ');
+        out.push_str(value);
+    }
+    out
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    String::from_utf8(BASE64.decode(text).ok()?).ok()
+}
+
+fn unhexed(text: &str) -> Option<String> {
+    let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).filter_map(|d| u8::try_from(d).ok()).collect();
+    let bytes = digits.chunks_exact(2).filter_map(|pair| match pair {
+        [high, low] => Some(high * 16 + low),
+        _ => None,
+    });
+    String::from_utf8(bytes.collect()).ok()
+}

@@ -1,0 +1,270 @@
+//! Walks a syntax tree and collects what it runs. In: a tree of a shell's grammar. Out: pipelines, functions, comments.
+//! What a script says of its own variables is followed from the top down; branches are not told apart.
+
+use std::collections::HashMap;
+
+use tree_sitter::Node;
+
+use super::{
+    printed,
+    shell::{Command, DEEPEST, Parsed, Pipeline, Word},
+    words::SPLIT,
+};
+
+/// Longest value of a variable that is followed, in bytes.
+const LONGEST_VALUE: usize = 4096;
+
+pub(super) struct Reader<'s> {
+    pub(super) script: &'s str,
+    pub(super) parsed: Parsed,
+    /// What the script says of its variables so far; parts of a list are joined by [`SPLIT`].
+    pub(super) variables: HashMap<String, String>,
+    /// Bytes that variables were replaced by.
+    pub(super) spent: usize,
+    /// The word that is evaluated names a program, and is made of several parts.
+    pub(super) naming: bool,
+}
+
+impl<'s> Reader<'s> {
+    /// What a script says, by its tree.
+    pub(super) fn read(script: &'s str, root: Node<'_>) -> Parsed {
+        let mut reader = Self { script, parsed: Parsed::default(), variables: HashMap::new(), spent: 0, naming: false };
+        reader.statements(root, 0);
+        reader.parsed
+    }
+
+    pub(super) fn source(&self, node: Node<'_>) -> &'s str {
+        self.script.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Collects the pipelines under a node that is not itself part of one.
+    pub(super) fn statements(&mut self, node: Node<'_>, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        match node.kind() {
+            "pipeline" | "command" | "redirected_statement" => {
+                let pipeline = self.stages(node, depth + 1);
+                if !pipeline.is_empty() {
+                    self.learn(&pipeline);
+                    self.parsed.pipelines.push(pipeline);
+                }
+            }
+            "declaration_command" | "variable_assignment" | "unset_command" => {
+                let words = self.source(node).split_whitespace().map(Word::plain).collect();
+                self.parsed.pipelines.push(vec![Command { words, span: node.byte_range(), ..Command::default() }]);
+                if node.kind() == "variable_assignment" {
+                    self.assign(node, depth + 1);
+                } else {
+                    self.inside(node, depth);
+                }
+            }
+            "function_definition" => {
+                let part = |field: &str| node.child_by_field_name(field).map(|part| self.source(part));
+                if let (Some(name), Some(body)) = (part("name"), part("body")) {
+                    self.parsed.functions.push((name.to_owned(), body.to_owned()));
+                }
+                self.inside(node, depth);
+            }
+            "for_statement" => {
+                let mut cursor = node.walk();
+                let name = node.child_by_field_name("variable").map(|name| self.source(name).to_owned());
+                let values: Vec<Word> = node
+                    .children_by_field_name("value", &mut cursor)
+                    .flat_map(|value| self.words(value, depth + 1))
+                    .collect();
+                if let Some(name) = name {
+                    self.set(name, texts(&values));
+                }
+                if let Some(body) = node.child_by_field_name("body") {
+                    self.statements(body, depth + 1);
+                }
+            }
+            "comment" => self.parsed.comments.push(node.byte_range()),
+            _ => self.inside(node, depth),
+        }
+    }
+
+    pub(super) fn inside(&mut self, node: Node<'_>, depth: usize) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            self.statements(child, depth + 1);
+        }
+    }
+
+    /// Remembers the value of a variable.
+    fn assign(&mut self, node: Node<'_>, depth: usize) {
+        let Some(name) = node.child_by_field_name("name").map(|name| self.source(name).to_owned()) else { return };
+        let mut cursor = node.walk();
+        let adds = node.children(&mut cursor).any(|child| child.kind() == "+=");
+        let before = if adds { self.variables.get(&name).cloned().unwrap_or_default() } else { String::new() };
+        let value = match node.child_by_field_name("value") {
+            None => Some(String::new()),
+            Some(value) if value.kind() == "array" => {
+                let mut items = value.walk();
+                let words: Vec<Word> =
+                    value.named_children(&mut items).flat_map(|item| self.words(item, depth + 1)).collect();
+                Some(texts(&words))
+            }
+            Some(value) => {
+                let word = self.word(value, depth + 1);
+                // Of a substitution nothing is known, unless its output is.
+                (word.runs.is_empty() || !word.text.is_empty()).then_some(word.text)
+            }
+        };
+        match value {
+            Some(value) => self.set(name, before + &value),
+            None => drop(self.variables.remove(&name)),
+        }
+    }
+
+    fn set(&mut self, name: String, value: String) {
+        if value.len() <= LONGEST_VALUE {
+            self.variables.insert(name, value);
+        }
+    }
+
+    /// What a command says of variables: `set -- …` and `read NAME <<< …`.
+    fn learn(&mut self, pipeline: &[Command]) {
+        let [command] = pipeline else { return };
+        let text = |at: usize| command.words.get(at).map_or("", |word| word.text.as_str());
+        match (text(0), text(1)) {
+            ("set", "--") => self.set("@".to_owned(), texts(command.words.get(2..).unwrap_or_default())),
+            ("read", _) => {
+                if let (Some(name), Some(given)) = (command.words.last(), &command.given) {
+                    self.set(name.text.clone(), given.trim_end().to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The commands that a node contributes to the pipeline it stands in.
+    fn stages(&mut self, node: Node<'_>, depth: usize) -> Pipeline {
+        if depth > DEEPEST {
+            return Vec::new();
+        }
+        match node.kind() {
+            "command" => vec![self.command(node, depth)],
+            "pipeline" => {
+                let mut cursor = node.walk();
+                node.named_children(&mut cursor).flat_map(|child| self.stages(child, depth + 1)).collect()
+            }
+            "redirected_statement" => {
+                let mut stages = Vec::new();
+                let mut cursor = node.walk();
+                for child in node.named_children(&mut cursor) {
+                    if child.kind().ends_with("_redirect") {
+                        if stages.is_empty() {
+                            stages.push(Command { span: node.byte_range(), ..Command::default() });
+                        }
+                        let after = self.redirect(child, stages.last_mut(), depth + 1);
+                        stages.extend(after);
+                    } else {
+                        stages.extend(self.stages(child, depth + 1));
+                    }
+                }
+                stages
+            }
+            // A group: its pipelines stand for themselves, and their first commands read what is piped in.
+            _ => {
+                let first = self.parsed.pipelines.len();
+                self.inside(node, depth);
+                let own = self.parsed.pipelines.get(first..).unwrap_or_default();
+                own.iter().filter_map(|pipeline| pipeline.first().cloned()).collect()
+            }
+        }
+    }
+
+    fn command(&mut self, node: Node<'_>, depth: usize) -> Command {
+        let mut command = Command { span: node.byte_range(), ..Command::default() };
+        let mut cursor = node.walk();
+        let mut end = None;
+        for child in node.children(&mut cursor) {
+            match child.kind() {
+                "variable_assignment" => self.inside(child, depth + 1),
+                kind if kind.ends_with("_redirect") => {
+                    let _ = self.redirect(child, Some(&mut command), depth + 1);
+                }
+                _ => {
+                    let mut words = self.words(child, depth + 1);
+                    // A line that goes on within a word; the grammar parts it.
+                    let joined = end.is_some_and(|end| self.script.get(end..child.start_byte()) == Some("\\\n"));
+                    if let (true, Some(last), false) = (joined, command.words.last_mut(), words.is_empty()) {
+                        let rest = words.remove(0);
+                        last.text.push_str(&rest.text);
+                        last.raw.push_str(&rest.raw);
+                    }
+                    command.words.extend(words);
+                    end = Some(child.end_byte());
+                }
+            }
+        }
+        command
+    }
+
+    /// Notes a redirection in the command; a here-document's line may go on with a pipeline, which is returned.
+    fn redirect(&mut self, node: Node<'_>, command: Option<&mut Command>, depth: usize) -> Pipeline {
+        let mut after = Vec::new();
+        let Some(command) = command else { return after };
+        let mut cursor = node.walk();
+        match node.kind() {
+            "file_redirect" => {
+                let operator = self.source(node).trim_start_matches(|c: char| c.is_ascii_digit());
+                let target = node.child_by_field_name("destination").map(|to| self.word(to, depth + 1));
+                if operator.starts_with('>') || operator.starts_with("&>") || operator.starts_with("<>") {
+                    command.writes.extend(target);
+                } else {
+                    command.reads.extend(target);
+                }
+            }
+            "herestring_redirect" => {
+                let words: Vec<Word> =
+                    node.named_children(&mut cursor).map(|child| self.word(child, depth + 1)).collect();
+                command.given = words.into_iter().map(|word| word.text.replace(SPLIT, " ")).next_back();
+            }
+            _ => {
+                for child in node.named_children(&mut cursor) {
+                    match child.kind() {
+                        "heredoc_body" => {
+                            command.given = Some(self.source(child).to_owned());
+                            self.inside(child, depth + 1);
+                        }
+                        "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
+                        kind if kind.ends_with("_redirect") => {
+                            after.extend(self.redirect(child, Some(&mut *command), depth + 1));
+                        }
+                        "pipeline" | "command" | "redirected_statement" | "subshell" => {
+                            after.extend(self.stages(child, depth + 1));
+                        }
+                        "word" | "string" | "raw_string" | "concatenation" => {
+                            let words = self.words(child, depth + 1);
+                            command.words.extend(words);
+                        }
+                        _ => self.statements(child, depth + 1),
+                    }
+                }
+            }
+        }
+        after
+    }
+
+    /// What a substitution prints, where the script says it, and the programs that it runs.
+    pub(super) fn substitution(&mut self, node: Node<'_>, depth: usize) -> (Option<String>, Vec<String>) {
+        let first = self.parsed.pipelines.len();
+        self.inside(node, depth + 1);
+        let own = self.parsed.pipelines.get(first..).unwrap_or_default();
+        let programs = own.iter().flatten().filter_map(|command| command.words.first());
+        let programs = programs.map(|program| program.text.clone()).collect();
+        let output = match own {
+            [pipeline] => printed::by(pipeline),
+            _ => None,
+        };
+        (output, programs)
+    }
+}
+
+fn texts(words: &[Word]) -> String {
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    texts.join(&SPLIT.to_string())
+}
