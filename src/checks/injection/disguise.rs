@@ -58,8 +58,8 @@ const OTHERS: [&str; 12] = [
 ];
 /// A payload of fewer characters holds no order.
 const BLOB: usize = 24;
-const MOST_BLOBS: usize = 64;
-const MOST_CHANGES: usize = 64;
+const MOST_BLOBS: usize = 10_000;
+const MOST_CHANGES: usize = 10_000;
 /// Single letters in a row that make a spaced word.
 const SPACED: usize = 6;
 /// What may stand between spaced letters of two words, in bytes.
@@ -107,24 +107,22 @@ pub(super) fn look(text: &str) -> Words {
         if word.len() >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
             blobs.push(word.clone());
         }
-        let known = match word.len() {
-            1 => {
-                letters.push(text, start);
-                continue;
-            }
-            2 => None,
-            3..5 if class & (FOREIGN | LEET) == 0 => None,
-            3..=LONGEST => text.get(word.clone()).and_then(|word| meant(word, class)),
-            _ => None,
-        };
+        if word.len() == 1 {
+            letters.push(text, start);
+            continue;
+        }
+        let shortest = if class & (FOREIGN | LEET) == 0 { 5 } else { 3 };
+        let fits = (shortest..=LONGEST).contains(&word.len());
+        let known = text.get(word.clone()).filter(|_| fits).and_then(|word| meant(word, class));
+        let spelt = if letters.count > 0 { letters.take() } else { None };
         if changes.len() < MOST_CHANGES {
-            if letters.count > 0 {
-                changes.extend(letters.take());
-            }
+            changes.extend(spelt);
             changes.extend(known.map(|key| (word, key.to_owned())));
         }
     }
-    changes.extend(letters.take());
+    if changes.len() < MOST_CHANGES {
+        changes.extend(letters.take());
+    }
     Words { view: View::new(text, changes), blobs }
 }
 
@@ -203,9 +201,8 @@ static CLASS: [u8; 256] = {
     let mut byte = 0_u8;
     loop {
         class[byte as usize] = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' => WORD,
+            b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'/' | b'=' | b'_' => WORD,
             b'0'..=b'9' | b'@' | b'$' => WORD | LEET,
-            b'+' | b'/' | b'=' | b'_' => WORD,
             128.. => WORD | FOREIGN,
             _ => 0,
         };

@@ -14,7 +14,7 @@ const ORDER: &str = "An order or a question to the reader is encoded in the text
 /// How much of a payload is decoded, in bytes.
 const MOST_DECODED: usize = 2048;
 /// Runs with escapes that are looked at in one text.
-const MOST_RUNS: usize = 32;
+const MOST_RUNS: usize = 1000;
 /// Where a payload stands that a text speaks of, in bytes before and behind the word.
 const NEAR: usize = 700;
 /// Words that announce a payload.
@@ -52,7 +52,7 @@ pub(super) fn find(text: &str, blobs: &[Range<usize>], reaches: impl Fn(Reach) -
             note(run, &decoded, false);
         }
     }
-    if let Some(near) = announced(text) {
+    for near in announced(text) {
         let part = text.get(near.clone()).unwrap_or_default();
         for (at, decoded) in ciphers(part) {
             note(near.start + at.start..near.start + at.end, &decoded, true);
@@ -69,15 +69,24 @@ fn is_order(decoded: &str, loosely: bool, reaches: impl Fn(Reach) -> bool) -> bo
 
 /// Whether it is English: mostly letters and spaces, with the words that every sentence has.
 fn is_sentence(text: &str) -> bool {
+    is_lettered(text) && has_common_words(text)
+}
+
+fn is_lettered(text: &str) -> bool {
+    let plain = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b' ' | b'.' | b',' | b'?' | b'\'');
+    text.bytes().filter(plain).count() * 10 >= text.len() * 9
+}
+
+fn has_common_words(text: &str) -> bool {
     const COMMON: [&str; 21] = [
         "the", "is", "of", "to", "and", "you", "your", "in", "for", "me", "what", "that", "this", "all", "it", "are",
         "my", "with", "do", "how", "please",
     ];
-    let plain =
-        text.bytes().filter(|b| b.is_ascii_alphabetic() || matches!(b, b' ' | b'.' | b',' | b'?' | b'\'')).count();
-    let has =
-        |known: &&&str| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(known));
-    plain * 10 >= text.len() * 9 && COMMON.iter().filter(has).nth(1).is_some()
+    let has = |known: &&&str| {
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| word.eq_ignore_ascii_case(known))
+    };
+    COMMON.iter().filter(has).nth(1).is_some()
 }
 
 fn begins_with_request(text: &str) -> bool {
@@ -139,11 +148,7 @@ fn base64(blob: &str) -> Option<String> {
         held += 6;
         if held >= 8 {
             held -= 8;
-            let one = (bits >> held & 0xff) as u8;
-            if !is_text(one) {
-                return None;
-            }
-            bytes.push(one);
+            bytes.push(u8::try_from(bits >> held & 0xff).ok().filter(|byte| is_text(*byte))?);
             if bytes.len() >= MOST_DECODED {
                 break;
             }
@@ -212,16 +217,13 @@ fn unescape(run: &str) -> Option<String> {
             let byte = byte_of(body.as_bytes().get(..digits)?, radix).filter(|byte| is_text(*byte))?;
             Some((byte, body.get(digits..)?.strip_prefix(end)?))
         });
-        match known {
-            Some((byte, behind)) => {
-                out.push(char::from(byte));
-                count += 1;
-                rest = behind;
-            }
-            None => {
-                out.push(if c == '+' { ' ' } else { c });
-                rest = rest.get(c.len_utf8()..).unwrap_or_default();
-            }
+        if let Some((byte, behind)) = known {
+            out.push(char::from(byte));
+            count += 1;
+            rest = behind;
+        } else {
+            out.push(if c == '+' { ' ' } else { c });
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
         }
         if out.len() >= MOST_DECODED {
             break;
@@ -230,19 +232,19 @@ fn unescape(run: &str) -> Option<String> {
     (count >= 3).then_some(out)
 }
 
-/// The part of the text around the first word that announces a payload.
-fn announced(text: &str) -> Option<Range<usize>> {
+/// The parts of the text around words that announce a payload.
+fn announced(text: &str) -> Vec<Range<usize>> {
     static WORDS: LazyLock<Needles> = LazyLock::new(|| Needles::new(ANNOUNCED));
-    let mut first = None;
-    WORDS.find(text, |_, at| {
-        first = Some(at);
-        false
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    WORDS.find(text, |_, word| {
+        let from = parts.last().map_or(0, |last| last.end);
+        if word.end > from {
+            let start = text.ceil_char_boundary(word.start.saturating_sub(NEAR)).max(from);
+            parts.push(start..text.floor_char_boundary((word.end + NEAR).min(text.len())));
+        }
+        true
     });
-    let at = first?;
-    Some(
-        text.ceil_char_boundary(at.start.saturating_sub(NEAR))
-            ..text.floor_char_boundary((at.end + NEAR).min(text.len())),
-    )
+    parts
 }
 
 /// What is quoted or stands on a line of its own in a part of a text, decoded in every way that gives English.
@@ -250,18 +252,20 @@ fn ciphers(part: &str) -> Vec<(Range<usize>, String)> {
     let mut decoded = Vec::new();
     for at in quoted(part) {
         let payload = part.get(at.clone()).unwrap_or_default();
+        let lettered = is_lettered(payload);
         let spaced = payload.split_ascii_whitespace();
         let ways = [
             spaced.clone().all(|word| word.len() == 2).then(|| codes(payload, 16)).flatten(),
             spaced.clone().all(|word| word.len() == 8).then(|| codes(payload, 2)).flatten(),
             morse(payload),
-            Some(payload.chars().rev().collect::<String>()).filter(|text| is_sentence(text)),
+            lettered.then(|| payload.chars().rev().collect()),
+            lettered.then(|| rotate(payload, 13)),
             base64(payload),
             hex(payload),
         ];
         decoded.extend(ways.into_iter().flatten().map(|text| (at.clone(), text)));
-        if !is_sentence(payload) {
-            let turned = (1..26).map(|by| rotate(payload, by)).find(|text| is_sentence(text));
+        if lettered && !has_common_words(payload) {
+            let turned = (1..26).map(|by| rotate(payload, by)).find(|text| has_common_words(text));
             decoded.extend(turned.map(|text| (at, text)));
         }
     }

@@ -61,7 +61,7 @@ fn spliced(text: &str, lines: &[Range<usize>], found: &mut Vec<Found>) {
             && (12..LONGEST).contains(&at.len())
             && is_request(at)
             && breaks_off(before)
-            && goes_on(behind)
+            && goes_on(before, behind)
         {
             found.push(Found::warning("spliced_order", three[1].clone(), SPLICED));
             count += 1;
@@ -85,11 +85,11 @@ fn breaks_off(line: &str) -> bool {
         && !line.starts_with(['#', '|', '>', '`', '$', '/'])
 }
 
-/// Whether a line goes on with a sentence.
-fn goes_on(line: &str) -> bool {
-    line.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit() || matches!(c, ',' | '\'' | '’'))
-        && line.split_ascii_whitespace().nth(1).is_some()
-        || line.starts_with(|c: char| c.is_lowercase())
+/// Whether a line goes on with the sentence of another, be it in the middle of a number.
+fn goes_on(before: &str, line: &str) -> bool {
+    line.starts_with(|c: char| c.is_lowercase() || matches!(c, ',' | '.' | ';' | ')' | '\'' | '’'))
+        || line.starts_with(|c: char| c.is_ascii_digit())
+            && before.ends_with(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$'))
 }
 
 /// First words of requests: what an assistant is asked to do, and questions.
@@ -284,10 +284,8 @@ fn does_harm(code: &str) -> bool {
 fn is_message(text: &str) -> bool {
     const MARKS: [&str; 8] = ["subject:", "from:", "to:", "received date:", "dear ", "hi ", "hello ", "hi,"];
     let head = text.get(..text.floor_char_boundary(text.len().min(300))).unwrap_or_default().to_ascii_lowercase();
-    let marked = head
-        .lines()
-        .any(|line| MARKS.iter().any(|mark| line.trim_start_matches(['{', '"', '\'', ' ', '-']).starts_with(mark)));
-    marked
+    head.lines()
+        .any(|line| MARKS.iter().any(|mark| line.trim_start_matches(['{', '"', '\'', ' ', '-']).starts_with(mark)))
 }
 
 fn speaks_of_answer(sentence: &str) -> bool {
@@ -300,7 +298,7 @@ fn cuts(before: &str, start: usize, rest: &str) -> bool {
     let line = |text: &str| text.trim().to_owned();
     let above = before.get(..start).unwrap_or_default().trim_end().rsplit('\n').next().map(line).unwrap_or_default();
     let below = rest.trim_start().lines().next().map(line).unwrap_or_default();
-    breaks_off(&above) && goes_on(&below)
+    breaks_off(&above) && goes_on(&above, &below)
 }
 
 /// `Q: … A: … Q: …?`, and nobody who answers.
@@ -331,6 +329,7 @@ fn repeated(text: &str, found: &mut Vec<Found>) {
     let mut from = 0;
     let mut end = 0;
     for word in text.split_ascii_whitespace() {
+        let start = word.as_ptr().addr() - text.as_ptr().addr();
         if word == last {
             count += 1;
         } else {
@@ -343,9 +342,9 @@ fn repeated(text: &str, found: &mut Vec<Found>) {
                 }
             }
             (last, count) = (word, 1);
-            from = word.as_ptr() as usize - text.as_ptr() as usize;
+            from = start;
         }
-        end = word.as_ptr() as usize - text.as_ptr() as usize + word.len();
+        end = start + word.len();
     }
 }
 

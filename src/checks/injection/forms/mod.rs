@@ -97,3 +97,16 @@ const SHORT: &[(&str, &str)] = &[
 pub(super) fn all() -> impl Iterator<Item = &'static Form> {
     [precedence::FORMS, forgeries::FORMS, addresses::FORMS, requests::FORMS, steering::FORMS].into_iter().flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+
+    #[test]
+    fn every_form_compiles_and_has_words_to_look_for() {
+        for form in all() {
+            assert!(form.compile().is_some(), "{}: {}", form.rule, form.pattern);
+            assert!(form.words.iter().all(|word| word.len() >= 3) && !form.words.is_empty(), "{:?}", form.words);
+        }
+    }
+}

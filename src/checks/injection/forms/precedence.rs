@@ -58,6 +58,19 @@ pub(super) const FORMS: &[Form] = &[
         r"(?i)\b(?:ignore|disregard|forget)\s+(?:the|this|that)\s+(?:\w+\s+){1,3}?(?:and|but)\s+(?:just\s+|instead\s+|only\s+|simply\s+)?(?:state|say|respond|reply|answer|tell|claim|report)\b",
         OVERRIDE,
     ),
+    warning(
+        "override",
+        &[
+            "ignore what",
+            "ignore everything",
+            "ignore anything",
+            "disregard what",
+            "disregard everything",
+            "forget what",
+        ],
+        r"(?i)\b(?:ignore|disregard|forget)\s+(?:what(?:ever)?|everything|anything)\s+(?:that\s+)?(?:the|your)\s+(?:user|operator|system|developer|human|owner|admin)\s+(?:said|says|told|tells|asked|asks|wanted|wants|wrote)\b",
+        OVERRIDE,
+    ),
     // Rules that no longer hold, without a verb of forgetting.
     warning(
         "override",
@@ -71,6 +84,8 @@ pub(super) const FORMS: &[Form] = &[
             "are cancelled",
             "are canceled",
             "are suspended",
+            "are withdrawn",
+            "is withdrawn",
             "are superseded",
             "supersede",
             "takes precedence over",
@@ -80,7 +95,7 @@ pub(super) const FORMS: &[Form] = &[
             "replaces all",
             "replace all",
         ],
-        r"(?i)\b(?:your|all|any|the)\s+(?:(?:previous|prior|earlier|above|other|original|existing|initial|system|safety|preceding)\s+){1,2}(?:instructions?|rules|guidelines|prompts?|directives|restrictions|constraints|orders)\s+(?:\w+\s+){0,2}?(?:no\s+longer\s+appl(?:y|ies)|no\s+longer\s+in\s+effect|(?:is|are)\s+(?:now\s+|hereby\s+)?(?:void|revoked|cancell?ed|suspended|superseded|obsolete))\b|\b(?:this|these|the\s+following)\b[^.\n]{0,60}?\b(?:supersedes?|overrides?|replaces?|takes?\s+precedence\s+over)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:your\s+|the\s+)?(?:previous|prior|earlier|other|existing|original|system|above)\s+(?:\w+\s+)?(?:instructions?|prompts?|directives?|guidelines|orders)\b|\byou\s+are\s+no\s+longer\s+bound\s+by\b",
+        r"(?i)(?:\b(?:your|all|any|the)\s+|{start})(?:(?:previous|prior|earlier|above|other|original|existing|initial|system|safety|preceding)\s+){1,2}(?:instructions?|guidance|prompts?|directives|(?:safety|system)\s+(?:rules|guidelines|restrictions|constraints))\s+(?:\w+\s+){0,2}?(?:no\s+longer\s+appl(?:y|ies)|no\s+longer\s+in\s+effect|(?:is|are)\s+(?:now\s+|hereby\s+)?(?:void|revoked|cancell?ed|suspended|withdrawn|superseded|obsolete))\b|\b(?:this|these|the\s+following)\b[^.\n]{0,60}?\b(?:supersedes?|overrides?|replaces?|takes?\s+precedence\s+over)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:your\s+|the\s+)?(?:previous|prior|earlier|other|existing|original|system|developer|above)\s+(?:\w+\s+)?(?:instructions?|prompts?|messages?|directives?|guidelines|orders)\b|\byou\s+are\s+no\s+longer\s+bound\s+by\b",
         OVERRIDE,
     ),
     warning(
