@@ -1,0 +1,314 @@
+//! Undoes the disguise of single words: misspelt, with look-alikes from other scripts, with digits for letters, with a
+//! space behind every letter. It cares only for the few words that orders cannot do without. In: a text. Out: the
+//! text with those words as they are meant, and what looks like an encoded payload on the way.
+
+use std::ops::Range;
+
+/// What the words were looked through for.
+pub(super) struct Words {
+    /// The text with disguised words undone, if there are any.
+    pub(super) view: Option<View>,
+    /// Unbroken runs of letters and digits that are long enough to hold an encoded order.
+    pub(super) blobs: Vec<Range<usize>>,
+}
+
+/// A text with words replaced.
+pub(super) struct View {
+    pub(super) text: String,
+    /// Where each replaced word stands now and where it stood.
+    changes: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// The words that are recognised in disguise, by their first letter, which disguises leave alone.
+fn keys(first: u8) -> &'static [&'static str] {
+    match first {
+        b'a' => &["approve", "assistant"],
+        b'b' => &["bypass"],
+        b'd' => &["developer", "directives", "disregard"],
+        b'f' => &["forget"],
+        b'g' => &["guidelines"],
+        b'i' => &["ignore", "instructions", "instruction"],
+        b'o' => &["override", "overlook"],
+        b'p' => &["passphrase", "password", "preceding", "previous", "prompt"],
+        b'r' => &["restrictions", "reveal", "reviewer"],
+        b's' => &["secret", "system"],
+        _ => &[],
+    }
+}
+
+/// Short words that stand between those; they count only with a digit or a foreign letter in them.
+const SMALL: [&str; 6] = ["above", "all", "prior", "rules", "the", "your"];
+/// What looks like an `i` and like an `l`.
+const EITHER: u8 = b'1';
+
+/// Words that are near to one of those and mean what they say.
+const OTHERS: [&str; 12] = [
+    "approval",
+    "bypast",
+    "forged",
+    "forges",
+    "forgot",
+    "instructional",
+    "overlooks",
+    "overtook",
+    "prompt's",
+    "revel",
+    "secrete",
+    "secreto",
+];
+/// A payload of fewer characters holds no order.
+const BLOB: usize = 24;
+const MOST_BLOBS: usize = 10_000;
+const MOST_CHANGES: usize = 10_000;
+/// Single letters in a row that make a spaced word.
+const SPACED: usize = 6;
+/// What may stand between spaced letters of two words, in bytes.
+const WIDEST: usize = 8;
+/// No disguised word is longer, in bytes.
+const LONGEST: usize = 48;
+
+impl View {
+    /// Where a range of the view came from, if it holds a replaced word.
+    pub(super) fn origin(&self, at: &Range<usize>) -> Option<Range<usize>> {
+        self.changes.iter().any(|(now, _)| now.start < at.end && at.start < now.end).then_some(())?;
+        Some(self.place(at.start, |was| was.start)..self.place(at.end, |was| was.end))
+    }
+
+    fn place(&self, place: usize, within: impl Fn(&Range<usize>) -> usize) -> usize {
+        let next = self.changes.partition_point(|(now, _)| now.end <= place);
+        match (self.changes.get(next), next.checked_sub(1).and_then(|last| self.changes.get(last))) {
+            (Some((now, was)), _) if now.start < place => within(was),
+            (_, Some((now, was))) => was.end + (place - now.end),
+            (_, None) => place,
+        }
+    }
+}
+
+/// Looks at every word once.
+pub(super) fn look(text: &str) -> Words {
+    let bytes = text.as_bytes();
+    let mut blobs = Vec::new();
+    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+    let mut letters = Letters::default();
+    let mut at = 0;
+    while let Some(start) =
+        bytes.get(at..).and_then(|rest| rest.iter().position(|b| CLASS[usize::from(*b)] & WORD != 0))
+    {
+        let start = at + start;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let mut class = 0;
+        let length = rest.iter().position(|b| {
+            let this = CLASS[usize::from(*b)];
+            class |= this;
+            this & WORD == 0
+        });
+        at = start + length.unwrap_or(rest.len());
+        let word = start..at;
+        if word.len() >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
+            blobs.push(word.clone());
+        }
+        if word.len() == 1 {
+            letters.push(text, start);
+            continue;
+        }
+        let shortest = if class & (FOREIGN | LEET) == 0 { 5 } else { 3 };
+        let fits = (shortest..=LONGEST).contains(&word.len());
+        let known = text.get(word.clone()).filter(|_| fits).and_then(|word| meant(word, class));
+        let spelt = if letters.count > 0 { letters.take() } else { None };
+        if changes.len() < MOST_CHANGES {
+            changes.extend(spelt);
+            changes.extend(known.map(|key| (word, key.to_owned())));
+        }
+    }
+    if changes.len() < MOST_CHANGES {
+        changes.extend(letters.take());
+    }
+    Words { view: View::new(text, changes), blobs }
+}
+
+impl View {
+    fn new(text: &str, changes: Vec<(Range<usize>, String)>) -> Option<Self> {
+        if changes.is_empty() {
+            return None;
+        }
+        let mut view = Self { text: String::with_capacity(text.len()), changes: Vec::with_capacity(changes.len()) };
+        let mut copied = 0;
+        for (was, word) in changes {
+            view.text.push_str(text.get(copied..was.start)?);
+            let start = view.text.len();
+            view.text.push_str(&word);
+            copied = was.end;
+            view.changes.push((start..view.text.len(), was));
+        }
+        view.text.push_str(text.get(copied..)?);
+        Some(view)
+    }
+}
+
+/// Single letters in a row.
+#[derive(Default)]
+struct Letters {
+    joined: String,
+    at: Range<usize>,
+    count: usize,
+}
+
+impl Letters {
+    fn push(&mut self, text: &str, at: usize) {
+        // Between the letters of a word stands one character, between words more.
+        let gap = at.saturating_sub(self.at.end);
+        if self.count > 0 && gap > WIDEST {
+            *self = Self::default();
+        }
+        if self.count == 0 {
+            self.at = at..at;
+        } else if gap > 1 {
+            self.joined.push(' ');
+        }
+        self.joined.push_str(text.get(at..=at).unwrap_or_default());
+        self.at.end = at + 1;
+        self.count += 1;
+    }
+
+    /// The words that the letters spell, if one of them matters.
+    fn take(&mut self) -> Option<(Range<usize>, String)> {
+        let Self { joined, at, count } = std::mem::take(self);
+        if count < SPACED {
+            return None;
+        }
+        let mut spelt = joined.to_ascii_lowercase();
+        let mut known = false;
+        // The plural takes the singular with it.
+        for key in (b'a'..=b'z').flat_map(keys).filter(|key| **key != "instruction") {
+            if spelt.contains(key) {
+                spelt = spelt.replace(key, &format!(" {key} "));
+                known = true;
+            }
+        }
+        known.then(|| (at, spelt.split_whitespace().collect::<Vec<_>>().join(" ")))
+    }
+}
+
+/// Part of a word.
+const WORD: u8 = 1;
+/// A letter of another script than Latin without accents.
+const FOREIGN: u8 = 2;
+/// A digit or sign that may stand for a letter.
+const LEET: u8 = 4;
+
+static CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        class[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'/' | b'=' | b'_' => WORD,
+            b'0'..=b'9' | b'@' | b'$' => WORD | LEET,
+            128.. => WORD | FOREIGN,
+            _ => 0,
+        };
+        if byte == u8::MAX {
+            break class;
+        }
+        byte += 1;
+    }
+};
+
+/// The key word that is meant by one that is not written like it.
+fn meant(word: &str, class: u8) -> Option<&'static str> {
+    let mut buffer = [0_u8; LONGEST];
+    let plain = if class & (FOREIGN | LEET) == 0 {
+        let plain = buffer.get_mut(..word.len())?;
+        plain.copy_from_slice(word.as_bytes());
+        plain.make_ascii_lowercase();
+        plain
+    } else {
+        if !word.bytes().any(|byte| byte.is_ascii_alphabetic()) && class & FOREIGN == 0 {
+            return None;
+        }
+        let mut length = 0;
+        for c in word.chars() {
+            *buffer.get_mut(length)? = skeleton(c)?;
+            length += 1;
+        }
+        buffer.get_mut(..length)?
+    };
+    let disguised = class & (FOREIGN | LEET) != 0;
+    let plain = &*plain;
+    if disguised && let Some(small) = SMALL.iter().find(|small| is_same(plain, small.as_bytes())) {
+        return Some(small);
+    }
+    let first = if plain.first() == Some(&EITHER) { b'i' } else { *plain.first()? };
+    let key = keys(first).iter().find(|key| is_near(plain, key.as_bytes(), disguised))?;
+    let other = OTHERS.iter().any(|other| other.as_bytes() == plain);
+    (!other).then_some(key)
+}
+
+/// Whether the words differ by one slip: a letter too many, too few, another one, or two that changed places. What
+/// differs at the end is an ending, not a slip. The same word is near only if it was in disguise.
+fn is_near(word: &[u8], key: &[u8], disguised: bool) -> bool {
+    if word.len().abs_diff(key.len()) > 1 {
+        return false;
+    }
+    let head = word.iter().zip(key).take_while(|(a, b)| is_letter(**a, **b)).count();
+    let (word, key) = (word.get(head..).unwrap_or_default(), key.get(head..).unwrap_or_default());
+    if word.is_empty() && key.is_empty() {
+        return disguised;
+    }
+    let tail = word.iter().rev().zip(key.iter().rev()).take_while(|(a, b)| is_letter(**a, **b)).count();
+    let (word, key) = (word.get(..word.len() - tail), key.get(..key.len() - tail));
+    match (word.unwrap_or_default(), key.unwrap_or_default()) {
+        ([], [_]) | ([_], []) | ([_], [_]) => tail > 0,
+        ([a, b], [c, d]) => a == d && b == c,
+        _ => false,
+    }
+}
+
+fn is_same(word: &[u8], key: &[u8]) -> bool {
+    word.len() == key.len() && word.iter().zip(key).all(|(a, b)| is_letter(*a, *b))
+}
+
+fn is_letter(a: u8, b: u8) -> bool {
+    a == b || a == EITHER && matches!(b, b'i' | b'l')
+}
+
+/// The letter that a character looks like: of digits and signs, of full-width and mathematical letters, of Cyrillic,
+/// Greek and Latin with accents (Unicode Technical Standard 39, confusables, as far as whole alphabets go).
+fn skeleton(c: char) -> Option<u8> {
+    Some(match c {
+        'a'..='z' => c as u8,
+        'A'..='Z' => (c as u8).to_ascii_lowercase(),
+        '0' | 'о' | 'О' | 'ο' | 'Ο' | 'ό' | 'ö' | 'ó' | 'ò' | 'ô' | 'õ' | 'ø' | 'օ' => b'o',
+        '1' => EITHER,
+        'і' | 'І' | 'ї' | 'ι' | 'Ι' | 'í' | 'ì' | 'î' | 'ï' | 'ı' => b'i',
+        '3' | 'е' | 'Е' | 'ё' | 'ε' | 'Ε' | 'é' | 'è' | 'ê' | 'ë' | 'ҽ' => b'e',
+        '4' | '@' | 'а' | 'А' | 'α' | 'Α' | 'á' | 'à' | 'â' | 'ä' | 'ã' | 'å' => b'a',
+        '5' | '$' | 'ѕ' | 'Ѕ' | 'ś' | 'š' | 'ş' | 'ꜱ' => b's',
+        '7' | 'т' | 'Т' | 'τ' | 'Τ' | 'ţ' => b't',
+        '8' | 'в' | 'В' | 'Β' | 'β' => b'b',
+        '9' | 'ɡ' | 'ց' | 'ğ' => b'g',
+        'с' | 'С' | 'ç' | 'ć' | 'č' | 'ϲ' => b'c',
+        'р' | 'Р' | 'ρ' | 'Ρ' => b'p',
+        'у' | 'У' | 'γ' | 'υ' | 'ý' | 'ÿ' => b'y',
+        'ѵ' | 'ν' => b'v',
+        'к' | 'К' | 'κ' | 'Κ' => b'k',
+        'м' | 'М' | 'Μ' => b'm',
+        'н' | 'Н' | 'Η' => b'h',
+        'п' | 'η' | 'ñ' | 'ո' | 'Ν' => b'n',
+        'г' | 'ř' => b'r',
+        'ú' | 'ù' | 'û' | 'ü' | 'ս' => b'u',
+        'ԁ' | 'ɗ' => b'd',
+        'ӏ' | 'ł' | 'ⅼ' => b'l',
+        'ԝ' | 'ω' => b'w',
+        // Full width, in circles, and the mathematical alphabets, which follow each other in the order of the letters.
+        '\u{ff21}'..='\u{ff3a}' => nth(c, 0xff21),
+        '\u{ff41}'..='\u{ff5a}' => nth(c, 0xff41),
+        '\u{24b6}'..='\u{24cf}' => nth(c, 0x24b6),
+        '\u{24d0}'..='\u{24e9}' => nth(c, 0x24d0),
+        '\u{1d400}'..='\u{1d6a3}' => nth(c, 0x1d400),
+        _ => return None,
+    })
+}
+
+fn nth(c: char, first: u32) -> u8 {
+    u8::try_from((u32::from(c) - first) % 26).map_or(b'a', |n| b'a' + n)
+}

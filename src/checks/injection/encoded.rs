@@ -1,0 +1,355 @@
+//! Finds orders that are encoded: Base64 and hexadecimal wherever they stand, percent signs and escapes, and what a
+//! text says is a cipher (rotated, reversed, Morse, binary, spaced hexadecimal). In: a text. Out: hits. A payload is
+//! decoded once, to a bounded length, and judged by the same forms as plain text; a question or an order to the reader
+//! counts too, since nobody encodes those for an honest one.
+
+use std::{ops::Range, sync::LazyLock};
+
+use memchr::memmem;
+
+use super::{Found, forms::Reach, search};
+use crate::checks::needles::Needles;
+
+const ORDER: &str = "An order or a question to the reader is encoded in the text.";
+/// How much of a payload is decoded, in bytes.
+const MOST_DECODED: usize = 2048;
+/// Runs with escapes that are looked at in one text.
+const MOST_RUNS: usize = 1000;
+/// Where a payload stands that a text speaks of, in bytes before and behind the word.
+const NEAR: usize = 700;
+/// Words that announce a payload.
+const ANNOUNCED: [&str; 13] = [
+    "decod",
+    "decipher",
+    "decrypt",
+    "cipher",
+    "rot13",
+    "rot-13",
+    "rot 13",
+    "base64",
+    "morse",
+    "hexadecimal",
+    "binary",
+    "reversed",
+    "backwards",
+];
+
+/// Notes the encoded orders of a text; `blobs` are its long unbroken runs.
+pub(super) fn find(text: &str, blobs: &[Range<usize>], reaches: impl Fn(Reach) -> bool + Copy, found: &mut Vec<Found>) {
+    let mut note = |at: Range<usize>, decoded: &str, announced: bool| {
+        if is_order(decoded, announced && reaches(Reach::Outside), reaches) {
+            found.push(Found::warning("encoded_order", at, ORDER));
+        }
+    };
+    for at in blobs {
+        let blob = text.get(at.clone()).unwrap_or_default();
+        for decoded in [base64(blob), hex(blob)].into_iter().flatten() {
+            note(at.clone(), &decoded, false);
+        }
+    }
+    for run in escaped(text) {
+        if let Some(decoded) = text.get(run.clone()).and_then(unescape) {
+            note(run, &decoded, false);
+        }
+    }
+    for near in announced(text) {
+        let part = text.get(near.clone()).unwrap_or_default();
+        for (at, decoded) in ciphers(part) {
+            note(near.start + at.start..near.start + at.end, &decoded, true);
+        }
+    }
+}
+
+/// Whether a decoded text tells its reader what to do, or (`loosely`) asks it something.
+fn is_order(decoded: &str, loosely: bool, reaches: impl Fn(Reach) -> bool) -> bool {
+    let mut order = false;
+    search::find(decoded, &reaches, |_, _| order = true);
+    order || loosely && is_sentence(decoded) && (decoded.trim_end().ends_with('?') || begins_with_request(decoded))
+}
+
+/// Whether it is English: mostly letters and spaces, with the words that every sentence has.
+fn is_sentence(text: &str) -> bool {
+    is_lettered(text) && has_common_words(text)
+}
+
+fn is_lettered(text: &str) -> bool {
+    let plain = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b' ' | b'.' | b',' | b'?' | b'\'');
+    text.bytes().filter(plain).count() * 10 >= text.len() * 9
+}
+
+fn has_common_words(text: &str) -> bool {
+    const COMMON: [&str; 21] = [
+        "the", "is", "of", "to", "and", "you", "your", "in", "for", "me", "what", "that", "this", "all", "it", "are",
+        "my", "with", "do", "how", "please",
+    ];
+    let has = |known: &&&str| {
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| word.eq_ignore_ascii_case(known))
+    };
+    COMMON.iter().filter(has).nth(1).is_some()
+}
+
+fn begins_with_request(text: &str) -> bool {
+    const VERBS: [&str; 34] = [
+        "what",
+        "who",
+        "where",
+        "when",
+        "why",
+        "how",
+        "which",
+        "can",
+        "could",
+        "tell",
+        "give",
+        "write",
+        "print",
+        "send",
+        "say",
+        "explain",
+        "list",
+        "describe",
+        "reveal",
+        "show",
+        "ignore",
+        "forget",
+        "repeat",
+        "provide",
+        "share",
+        "output",
+        "execute",
+        "run",
+        "delete",
+        "open",
+        "respond",
+        "reply",
+        "translate",
+        "please",
+    ];
+    let first = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb))
+}
+
+/// Base64 of either alphabet, if it is text.
+fn base64(blob: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(blob.len().min(MOST_DECODED * 4 / 3) * 3 / 4 + 3);
+    let (mut bits, mut held) = (0_u32, 0);
+    for byte in blob.bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b'=' => break,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push(u8::try_from(bits >> held & 0xff).ok().filter(|byte| is_text(*byte))?);
+            if bytes.len() >= MOST_DECODED {
+                break;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Pairs of hexadecimal digits, if they spell text.
+fn hex(blob: &str) -> Option<String> {
+    let blob = blob.strip_prefix("0x").unwrap_or(blob).as_bytes();
+    let mut bytes = Vec::with_capacity(blob.len().min(2 * MOST_DECODED) / 2);
+    for pair in blob.chunks_exact(2).take(MOST_DECODED) {
+        bytes.push(byte_of(pair, 16).filter(|byte| is_text(*byte))?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn byte_of(digits: &[u8], radix: u32) -> Option<u8> {
+    std::str::from_utf8(digits).ok().and_then(|digits| u8::from_str_radix(digits, radix).ok())
+}
+
+/// Text of ASCII: a payload in another script is encoded text of another kind, and no byte of a picture gets far.
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)
+}
+
+/// Runs without a space in which characters are written as `%69`, `\x69`, `\u0069` or `&#105;`.
+fn escaped(text: &str) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for mark in ["%20", "%69", "%49", "\\x", "\\u00", "&#"] {
+        let mut end = 0;
+        for at in memmem::find_iter(text.as_bytes(), mark.as_bytes()) {
+            if runs.len() >= MOST_RUNS {
+                return runs;
+            }
+            if at < end {
+                continue;
+            }
+            let floor = text.ceil_char_boundary(at.saturating_sub(MOST_DECODED)).max(end);
+            let before = text.get(floor..at).unwrap_or_default();
+            let start = before.rfind(is_edge).map_or(floor, |edge| floor + edge + 1);
+            let ceiling = text.floor_char_boundary((at + 3 * MOST_DECODED).min(text.len()));
+            let behind = text.get(at..ceiling).unwrap_or_default();
+            end = behind.find(is_edge).map_or(ceiling, |edge| at + edge);
+            runs.push(start..end);
+        }
+    }
+    runs
+}
+
+fn is_edge(c: char) -> bool {
+    matches!(c, ' ' | '\n' | '\r' | '\t' | '"' | '\'' | '<' | '>' | '`')
+}
+
+/// What escapes in a run stand for; `None` where there are hardly any.
+fn unescape(run: &str) -> Option<String> {
+    let mut out = String::with_capacity(run.len().min(MOST_DECODED));
+    let (mut rest, mut count) = (run, 0);
+    while let Some(c) = rest.chars().next() {
+        let escape =
+            [("%", 2, 16, ""), ("\\x", 2, 16, ""), ("\\u00", 2, 16, ""), ("&#x", 2, 16, ";"), ("&#", 0, 10, ";")];
+        let known = escape.into_iter().find_map(|(mark, digits, radix, end)| {
+            let body = rest.strip_prefix(mark)?;
+            let digits = if digits == 0 { body.bytes().take(3).take_while(u8::is_ascii_digit).count() } else { digits };
+            let byte = byte_of(body.as_bytes().get(..digits)?, radix).filter(|byte| is_text(*byte))?;
+            Some((byte, body.get(digits..)?.strip_prefix(end)?))
+        });
+        if let Some((byte, behind)) = known {
+            out.push(char::from(byte));
+            count += 1;
+            rest = behind;
+        } else {
+            out.push(if c == '+' { ' ' } else { c });
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        }
+        if out.len() >= MOST_DECODED {
+            break;
+        }
+    }
+    (count >= 3).then_some(out)
+}
+
+/// The parts of the text around words that announce a payload.
+fn announced(text: &str) -> Vec<Range<usize>> {
+    static WORDS: LazyLock<Needles> = LazyLock::new(|| Needles::new(ANNOUNCED));
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    WORDS.find(text, |_, word| {
+        let from = parts.last().map_or(0, |last| last.end);
+        if word.end > from {
+            let start = text.ceil_char_boundary(word.start.saturating_sub(NEAR)).max(from);
+            parts.push(start..text.floor_char_boundary((word.end + NEAR).min(text.len())));
+        }
+        true
+    });
+    parts
+}
+
+/// What is quoted or stands on a line of its own in a part of a text, decoded in every way that gives English.
+fn ciphers(part: &str) -> Vec<(Range<usize>, String)> {
+    let mut decoded = Vec::new();
+    for at in quoted(part) {
+        let payload = part.get(at.clone()).unwrap_or_default();
+        let lettered = is_lettered(payload);
+        let spaced = payload.split_ascii_whitespace();
+        let ways = [
+            spaced.clone().all(|word| word.len() == 2).then(|| codes(payload, 16)).flatten(),
+            spaced.clone().all(|word| word.len() == 8).then(|| codes(payload, 2)).flatten(),
+            morse(payload),
+            lettered.then(|| payload.chars().rev().collect()),
+            lettered.then(|| rotate(payload, 13)),
+            base64(payload),
+            hex(payload),
+        ];
+        decoded.extend(ways.into_iter().flatten().map(|text| (at.clone(), text)));
+        if lettered && !has_common_words(payload) {
+            let turned = (1..26).map(|by| rotate(payload, by)).find(|text| has_common_words(text));
+            decoded.extend(turned.map(|text| (at, text)));
+        }
+    }
+    decoded
+}
+
+/// Stretches between quotes, backticks or line breaks that are long enough to be an order.
+fn quoted(part: &str) -> Vec<Range<usize>> {
+    const SHORTEST: usize = 16;
+    let mut edges: Vec<usize> = part
+        .char_indices()
+        .filter(|(at, c)| {
+            matches!(c, '"' | '`' | '“' | '”' | '‘' | '’' | '\n')
+                // An apostrophe in a word is no quote.
+                || *c == '\'' && !(part.get(..*at).is_some_and(ends_with_letter) && part.get(at + 1..).is_some_and(begins_with_letter))
+        })
+        .map(|(at, _)| at)
+        .collect();
+    edges.push(part.len());
+    let mut from = 0;
+    let mut stretches = Vec::new();
+    for edge in edges {
+        let stretch = part.get(from..edge).unwrap_or_default();
+        let start = from + stretch.len()
+            - stretch.trim_start_matches(|c: char| c.is_whitespace() || "\"'`“”‘’".contains(c)).len();
+        if edge.saturating_sub(start) >= SHORTEST {
+            stretches.push(start..edge);
+        }
+        // A text that ends with its payload says what it is before a colon.
+        if let Some((lead, tail)) = stretch.rsplit_once(": ")
+            && tail.trim_end().len() >= SHORTEST
+        {
+            stretches.push(from + lead.len() + 2..edge);
+        }
+        from = edge;
+    }
+    stretches
+}
+
+fn ends_with_letter(text: &str) -> bool {
+    text.ends_with(char::is_alphabetic)
+}
+
+fn begins_with_letter(text: &str) -> bool {
+    text.starts_with(char::is_alphabetic)
+}
+
+/// Numbers of characters, parted by spaces.
+fn codes(payload: &str, radix: u32) -> Option<String> {
+    let codes = payload.split_ascii_whitespace().take(MOST_DECODED);
+    codes.map(|code| byte_of(code.as_bytes(), radix).filter(|byte| is_text(*byte)).map(char::from)).collect()
+}
+
+fn rotate(payload: &str, by: u8) -> String {
+    let turn = |c: char, first: u8| char::from(first + (c as u8 - first + by) % 26);
+    payload
+        .chars()
+        .map(|c| match c {
+            'a'..='z' => turn(c, b'a'),
+            'A'..='Z' => turn(c, b'A'),
+            _ => c,
+        })
+        .collect()
+}
+
+/// Dots and dashes (ITU-R M.1677), words parted by a slash or more than one space.
+fn morse(payload: &str) -> Option<String> {
+    const LETTERS: [&str; 36] = [
+        ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.", "---",
+        ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----", ".----", "..---",
+        "...--", "....-", ".....", "-....", "--...", "---..", "----.",
+    ];
+    const NAMES: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    if !payload.bytes().all(|b| matches!(b, b'.' | b'-' | b'/' | b' ')) {
+        return None;
+    }
+    let mut text = String::new();
+    for code in payload.replace('/', " / ").split(' ').filter(|code| !code.is_empty()).take(MOST_DECODED) {
+        let letter = LETTERS.iter().position(|letter| *letter == code);
+        text.push(match letter {
+            Some(at) => char::from(NAMES[at]),
+            None if code == "/" => ' ',
+            None => return None,
+        });
+    }
+    Some(text)
+}

@@ -1,0 +1,131 @@
+//! Looks for the forms of orders. One pass finds the words that every form contains; an expression then looks at the
+//! sentences around, in windows that together are at most a few times the text, so that cost stays linear.
+
+use std::{
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
+
+use regex::Regex;
+
+use super::forms::{self, Form, Reach};
+use crate::checks::needles::Needles;
+
+/// How much is looked at before a word, in bytes.
+const BEFORE: usize = 160;
+/// How much is looked at after it.
+const AFTER: usize = 480;
+/// How far a search covers the words that follow.
+const COVERED: usize = 160;
+/// Hits of one form in one text.
+const MOST_HITS: usize = 5;
+
+struct Index {
+    needles: Needles,
+    /// By word: the form that it belongs to.
+    by_word: Vec<usize>,
+    forms: Vec<(&'static Form, OnceLock<Option<Regex>>)>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let words = forms::all().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, *word)));
+    let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
+    Index { needles: Needles::new(words), by_word, forms: forms::all().map(|form| (form, OnceLock::new())).collect() }
+});
+
+/// How far a form was looked for, where its last hit ended, how many there were.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    until: usize,
+    last: usize,
+    count: usize,
+}
+
+/// Calls `note` with every form that stands in the text and reaches it, and with its place.
+pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl FnMut(&'static Form, Range<usize>)) {
+    let index = &*INDEX;
+    let mut progress = vec![Progress::default(); index.forms.len()];
+    index.needles.find(text, |number, word| {
+        let Some(at) = index.by_word.get(number).copied() else { return true };
+        if let (Some((form, regex)), Some(now)) = (index.forms.get(at), progress.get_mut(at))
+            && word.start >= now.until
+            && now.count < MOST_HITS
+            && reaches(form.reach)
+        {
+            let regex = regex.get_or_init(|| form.compile()).as_ref();
+            now.until = word.start + COVERED;
+            if let Some(hit) = regex.and_then(|regex| around(text, regex, &word, now.last)) {
+                *now = Progress { until: now.until.max(hit.end), last: hit.end, count: now.count + 1 };
+                note(form, hit);
+            }
+        }
+        true
+    });
+}
+
+/// The form that stands around a word, behind the last one found, without what only parts it from the text before.
+fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option<Range<usize>> {
+    let mut from = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
+    let text = text.get(..text.floor_char_boundary(word.end + AFTER))?;
+    while let Some(hit) = regex.find_at(text, from) {
+        let lead = hit.as_str().len() - hit.as_str().trim_start_matches(parts).len();
+        let at = hit.start() + lead..hit.start() + hit.as_str().trim_end().len();
+        if !at.is_empty() && !is_discussed(text, at.start) && !is_note_in_code(text, &at) {
+            return Some(at);
+        }
+        from = hit.end().max(text.ceil_char_boundary(from + 1));
+        if from >= text.len() {
+            break;
+        }
+    }
+    None
+}
+
+fn parts(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '.' | '!' | '?' | ':' | ';' | ',' | ')' | ']' | '>' | '"' | '\'' | '*' | '-')
+}
+
+/// Whether a phrase stands in quotes in a text that talks about such phrases.
+fn is_discussed(text: &str, at: usize) -> bool {
+    const TALK: [&str; 17] = [
+        "prompt injection",
+        "injection attack",
+        "jailbreak",
+        "such as",
+        "e.g.",
+        "for example",
+        "phrases like",
+        "phrase",
+        "patterns like",
+        "instructions like",
+        "for instance",
+        "attacker",
+        "payload",
+        "classifier",
+        "detect",
+        "inputs like",
+        "commands like",
+    ];
+    let before = text.get(text.ceil_char_boundary(at.saturating_sub(4))..at).unwrap_or_default();
+    let quoted = before.contains(['"', '“', '«', '„', '‘', '`'])
+        || before.ends_with([' ', '(']) && before.contains('\'')
+        || before.ends_with('\'');
+    if !quoted {
+        return false;
+    }
+    let around = text
+        .get(text.ceil_char_boundary(at.saturating_sub(200))..text.floor_char_boundary((at + 300).min(text.len())))
+        .unwrap_or_default();
+    let around = around.to_ascii_lowercase();
+    TALK.iter().any(|word| around.contains(word))
+}
+
+/// Whether it is a programmer's note to do something, behind the mark of a comment.
+fn is_note_in_code(text: &str, at: &Range<usize>) -> bool {
+    const MARKS: [&str; 8] = ["//", "#", "/*", "*", "--", ";", "%", "<!--"];
+    if !text.get(at.clone()).is_some_and(|hit| hit.starts_with("TODO")) {
+        return false;
+    }
+    let line = text.get(..at.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default().trim_end();
+    line.len() < 400 && MARKS.iter().any(|mark| line.ends_with(mark))
+}
