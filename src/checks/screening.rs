@@ -189,7 +189,9 @@ fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Ta
         out.push_str("[secret:");
         out.push_str(one.rule);
         if let Some(tag) = tag {
-            out.push_str(&format!(":{:02x}", tag(text.get(one.span.clone()).unwrap_or_default())));
+            let byte = tag(text.get(one.span.clone()).unwrap_or_default());
+            out.push(':');
+            out.extend([byte >> 4, byte & 15].into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)));
         }
         out.push(']');
         moves.push((one.span.clone(), start..out.len()));

@@ -48,7 +48,7 @@ pub(super) const FORMATS: &[Format] = &[
         "truenas_key",
         "a TrueNAS key",
         &["login_with_api_key", "truenas"],
-        r#"(?i:truenas|login_with_api_key)[^\n]{0,40}?\b([0-9]{1,3}-[A-Za-z0-9]{64})"#,
+        r"(?i:truenas|login_with_api_key)[^\n]{0,40}?\b([0-9]{1,3}-[A-Za-z0-9]{64})",
     )
     .left(Left::Anything),
     Format::live("deno_token", "a Deno Deploy token", &["ddp_", "ddw_"], "dd[pw]_[A-Za-z0-9]{36}"),
