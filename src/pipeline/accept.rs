@@ -5,11 +5,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use memchr::memmem;
 use tokio::sync::oneshot;
 
 use super::{
-    Pipeline, Rules,
+    Pipeline, Rules, nonce,
     pending::{AcceptError, Accepted, Pair, Pending},
 };
 use crate::{
@@ -19,7 +18,7 @@ use crate::{
     ingest::Incoming,
     llm::{Gateway, Readiness},
     review,
-    store::intake::NewKey,
+    store::{installation::Installation, intake::NewKey},
     watch::Match,
 };
 
@@ -117,7 +116,7 @@ impl Pipeline {
         // Its texts, and about as much again for names and numbers as an ordinary event has.
         let mut payload = Vec::with_capacity(stored.event.text_len() + 512);
         serde_json::to_writer(&mut payload, &stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
-        let own_traffic = origin.own_traffic || is_own_traffic(&stored.event, &payload);
+        let own_traffic = origin.own_traffic || is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
@@ -218,9 +217,9 @@ pub(super) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], 
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }
 
-/// The loop guard's eye for content: an origin mark that instrumented providers copy, or our own prompt in the text.
-pub(super) fn is_own_traffic(event: &Event, payload: &[u8]) -> bool {
+/// The loop guard's eye for content: an origin mark that instrumented providers copy, or a prompt of ours in the text.
+pub(super) fn is_own_traffic(installation: &Installation, event: &Event, payload: &[u8]) -> bool {
     event.metadata.contains_key("umbra.origin")
         || event.metadata.contains_key("umbra-origin")
-        || memmem::find(payload, review::FENCE_MARK.as_bytes()).is_some()
+        || nonce::holds_prompt(installation, payload)
 }

@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use rand::Rng;
 
-use super::{accept::worst_case, trial::Bill};
+use super::{accept::worst_case, nonce, trial::Bill};
 use crate::{
     checks,
     domain::{NanoUsd, Shadow, SkipReason},
@@ -17,6 +17,7 @@ use crate::{
         Store, StoreError,
         backtests::Claim,
         calls::{Held, Hold, MAX_CALLS},
+        installation::Installation,
         jobs::Job,
     },
     telemetry::metric,
@@ -46,6 +47,8 @@ pub(super) struct Conversation<'a> {
     pub gateway: &'a Gateway,
     pub shadow: &'a Shadow,
     pub purse: Purse<'a>,
+    /// Whose loop guard is to know its prompts again.
+    pub installation: Option<&'a Installation>,
 }
 
 /// Whose money pays for the calls.
@@ -173,7 +176,7 @@ impl Conversation<'_> {
 
     fn prompt(&self, matter: &Matter<'_>) -> Result<Prompt, PromptError> {
         loop {
-            match matter.prompt(self.shadow, &mut || hex::encode(rand::rng().random::<[u8; 16]>())) {
+            match matter.prompt(self.shadow, &mut || nonce::draw(self.installation)) {
                 // The text holds the nonce by chance: draw another.
                 Err(PromptError::NonceInText) => {}
                 other => return other,

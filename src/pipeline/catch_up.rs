@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::{Disposition, EventId, StoredEvent, Trigger},
-    store::{StoreError, catch_up::Unreviewed},
+    store::{StoreError, catch_up::Unreviewed, installation::Installation},
 };
 
 /// Events read at a time, and looked through in all.
@@ -105,7 +105,7 @@ impl Pipeline {
             let more = page.len() == PAGE as usize;
             before = page.last().map(|row| row.seq);
             for row in page {
-                found.extend(to_review(rules, row, named));
+                found.extend(to_review(&self.installation, rules, row, named));
                 if found.len() == request.max {
                     return Ok(found);
                 }
@@ -149,10 +149,15 @@ impl Pipeline {
 }
 
 /// The event as it would stand before the writer, if anybody is to review it; its text is not needed again.
-fn to_review(rules: &Arc<Rules>, row: Unreviewed, named: Option<usize>) -> Option<Pending> {
+fn to_review(
+    installation: &Installation,
+    rules: &Arc<Rules>,
+    row: Unreviewed,
+    named: Option<usize>,
+) -> Option<Pending> {
     let Unreviewed { id, payload, .. } = row;
     let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
-    if is_own_traffic(&stored.event, &payload) {
+    if is_own_traffic(installation, &stored.event, &payload) {
         return None;
     }
     let (shadow, trigger, matched) = if let Some(position) = named {

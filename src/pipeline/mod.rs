@@ -23,6 +23,7 @@ mod dossier;
 pub mod erasure;
 pub mod feedback;
 pub mod follow;
+mod nonce;
 mod notify;
 mod pending;
 mod plan;

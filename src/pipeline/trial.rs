@@ -156,7 +156,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
         return Ok(Tried::Judged(of_checks(), Took::default()));
     }
     let bill = Bill { tab, open: Mutex::default() };
-    let conversation = Conversation { gateway, shadow, purse: Purse::Trial(&bill) };
+    let conversation = Conversation { gateway, shadow, purse: Purse::Trial(&bill), installation: None };
     let until = Instant::now() + PATIENCE;
     let why = loop {
         match conversation.ask(&Matter::Event(subject)).await? {

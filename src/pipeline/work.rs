@@ -131,7 +131,8 @@ impl Worker {
             }
         } else {
             let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
-            Conversation { gateway, shadow, purse: Purse::Review(store, job) }.ask(&matter).await?
+            let (purse, installation) = (Purse::Review(store, job), Some(&self.pipeline.installation));
+            Conversation { gateway, shadow, purse, installation }.ask(&matter).await?
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
             Some(judgements) => result(judgements, None, (0, 0)),

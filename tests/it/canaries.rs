@@ -264,7 +264,8 @@ async fn five_hundred_canaries_are_found_nowhere() {
         ..PrivateOptions::default()
     };
     let postgres = PrivatePostgres::open(&options, &|_| ()).await.expect("the server's own Postgres");
-    let mut connection = PgConnection::connect_with(&postgres.superuser_options().database("umbra")).await.expect("a connection");
+    let mut connection =
+        PgConnection::connect_with(&postgres.superuser_options().database("umbra")).await.expect("a connection");
     let schema = &umbra.schema.name;
     if sabotage() {
         let sql = format!(

@@ -16,8 +16,8 @@ macro_rules! formats {
 mod cloud;
 mod code;
 mod commands;
-mod dear;
 mod contexts;
+mod dear;
 mod events;
 mod fences;
 mod injection;

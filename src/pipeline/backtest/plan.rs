@@ -198,7 +198,7 @@ impl Reckoning<'_> {
         };
         self.watched += 1;
         let trigger = Some(found.trigger);
-        let own_traffic = is_marked || is_own_traffic(&stored.event, &payload);
+        let own_traffic = is_marked || is_own_traffic(&self.pipeline.installation, &stored.event, &payload);
         match self.decide(id, &stored.event, found.trigger, found.matched().collect(), own_traffic) {
             Ok(()) => {
                 self.reviews += 1;

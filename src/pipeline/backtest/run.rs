@@ -235,7 +235,7 @@ impl Bench {
         let subject = subject(&item, &stored, &hits);
         let (store, gateway) = (&self.pipeline.store, &self.gateway);
         let purse = Purse::Backtest(store, &self.claim, item.seq);
-        let conversation = Conversation { gateway, shadow, purse };
+        let conversation = Conversation { gateway, shadow, purse, installation: Some(&self.pipeline.installation) };
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
             if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {
