@@ -1,9 +1,11 @@
-//! `umbra bench`: what is claimed about speed, as commands that anyone can run.
+//! `umbra bench`: what is claimed about speed and judgement, as commands that anyone can run.
 
+mod checks;
 mod children;
 mod ingest;
 mod load;
 mod report;
+mod scores;
 mod sent;
 mod usage;
 
@@ -17,6 +19,8 @@ use crate::app::{self, Rival};
 pub(super) enum What {
     /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
     Ingest(ingest::Options),
+    /// Judge labelled texts by the built-in checks.
+    Checks(checks::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -29,6 +33,7 @@ pub(super) enum What {
 pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
+        What::Checks(options) => checks::run(global, &options),
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());
