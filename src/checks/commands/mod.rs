@@ -30,7 +30,7 @@ use std::{borrow::Cow, collections::VecDeque, ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
-pub(super) use scripts::{Script, of_event, words};
+pub(super) use scripts::{Script, is_shell_tool, of_event, words};
 
 use crate::domain::{CheckName, Hit, Severity};
 

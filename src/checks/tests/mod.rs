@@ -3,11 +3,14 @@
 mod cloud;
 mod code;
 mod commands;
+mod contradictions;
 mod events;
 mod fences;
 mod injection;
 mod loops;
 mod outputs;
+mod outside_hosts;
+mod pii;
 mod properties;
 mod secrets;
 mod services;
