@@ -14,6 +14,7 @@ mod pii;
 mod properties;
 mod secrets;
 mod services;
+mod triggers;
 
 use crate::domain::{CheckName, Event, Hit, Severity, ToolCall};
 
