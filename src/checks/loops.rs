@@ -1,13 +1,19 @@
-//! Calls that a task repeats: the same few tool calls with the same arguments, three times in a row or more. In: the
+//! What repeats itself: calls of a task, and text of an output.
+//!
+//! *Calls.* The same few tool calls with the same arguments, three times in a row or more. In: the
 //! events of a task in their order. Out: a hit on the call that completes the third round, once for each loop. It
 //! keeps hashes of the last calls of each agent, never their text.
 //!
 //! Where each round also brought the same results, the loop is a warning. Where the results differ, the agent may be
 //! waiting for something, which is worth knowing and no more.
+//!
+//! *Text.* A model that has lost its way ends in the same words over and over, or writes the same paragraph again. In:
+//! the output. Out: at most one hit.
 
 use std::{
     collections::{HashMap, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
 };
 
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
@@ -86,6 +92,93 @@ impl Calls {
         let round = (1..=LONGEST_ROUND).find(|round| repeats(*round, |call| call.asked))?;
         Some((round, repeats(round, |call| call.outcome)))
     }
+}
+
+/// Bytes at the end that are looked for before anything else.
+const PROBE: usize = 24;
+/// How much of an output's end is looked at for a loop, in bytes.
+const TAIL: usize = 4_096;
+/// Times that words stand one after the other before it is a loop.
+const TIMES: usize = 6;
+/// Bytes that a loop covers at least.
+const LOOPED: usize = 160;
+/// Longest piece that is repeated, in bytes.
+const LONGEST_PIECE: usize = 400;
+/// Bytes of a paragraph that does not stand in a text three times by itself.
+const PARAGRAPH: usize = 120;
+/// Paragraphs that are looked at.
+const MAX_PARAGRAPHS: usize = 2_000;
+
+/// What the output repeats.
+pub(super) fn repetition(event: &Event) -> Option<Hit> {
+    let output = event.output.as_deref()?;
+    let text = output.trim_end();
+    let (span, description) =
+        looping_end(text).map(|span| (span, "The output ends in the same words over and over.")).or_else(|| {
+            paragraph(text).map(|span| (span, "The same paragraph stands in the output three times or more."))
+        })?;
+    Some(Hit {
+        check: CheckName::Loops,
+        rule: "repeated_text".to_owned(),
+        severity: Severity::Warning,
+        field: FieldName::fixed("output"),
+        start: span.start,
+        end: span.end,
+        description: description.to_owned(),
+    })
+}
+
+/// The longest end of a text that is one piece many times. The borders of each beginning of the reversed text
+/// (Knuth, Morris, Pratt) give its period in one pass.
+fn looping_end(text: &str) -> Option<Range<usize>> {
+    // A loop's last words stand once more close before.
+    let probe = text.get(text.ceil_char_boundary(text.len().checked_sub(PROBE)?)..)?;
+    let before = text.get(
+        text.ceil_char_boundary(text.len().saturating_sub(LONGEST_PIECE + PROBE))
+            ..text.floor_char_boundary(text.len() - 1),
+    )?;
+    if !before.contains(probe) {
+        return None;
+    }
+    let reversed: Vec<u8> = text.bytes().rev().take(TAIL).collect();
+    let mut borders = vec![0_usize; reversed.len()];
+    let mut best = None;
+    let mut border = 0;
+    for at in 1..reversed.len() {
+        while border > 0 && reversed.get(at) != reversed.get(border) {
+            border = borders.get(border - 1).copied().unwrap_or_default();
+        }
+        border += usize::from(reversed.get(at) == reversed.get(border));
+        if let Some(place) = borders.get_mut(at) {
+            *place = border;
+        }
+        let (length, period) = (at + 1, at + 1 - border);
+        if period <= LONGEST_PIECE && length >= LOOPED && length >= TIMES * period {
+            best = Some((length, period));
+        }
+    }
+    let (length, period) = best?;
+    let start = text.ceil_char_boundary(text.len() - length);
+    let piece = text.get(start..text.ceil_char_boundary(start + period))?;
+    let mut letters: Vec<char> = piece.chars().filter(|c| c.is_alphabetic()).collect();
+    letters.sort_unstable();
+    letters.dedup();
+    // Rules, borders of tables and rows of zeros are made of few letters.
+    (letters.len() >= 4).then(|| start..text.len())
+}
+
+/// The third place of a long paragraph that stands in the text again and again.
+fn paragraph(text: &str) -> Option<Range<usize>> {
+    let mut seen: HashMap<u64, u32> = HashMap::new();
+    if text.len() < 3 * PARAGRAPH {
+        return None;
+    }
+    text.split("\n\n").take(MAX_PARAGRAPHS).map(str::trim).filter(|one| one.len() >= PARAGRAPH).find_map(|one| {
+        let times = seen.entry(hash(&one)).or_default();
+        *times += 1;
+        let start = one.as_ptr() as usize - text.as_ptr() as usize;
+        (*times == 3).then(|| start..start + one.len())
+    })
 }
 
 fn hash(of: &impl Hash) -> u64 {

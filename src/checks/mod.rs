@@ -10,7 +10,8 @@
 //!
 //! [`review`] runs in a worker on the stored event. It gives back the marks and adds what only a closer look shows:
 //! commands, parsed as shell (`commands`); orders to an assistant or a reviewer (`injection`); output that breaks off
-//! (`truncation`) or says nothing (`emptiness`).
+//! (`truncation`), says nothing (`emptiness`), repeats itself (`loops`) or is contradicted by its tool's result
+//! (`contradictions`); personal data (`pii`); hosts that an agent should not reach (`outside_hosts`).
 //!
 //! [`Loops`] looks over the events of a whole task, one after the other.
 //!
@@ -21,11 +22,16 @@
 //! what may be legitimate is a warning; what is worth knowing is info. No description quotes a secret.
 
 mod commands;
+mod contradictions;
 mod emptiness;
+mod hosts;
 mod injection;
 mod loops;
 mod needles;
 mod normalise;
+mod outside_hosts;
+mod pii;
+mod refusals;
 mod screening;
 mod secrets;
 #[cfg(test)]
@@ -36,7 +42,7 @@ mod truncation;
 use std::collections::BTreeSet;
 
 pub use self::loops::Loops;
-use crate::domain::{CheckName, Event, Hit, Mark, Redacted, TriggerMark};
+use crate::domain::{CheckName, Event, Hit, Mark, Redacted, Shadow, StoredEvent, TriggerMark};
 
 /// An event that is fit to be stored, and what was seen on the way.
 #[derive(Debug, Clone)]
@@ -70,15 +76,29 @@ fn screened(mut event: Event, tag: screening::Tag<'_>) -> Screened {
 }
 
 /// What the wanted checks see in a stored event: its marks, then the hits of the checks that run on stored text.
+/// Any host may be reached.
 pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec<Hit> {
+    look(event, marks, which, None)
+}
+
+/// What a shadow's checks see in a stored event.
+pub fn by_shadow(stored: &StoredEvent, shadow: &Shadow) -> Vec<Hit> {
+    look(&stored.event, &stored.marks, &shadow.checks, shadow.allowed_hosts.as_deref())
+}
+
+fn look(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>, allowed_hosts: Option<&[String]>) -> Vec<Hit> {
     let mut hits: Vec<Hit> = marks.iter().filter(|mark| which.contains(&mark.check)).cloned().collect();
     for check in which {
         match check {
-            CheckName::Secrets | CheckName::Hidden | CheckName::Loops => {}
+            CheckName::Secrets | CheckName::Hidden => {}
+            CheckName::Loops => hits.extend(loops::repetition(event)),
             CheckName::Commands => hits.extend(commands::hits(&commands::of_event(event))),
             CheckName::Injection => hits.extend(injection::hits(event)),
             CheckName::Truncation => hits.extend(truncation::hit(event)),
-            CheckName::Emptiness => hits.extend(emptiness::hit(event)),
+            CheckName::Emptiness => hits.extend(emptiness::hits(event)),
+            CheckName::Pii => hits.extend(pii::hits(event)),
+            CheckName::Contradictions => hits.extend(contradictions::hits(event)),
+            CheckName::OutsideHosts => hits.extend(outside_hosts::hits(event, allowed_hosts)),
         }
     }
     hits

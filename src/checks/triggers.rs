@@ -6,7 +6,11 @@ use std::{borrow::Cow, cell::LazyCell, sync::LazyLock};
 
 use serde_json::Value;
 
-use super::{commands, needles::Needles};
+use super::{
+    commands, contradictions,
+    hosts::{hosts, is_url, named_host, reached},
+    needles::Needles,
+};
 use crate::domain::{CheckName, Event, FieldName, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
 /// The event's triggers: declared ones in the sender's order, then derived ones.
@@ -37,9 +41,27 @@ fn add(triggers: &mut Vec<TriggerMark>, name: Trigger, source: TriggerSource, wh
 }
 
 fn failure(event: &Event) -> Option<String> {
-    let error = event.tool.as_ref().is_some_and(|tool| tool.error.is_some());
-    let why = if error { "The tool call returned an error." } else { "The action's status says that it failed." };
-    event.is_failed().then(|| why.to_owned())
+    if let Some(tool) = &event.tool {
+        if tool.error.is_some() {
+            return Some("The tool call returned an error.".to_owned());
+        }
+        let result = tool.result.as_deref().unwrap_or_default();
+        let start = result.trim_start();
+        if ["error:", "error executing", "exception:", "toolexception"].iter().any(|word| begins(start, word)) {
+            return Some("The tool's result is an error.".to_owned());
+        }
+        // What a reader returns may be about any failure; what a command prints is about its own.
+        if let Some(how) = contradictions::of_result(result, commands::is_shell_tool(&tool.name)) {
+            let mut how = how.replacen("the ", "The ", 1);
+            how.push('.');
+            return Some(how);
+        }
+    }
+    event.is_failed().then(|| "The action's status says that it failed.".to_owned())
+}
+
+fn begins(text: &str, word: &str) -> bool {
+    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// The texts that the agent gave to a tool, with their fields.
@@ -61,6 +83,11 @@ fn code(event: &Event, arguments: &Arguments<'_>) -> Option<String> {
     if let Some(tool) = &event.tool {
         if writes_files(&tool.name, &tool.args) {
             return Some("The tool writes or edits files.".to_owned());
+        }
+        let scripts = commands::of_event(event);
+        let writes = |script: &&commands::Script<'_>| script.field.is_tool_argument() && script_writes(&script.text);
+        if let Some(script) = scripts.iter().find(writes) {
+            return Some(format!("The command in {} writes or edits a file of code.", script.field));
         }
         if let Some((field, _)) = arguments.iter().find(|(_, text)| forms(text).diff) {
             return Some(format!("{field} holds a diff."));
@@ -89,11 +116,16 @@ fn forms(text: &str) -> Forms {
         return Forms::default();
     }
     let mut seen = Forms::default();
+    let mut open = false;
     MARKS.find(text, |mark, at| {
         let before = text.get(..at.start).unwrap_or_default();
         let begins_line = |skip: &[char]| before.trim_end_matches(skip).chars().next_back().is_none_or(|c| c == '\n');
         if mark == 0 {
-            seen.fence |= begins_line(&[' ', '\t', '>', '-', '*']);
+            if begins_line(&[' ', '\t', '>', '-', '*']) {
+                // Every second fence closes.
+                open = !open;
+                seen.fence |= open && !is_plain(text.get(at.end..).unwrap_or_default());
+            }
         } else {
             seen.diff |= begins_line(&[]);
         }
@@ -102,9 +134,59 @@ fn forms(text: &str) -> Forms {
     seen
 }
 
+/// Whether a fence says that what it holds is no code: `text`, `console`, `log`.
+fn is_plain(rest: &str) -> bool {
+    const PLAIN: [&str; 8] = ["text", "txt", "plaintext", "plain", "console", "output", "log", "none"];
+    let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    PLAIN.iter().any(|plain| word.eq_ignore_ascii_case(plain))
+}
+
+/// Whether a command writes a file of code: by redirection, in place, or from a patch.
+fn script_writes(script: &str) -> bool {
+    if ![">", "sed", "tee", "patch", "apply", "perl"].iter().any(|part| script.contains(part)) {
+        return false;
+    }
+    script.split(['\n', ';', '|', '&']).any(|part| {
+        let mut words = part.split_whitespace().skip_while(|word| *word == "sudo" || word.contains('='));
+        let program = words.next().unwrap_or_default();
+        let rest: Vec<&str> = words.collect();
+        let files = || rest.iter().any(|word| is_code_file(word));
+        match program.rsplit('/').next().unwrap_or(program) {
+            "sed" => rest.iter().any(|word| word.starts_with("-i") || *word == "--in-place") && files(),
+            "perl" => rest.iter().any(|word| word.starts_with("-pi") || word.starts_with("-i")) && files(),
+            "tee" => files(),
+            "patch" | "apply_patch" => true,
+            "git" if rest.first() == Some(&"apply") || rest.first() == Some(&"am") => !rest.contains(&"--check"),
+            _ => redirected(part).any(is_code_file),
+        }
+    })
+}
+
+/// The files that a command's output goes to.
+fn redirected(part: &str) -> impl Iterator<Item = &str> {
+    part.match_indices('>').filter_map(|(at, _)| {
+        let rest = part.get(at + 1..)?.trim_start_matches('>').trim_start();
+        rest.split(|c: char| c.is_whitespace() || matches!(c, '<' | ')' | '>')).next()
+    })
+}
+
+/// Whether a path names a file of source code or of a build.
+fn is_code_file(path: &str) -> bool {
+    const ENDINGS: [&str; 52] = [
+        "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "go", "java", "kt", "kts", "c", "h", "cc", "cpp", "hpp",
+        "cs", "rb", "php", "swift", "scala", "sh", "bash", "zsh", "ps1", "sql", "html", "css", "scss", "vue", "svelte",
+        "lua", "r", "jl", "ex", "exs", "erl", "hs", "ml", "clj", "dart", "tf", "proto", "toml", "yaml", "yml", "ipynb",
+        "gradle", "nix", "zig", "graphql",
+    ];
+    let name = path.trim_matches(['"', '\'', '`']).rsplit('/').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending)) || ["Dockerfile", "Makefile", "Jenkinsfile"].contains(&name)
+}
+
 /// Whether a tool's name says that it changes files: `write_file`, `Edit`, `apply_patch`, `str_replace_editor`.
 fn writes_files(name: &str, args: &Value) -> bool {
-    const VERBS: [&str; 14] = [
+    const VERBS: [&str; 15] = [
+        "push",
         "write",
         "edit",
         "create",
@@ -122,7 +204,33 @@ fn writes_files(name: &str, args: &Value) -> bool {
     ];
     const OBJECTS: [&str; 11] =
         ["file", "files", "notebook", "code", "patch", "diff", "str", "string", "cell", "editor", "source"];
-    const NAMES: [&str; 7] = ["write", "edit", "multiedit", "patch", "applypatch", "searchreplace", "fsedit"];
+    const OTHER: [&str; 22] = [
+        "qr",
+        "bar",
+        "promo",
+        "zip",
+        "discount",
+        "country",
+        "status",
+        "error",
+        "access",
+        "verification",
+        "postal",
+        "currency",
+        "area",
+        "coupon",
+        "data",
+        "voucher",
+        "invite",
+        "referral",
+        "pin",
+        "search",
+        "connection",
+        "query",
+    ];
+    const AMBIGUOUS: [&str; 4] = ["code", "source", "string", "str"];
+    const NAMES: [&str; 8] =
+        ["write", "edit", "multiedit", "patch", "applypatch", "searchreplace", "fsedit", "fswrite"];
     // An editor tool whose command is `view` only reads.
     if args.get("command").and_then(Value::as_str).is_some_and(|command| command == "view") {
         return false;
@@ -131,7 +239,11 @@ fn writes_files(name: &str, args: &Value) -> bool {
     let own = name.rsplit("__").next().unwrap_or(name);
     let words: Vec<Cow<'_, str>> = commands::words(own).collect();
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&&**word));
-    NAMES.contains(&words.concat().as_str()) || has(&VERBS) && has(&OBJECTS)
+    // A code of another kind: `create_qr_code`, `update_zip_code`; a source or a string of data.
+    let other = words
+        .windows(2)
+        .any(|pair| matches!(pair, [kind, thing] if OTHER.contains(&&**kind) && AMBIGUOUS.contains(&&**thing)));
+    NAMES.contains(&words.concat().as_str()) || !other && has(&VERBS) && has(&OBJECTS)
 }
 
 fn risk(event: &Event, marks: &[Mark], arguments: &Arguments<'_>) -> Option<String> {
@@ -146,79 +258,9 @@ fn risk(event: &Event, marks: &[Mark], arguments: &Arguments<'_>) -> Option<Stri
             hit.field, hit.rule
         ));
     }
-    let host =
-        arguments.iter().filter(|(_, text)| is_url(text)).find_map(|(_, text)| hosts(text).next()).or_else(|| {
-            // A command that connects to a host, or names it as a URL.
-            scripts.iter().find_map(|script| hosts(&script.text).next().or_else(|| remote_login(&script.text)))
-        })?;
-    Some(format!("The tool call reaches the outside host {host}."))
-}
-
-fn is_url(text: &str) -> bool {
-    let text = text.trim_start();
-    ["http://", "https://", "ftp://", "ws://", "wss://", "ssh://", "sftp://"]
+    let host = arguments
         .iter()
-        .any(|scheme| text.starts_with(scheme))
-}
-
-/// The outside hosts of the URLs in a text.
-fn hosts(text: &str) -> impl Iterator<Item = String> {
-    text.match_indices("://").filter_map(move |(at, mark)| {
-        let authority: String = text
-            .get(at + mark.len()..)?
-            .chars()
-            .take(300)
-            .take_while(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@' | ':' | '%' | '[' | ']'))
-            .collect();
-        let host = authority.rsplit('@').next().unwrap_or(&authority);
-        let host =
-            if host.starts_with('[') { host.trim_matches(['[', ']']) } else { host.split(':').next().unwrap_or(host) };
-        is_outside(host).then(|| host.to_ascii_lowercase())
-    })
-}
-
-/// The host that `ssh`, `scp`, `sftp` or `rsync` logs in to.
-fn remote_login(script: &str) -> Option<String> {
-    let mut words = script
-        .split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '\'' | '"'))
-        .filter(|word| !word.is_empty());
-    words.by_ref().find(|word| matches!(word.rsplit('/').next(), Some("ssh" | "scp" | "sftp" | "rsync")))?;
-    words.take(12).find_map(|word| {
-        let (_, rest) = word.split_once('@')?;
-        let host = rest.split(':').next().unwrap_or(rest);
-        is_outside(host).then(|| host.to_ascii_lowercase())
-    })
-}
-
-/// Whether a host lies beyond the machine, its network and the names that RFC 2606 and RFC 6761 reserve.
-fn is_outside(host: &str) -> bool {
-    const RESERVED: [&str; 11] = [
-        "example.com",
-        "example.org",
-        "example.net",
-        "example",
-        "test",
-        "invalid",
-        "localhost",
-        "local",
-        "internal",
-        "lan",
-        "home.arpa",
-    ];
-    let host = host.trim_end_matches('.').to_ascii_lowercase();
-    if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
-        return !(address.is_loopback()
-            || address.is_private()
-            || address.is_link_local()
-            || address.is_unspecified()
-            || address.is_documentation());
-    }
-    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
-        return !(address.is_loopback()
-            || address.is_unspecified()
-            || address.is_unique_local()
-            || address.is_unicast_link_local());
-    }
-    host.contains('.')
-        && !RESERVED.iter().any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')))
+        .find_map(|(field, text)| if is_url(text) { hosts(text).next() } else { named_host(field, text) })
+        .or_else(|| scripts.iter().find_map(|script| reached(&script.text)))?;
+    Some(format!("The tool call reaches the outside host {host}."))
 }

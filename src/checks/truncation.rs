@@ -40,6 +40,53 @@ fn is_limit(reason: &str) -> bool {
         || reason == "model_context_window_exceeded"
 }
 
+/// How much of a text's end is looked at, in bytes; what encloses more is found by its fence or as JSON.
+const END: usize = 8 * 1024;
+/// Lines from the end by which code is told from prose.
+const SAMPLE: usize = 60;
+
+/// Whether a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in blocks of the same length, so a fence
+/// with a language always opens, and a bare one closes the innermost that it can.
+fn has_open_fence(text: &str) -> bool {
+    if !text.contains("```") && !text.contains("~~~") {
+        return false;
+    }
+    let mut open: Vec<(char, usize)> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '\t', '>']);
+        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
+        let length = line.chars().take_while(|c| *c == mark).count();
+        let rest = line.get(length..).unwrap_or_default().trim();
+        if length < 3 || mark == '`' && rest.contains('`') {
+            continue;
+        }
+        match open.last() {
+            Some((inner, least)) if rest.is_empty() => {
+                if *inner == mark && length >= *least {
+                    open.pop();
+                }
+            }
+            Some((inner, least)) if *inner != mark || length < *least => {}
+            _ => open.push((mark, length)),
+        }
+    }
+    !open.is_empty()
+}
+
+/// Whether the text ends within a tag: `<Card title="x"`.
+fn has_open_tag(text: &str) -> bool {
+    text.rfind('<').is_some_and(|at| {
+        let tag = text.get(at + 1..).unwrap_or_default();
+        let name = tag.trim_start_matches('/').chars().take_while(|c| c.is_ascii_alphanumeric()).count();
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let attribute = tag.contains("=\"") || tag.contains("='") || tag.starts_with('/');
+        name > 0
+            && !tag.contains('>')
+            && attribute
+            && before.is_none_or(|c| c.is_whitespace() || matches!(c, '>' | '}' | '('))
+    })
+}
+
 type Break = (&'static str, &'static str);
 
 /// How the text breaks off, if it does.
@@ -54,16 +101,20 @@ fn broken_off(text: &str) -> Option<Break> {
             Err(_) => {}
         }
     }
-    let fences = text.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    if fences % 2 == 1 {
+    if has_open_fence(text) {
         return Some(("unclosed_fence", "A fenced block is opened and not closed."));
     }
     if text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->")) {
         return Some(("cut_comment", "A comment is opened and not closed."));
     }
     let last = text.lines().next_back()?.trim();
-    if last.starts_with("```") || is_short_answer(text) {
+    if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
         return None;
+    }
+    // Everything else shows near the end.
+    let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
+    if has_open_tag(text) {
+        return Some(("cut_tag", "A tag is opened at the end and not closed."));
     }
     if is_code(text) { code(text, last) } else { prose(text, last) }
 }
@@ -74,6 +125,7 @@ fn is_short_answer(text: &str) -> bool {
         && text.len() < 90
         && text.split_whitespace().count() < 9
         && !text.contains(". ")
+        && !text.contains('。')
         && !dangles(text)
 }
 
@@ -138,9 +190,12 @@ fn is_code(text: &str) -> bool {
     if text.contains("```") || text.contains("](") || text.contains("\n## ") {
         return false;
     }
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let coded = lines.iter().filter(|line| looks_coded(line)).count();
-    lines.len() >= 3 && coded * 2 > lines.len()
+    let (mut lines, mut coded) = (0, 0);
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()).take(SAMPLE) {
+        lines += 1;
+        coded += usize::from(looks_coded(line));
+    }
+    lines >= 3 && coded * 2 > lines
 }
 
 fn looks_coded(line: &str) -> bool {
@@ -154,9 +209,17 @@ fn looks_coded(line: &str) -> bool {
         || line.starts_with('\t')
         || trimmed.ends_with(['{', '}', ';', '(', ')', ',', ']']) && !trimmed.ends_with(".)")
         || STARTS.iter().any(|start| trimmed.starts_with(start))
-        || trimmed.contains(" = ")
-        || trimmed.contains(":=")
-        || trimmed.contains("=>")
+        || assigns(trimmed)
+}
+
+/// ` = `, `:=` or `=>`.
+fn assigns(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let at = |place: Option<usize>| place.and_then(|place| bytes.get(place)).copied().unwrap_or_default();
+    line.match_indices('=').any(|(place, _)| {
+        let (before, after) = (at(place.checked_sub(1)), at(Some(place + 1)));
+        before == b':' || after == b'>' || before == b' ' && after == b' '
+    })
 }
 
 fn code(text: &str, last: &str) -> Option<Break> {
@@ -176,7 +239,8 @@ fn code(text: &str, last: &str) -> Option<Break> {
     let comment = (last.starts_with("//") || last.starts_with("# "))
         && last.ends_with(|c: char| c.is_alphanumeric())
         && text.trim_end().ends_with(last);
-    (word || declares || operator || comment || opens_more(text)).then_some(MID_CODE)
+    let quoted = text.matches("\"\"\"").count() % 2 == 1 && text.len() < END;
+    (word || declares || operator || comment || quoted || opens_more(text)).then_some(MID_CODE)
 }
 
 /// Whether more brackets are opened than closed, strings and comments aside.
@@ -195,7 +259,8 @@ fn opens_more(text: &str) -> bool {
                 (None, '#') if previous == ' ' || previous == '\t' => break,
                 (None, '/') if previous == '/' => break,
                 (None, '(' | '[' | '{') => depth += 1,
-                (None, ')' | ']' | '}') => depth -= 1,
+                // What begins in the middle closes what it never opened.
+                (None, ')' | ']' | '}') => depth = (depth - 1).max(0),
                 _ => {}
             }
             previous = if previous == '\\' && c == '\\' { ' ' } else { c };
@@ -216,6 +281,9 @@ fn prose(text: &str, last: &str) -> Option<Break> {
     if unbalanced(paragraph.get(before_last..).unwrap_or(paragraph)) {
         return Some(("cut_bracket", "A bracket, quotation or emphasis is opened at the end and not closed."));
     }
+    if last.ends_with([':', '：']) && last.split_whitespace().count() > 3 {
+        return Some(("cut_announcement", "The output announces something and ends."));
+    }
     if is_ending(last) {
         return None;
     }
@@ -232,8 +300,8 @@ fn prose(text: &str, last: &str) -> Option<Break> {
         return None;
     }
     let sentences = text.lines().filter(|line| is_ending(line.trim())).count();
-    let words = last.split_whitespace().count();
-    (sentences > 0 || words >= 9 || !last.is_ascii()).then_some(MID_SENTENCE)
+    let words = last.split_whitespace().count() + last.chars().filter(|c| is_unspaced(*c)).count() / 2;
+    (sentences > 0 || words >= 9).then_some(MID_SENTENCE)
 }
 
 /// Whether a line ends as a sentence, a quotation, a link or a mark does.
@@ -263,6 +331,11 @@ fn unbalanced(paragraph: &str) -> bool {
         || paragraph.matches("**").count() % 2 == 1 && !paragraph.contains('`')
 }
 
+/// Letters of scripts that set no spaces between words: Chinese, Japanese, Thai; two of them are about a word.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
 fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let number = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -280,7 +353,9 @@ fn list_items(text: &str) -> Vec<&str> {
 /// Whether the last word is an address or a path, which ends without a mark.
 fn is_place(last: &str) -> bool {
     let word = last.rsplit(char::is_whitespace).next().unwrap_or_default();
-    word.contains("://") && word.len() > 14
+    let address = word.trim_start_matches(['<', '(', '[', '"', '\'', '*', '`']);
+    let scheme = address.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    address.get(scheme..).is_some_and(|rest| rest.starts_with("://")) && word.len() > 14 && word.is_ascii()
         || word.starts_with('/') && word.len() > 4
         || word.contains('@') && word.contains('.')
 }
@@ -294,7 +369,11 @@ fn is_signature(text: &str, last: &str) -> bool {
 
 /// Lines of `name: value`, or short lines all alike, none of which ends with a mark.
 fn is_record(text: &str, last: &str) -> bool {
-    let pair = |line: &str| line.split_once(": ").is_some_and(|(name, _)| name.len() < 40 && !name.contains(". "));
+    let pair = |line: &str| {
+        line.split_once(": ")
+            .or_else(|| line.split_once('：'))
+            .is_some_and(|(name, _)| name.len() < 40 && !name.contains(". "))
+    };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let unmarked = lines.iter().filter(|line| !is_ending(line)).count();
     lines.len() > 1

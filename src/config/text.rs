@@ -113,3 +113,17 @@ pub(super) fn agent_glob() -> Text<String> {
 pub(super) fn secret(what: &'static str, parse: fn(&str) -> Result<SecretString, String>) -> Text<SecretString> {
     text(what, 16_384, parse).secret()
 }
+
+/// A host as an allow list names it: a name, `*.` and a name for all below it, or an address; in lower case.
+pub(super) fn host_pattern() -> Text<String> {
+    text("a host", 253, |text| {
+        let name = text.strip_prefix("*.").unwrap_or(text);
+        let label =
+            |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+        if name.parse::<std::net::IpAddr>().is_ok() || name.split('.').all(label) {
+            Ok(text.to_lowercase())
+        } else {
+            Err("write a host alone, like api.acme.io, *.acme.io or 203.0.113.7: no scheme, port or path".to_owned())
+        }
+    })
+}

@@ -210,9 +210,21 @@ impl Event {
     /// Whether the sender marked the action, or its tool call, as failed.
     pub fn is_failed(&self) -> bool {
         let failed = |status: &str| {
-            ["error", "failed", "failure", "fail", "timeout", "exception", "aborted"]
-                .iter()
-                .any(|word| status.eq_ignore_ascii_case(word))
+            [
+                "error",
+                "errored",
+                "failed",
+                "failure",
+                "fail",
+                "timeout",
+                "timed_out",
+                "exception",
+                "aborted",
+                "crashed",
+                "status_code_error",
+            ]
+            .iter()
+            .any(|word| status.eq_ignore_ascii_case(word))
         };
         self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(|tool| tool.error.is_some())
     }

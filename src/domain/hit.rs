@@ -29,18 +29,34 @@ pub enum CheckName {
     Injection,
     /// Cut-off output.
     Truncation,
-    /// Empty or refused output.
+    /// Empty or refused output, and placeholders in it.
     Emptiness,
     /// Hidden or bidirectional characters.
     Hidden,
-    /// Calls that a task repeats over and over.
+    /// Calls that a task repeats over and over, and text that an output repeats.
     Loops,
+    /// Personal data in what an agent hands out.
+    Pii,
+    /// Output that its tool call contradicts.
+    Contradictions,
+    /// Hosts that an agent reaches and should not.
+    OutsideHosts,
 }
 
 impl CheckName {
     /// Every check.
-    pub const ALL: [Self; 7] =
-        [Self::Secrets, Self::Commands, Self::Injection, Self::Truncation, Self::Emptiness, Self::Hidden, Self::Loops];
+    pub const ALL: [Self; 10] = [
+        Self::Secrets,
+        Self::Commands,
+        Self::Injection,
+        Self::Truncation,
+        Self::Emptiness,
+        Self::Hidden,
+        Self::Loops,
+        Self::Pii,
+        Self::Contradictions,
+        Self::OutsideHosts,
+    ];
 
     /// The word in YAML and JSON.
     pub fn as_str(self) -> &'static str {
@@ -52,6 +68,9 @@ impl CheckName {
             Self::Emptiness => "emptiness",
             Self::Hidden => "hidden",
             Self::Loops => "loops",
+            Self::Pii => "pii",
+            Self::Contradictions => "contradictions",
+            Self::OutsideHosts => "outside_hosts",
         }
     }
 
@@ -63,7 +82,10 @@ impl CheckName {
     /// What its findings are about.
     pub fn category(self) -> Category {
         match self {
-            Self::Secrets | Self::Commands | Self::Injection | Self::Hidden => Category::Security,
+            Self::Secrets | Self::Commands | Self::Injection | Self::Hidden | Self::Pii | Self::OutsideHosts => {
+                Category::Security
+            }
+            Self::Contradictions => Category::Factual,
             Self::Truncation | Self::Emptiness => Category::Completeness,
             Self::Loops => Category::Quality,
         }

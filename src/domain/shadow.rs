@@ -114,6 +114,9 @@ pub struct Shadow {
     pub criteria: Vec<String>,
     /// Which built-in checks run.
     pub checks: BTreeSet<CheckName>,
+    /// The hosts that agents may reach: names, `*.` and a name, or addresses; `None`: no others are reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_hosts: Option<Vec<String>>,
     /// Findings of this severity make FLAG (critical unless said otherwise).
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
@@ -143,8 +146,8 @@ impl Shadow {
     /// Whether it looks for the same as another, whatever it may spend or do with what it finds: then what people said
     /// of the one's findings holds for the other's.
     pub fn sees_like(&self, other: &Self) -> bool {
-        (&self.model, &self.criteria, &self.checks, self.flag_at)
-            == (&other.model, &other.criteria, &other.checks, other.flag_at)
+        (&self.model, &self.criteria, &self.checks, &self.allowed_hosts, self.flag_at)
+            == (&other.model, &other.criteria, &other.checks, &other.allowed_hosts, other.flag_at)
     }
 
     /// The version under which its reviews are filed: a hash of everything that shapes what it does.
@@ -187,6 +190,7 @@ impl Shadow {
             cost_control: CostControl::unlimited(),
             criteria: Vec::new(),
             checks: CheckName::ALL.into(),
+            allowed_hosts: None,
             flag_at: Severity::Critical,
             max_input_chars: 10_000,
             datamark: Datamark::default(),

@@ -71,7 +71,7 @@ impl Dossier {
         }
         let page = |(index, held): (usize, Held)| {
             let stored = read(&held.payload)?;
-            let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
+            let hits = checks::by_shadow(&stored, shadow);
             Some(Page {
                 number: index + 1,
                 event: held.event,
@@ -174,7 +174,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
         for TaskStep { event, payload, .. } in steps {
             number += 1;
             let Some(stored) = read(&payload) else { continue };
-            let mut hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
+            let mut hits = checks::by_shadow(&stored, shadow);
             let repeated = looping.observe(&stored.event);
             hits.extend(repeated.filter(|hit| shadow.checks.contains(&hit.check)));
             excerpt.take(Page { number, event, trigger, stored, hits, recalled: Recalled::default() });

@@ -122,6 +122,11 @@ fn advice(fault: &Fault) -> &'static str {
             "Deliver results whole: shorten them or split them where they get too long."
         }
         (Source::Check, "emptiness", _) => "Deliver a usable result, or say plainly what keeps you from it.",
+        (Source::Check, "pii", _) => "Hand out no personal data: leave it out, or say where it is kept.",
+        (Source::Check, "contradictions", _) => {
+            "Report what the tools returned, failures and figures included, before calling anything done."
+        }
+        (Source::Check, "outside_hosts", _) => "Reach only hosts that the task names or its operator allows.",
         (Source::Check, "hidden", _) => "Write no invisible or direction-changing characters.",
         (Source::Check, "baseline", _) => "Take the care that earlier results of this kind show.",
         (_, _, Category::Security) => "Check each result for what could do harm before it leaves.",

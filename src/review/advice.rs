@@ -44,6 +44,9 @@ fn sentence(check: CheckName) -> &'static str {
         CheckName::Truncation => "Have the cut-off part produced again.",
         CheckName::Emptiness => "Have the work done again: there is no usable output.",
         CheckName::Loops => "Stop the loop: the same calls are repeated and bring nothing new.",
+        CheckName::Pii => "Take the personal data out, unless the task is to hand it to whom it is about.",
+        CheckName::Contradictions => "Compare the claim with what the tool returned, and correct it.",
+        CheckName::OutsideHosts => "Have a person confirm that the agent may reach the host.",
         CheckName::Hidden => "Find out where the hidden characters come from before the text is used.",
     }
 }

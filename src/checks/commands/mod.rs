@@ -41,7 +41,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-pub(super) use scripts::{Script, of_event, words};
+pub(super) use scripts::{Script, is_shell_tool, of_event, words};
 
 use crate::domain::{CheckName, Hit, Severity};
 

@@ -17,16 +17,20 @@ mod cloud;
 mod code;
 mod commands;
 mod contexts;
+mod contradictions;
 mod dear;
 mod events;
 mod fences;
 mod injection;
 mod loops;
 mod outputs;
+mod outside_hosts;
+mod pii;
 mod properties;
 mod secrets;
 mod services;
 mod shells;
+mod triggers;
 
 use crate::domain::{CheckName, Event, Hit, Severity, ToolCall};
 

@@ -16,6 +16,12 @@ fn cut_output_is_seen() {
         ("The first step is done. The second step needs the", "cut_sentence"),
         ("The report is long. It covers three quarters and the fourth quar", "cut_sentence"),
         ("All is well. See the list (and the", "cut_bracket"),
+        ("Text.\n~~~~js\nlet a = 1\n~~~", "unclosed_fence"),
+        ("````md\n```sh\nls\n```\nand so on", "unclosed_fence"),
+        ("Text is here.\n\n<Card\n  title=\"First\"\n  href=\"/a", "cut_tag"),
+        ("The build is green. Here is what changed since then:", "cut_announcement"),
+        ("我们完成了第一部分。接下来我们将说明第二部分的内容以及它的", "cut_sentence"),
+        ("import a\nimport b\n\ndef run(x):\n    \"\"\" Starts the", "cut_code"),
         ("# Plan\n\nText here.\n\n## Next", "cut_section"),
         ("Results.\n\n| a | b |\n|---|---|\n| 1 |", "cut_table"),
         ("import os\nimport sys\n\ndef main():\n    run(os.path.join(a,", "cut_code"),
@@ -59,6 +65,14 @@ fn whole_output_is_left_alone() {
         "完成了。",
         "Use `cargo test`",
         "fn main() {\n    run();\n}",
+        "````md\n```sh\nls\n```\n````",
+        "```md\n```sh\nls\n```\n```",
+        "~~~\nx\n~~~",
+        "- 一\n- 二\n- 三",
+        "名称：应用\n版本：二\n端口：八十",
+        "Résumé\nTerminé",
+        "Is a < b and c > d? Yes.",
+        "| 名 | 数 |\n|---|---|\n| 甲 | 1 |",
     ] {
         assert_eq!(rule(text, CheckName::Truncation), None, "{text}");
     }
@@ -77,6 +91,21 @@ fn output_that_says_nothing_is_seen() {
         ("I'm sorry, but I can't help with that.", "refused"),
         ("I cannot assist with this request.", "refused"),
         ("As an AI language model, I am unable to provide that.", "refused"),
+        ("Es tut mir leid, aber dabei kann ich nicht helfen.", "refused"),
+        ("Je suis désolé, mais je ne peux pas vous aider avec cela.", "refused"),
+        ("Lo siento, pero no puedo ayudarte con eso.", "refused"),
+        ("Desculpe, mas não posso ajudar com isso.", "refused"),
+        ("Mi dispiace, ma non posso aiutarti con questa richiesta.", "refused"),
+        ("Het spijt me, maar daar kan ik je niet mee helpen.", "refused"),
+        ("Извините, но я не могу помочь с этим.", "refused"),
+        ("抱歉，我无法协助完成这个请求。", "refused"),
+        ("申し訳ありませんが、そのご要望にはお応えできません。", "refused"),
+        ("죄송하지만 그 요청은 도와드릴 수 없습니다.", "refused"),
+        ("Sure! Let me know if you need anything else.", "content_free"),
+        ("Intro.\n\nLorem ipsum dolor sit amet.", "placeholder"),
+        ("```js\nf();\n// ... rest of the code unchanged\n```", "left_out"),
+        ("def f():\n    # ... existing implementation ...\n    return 1", "left_out"),
+        ("# your code here", "left_out"),
     ] {
         assert_eq!(rule(text, CheckName::Emptiness).as_deref(), Some(expected), "{text:?}");
     }
@@ -88,10 +117,35 @@ fn output_that_says_nothing_is_seen() {
         "I can't find the file; the tests pass otherwise.",
         "✅",
         "I cannot reproduce the bug with the given input.",
+        "Ich kann die Datei nicht finden.",
+        "No puedo encontrar el archivo de configuración.",
+        "抱歉，文件不存在。",
+        "I hope this helps: the port is 8080.",
+        "The rest of the code is in lib.rs.",
+        "Wait... the existing code already does this.",
     ] {
         assert_eq!(rule(text, CheckName::Emptiness), None, "{text:?}");
     }
     let mut event = saying("x");
     event.output = None;
     assert!(hits(event, CheckName::Emptiness).is_empty(), "no output is not an empty one");
+}
+
+#[test]
+fn text_that_repeats_itself_is_seen() {
+    let looping = format!("The plan is clear. {}", "I will check the file now and then again. ".repeat(9));
+    let paragraph = "The importer reads each row, checks its date against the calendar of the office, and writes what is \
+                     left to the queue for the next run.";
+    for text in [looping, format!("{paragraph}\n\n{paragraph}\n\nOne more thing.\n\n{paragraph}\n\nDone.")] {
+        assert_eq!(rule(&text, CheckName::Loops).as_deref(), Some("repeated_text"), "{text}");
+    }
+    for text in [
+        "-".repeat(400),
+        format!("| a | b |\n{}", "|---|---|\n".repeat(40)),
+        "0, 0, 0, 0, ".repeat(40),
+        format!("{paragraph}\n\n{paragraph}"),
+        "Ha ha ha ha!".to_owned(),
+    ] {
+        assert_eq!(rule(&text, CheckName::Loops), None, "{text}");
+    }
 }

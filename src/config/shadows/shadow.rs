@@ -9,7 +9,7 @@ use super::{
         nearest::nearest,
         number::{Time, whole},
         shape::{Flag, List, word},
-        text::{free_text, printable},
+        text::{free_text, host_pattern, printable},
     },
     Models, NAME, cost, watch,
 };
@@ -20,6 +20,8 @@ use crate::domain::{
 
 /// Most characters of a shadow's criteria in all.
 const MAX_CRITERIA_CHARS: usize = 4_000;
+/// Most hosts that a shadow allows.
+const MAX_ALLOWED_HOSTS: usize = 200;
 /// Most watch rules of a shadow.
 const MAX_WATCH_RULES: usize = 100;
 /// Characters of an event that a model is shown, unless the shadow says otherwise.
@@ -55,7 +57,13 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     let checks = keys.optional(
         "checks",
         "Which built-in checks run: all (default), none, or a list.",
-        List { len: 0..=8, single: true, item: checks_shape() },
+        List { len: 0..=CheckName::ALL.len(), single: true, item: checks_shape() },
+    );
+    let allowed_hosts = keys.optional(
+        "allowed_hosts",
+        "The hosts that watched agents may reach, as `api.acme.io`, `*.acme.io` or an address; the check outside_hosts \
+         reports others. Without it only hosts that exist to catch data, and disguised ones, are reported.",
+        List { len: 0..=MAX_ALLOWED_HOSTS, single: true, item: host_pattern() },
     );
     let flag_at = keys.optional(
         "flag_at",
@@ -96,6 +104,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         cost_control,
         criteria,
         checks,
+        allowed_hosts,
         flag_at: flag_at.unwrap_or(Severity::Critical),
         max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
         datamark,

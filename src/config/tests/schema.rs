@@ -46,6 +46,7 @@ fn the_shadows_schema_has_every_key_of_the_manual() {
     assert_eq!(
         keys(shadow),
         [
+            "allowed_hosts",
             "canary",
             "checks",
             "cost_control",

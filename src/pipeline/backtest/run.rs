@@ -224,14 +224,14 @@ impl Bench {
     fn by_checks(&self, item: &Waiting) -> Reviewed {
         let Some(stored) = read(item) else { return gone(item) };
         let shadow = &self.claim.shadow;
-        let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
+        let hits = checks::by_shadow(&stored, shadow);
         concluded(item, review::of_checks(shadow, &subject(item, &stored, &hits)))
     }
 
     async fn by_model(&self, item: Waiting) -> Result<Reviewed, Stop> {
         let Some(stored) = read(&item) else { return Ok(gone(&item)) };
         let shadow = &self.claim.shadow;
-        let hits = checks::review(&stored.event, &stored.marks, &shadow.checks);
+        let hits = checks::by_shadow(&stored, shadow);
         let subject = subject(&item, &stored, &hits);
         let (store, gateway) = (&self.pipeline.store, &self.gateway);
         let purse = Purse::Backtest(store, &self.claim, item.seq);

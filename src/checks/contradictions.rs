@@ -1,0 +1,226 @@
+//! Compares what an output claims with what its tool returned. In: an event with both. Out: a claim of success over a
+//! failed call, or a figure that the result gives otherwise. It would rather miss one than accuse: an output that
+//! speaks of any failure claims no success, and figures are compared only where both sides name the same thing once.
+
+use std::{ops::Range, sync::LazyLock};
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::domain::{CheckName, Event, FieldName, Hit, Severity, ToolCall};
+
+/// How much of a result's beginning and of its end is read, in bytes: where tools say how it went.
+const EDGE: usize = 16 * 1024;
+/// A claim stands in a report, not in a book.
+const LONGEST_OUTPUT: usize = 32 * 1024;
+/// What is this short and says that it is done, says nothing else.
+const SHORT: usize = 100;
+
+/// The claims of the output that its tool call contradicts.
+pub(super) fn hits(event: &Event) -> Vec<Hit> {
+    let (Some(tool), Some(output)) = (&event.tool, event.output.as_deref()) else { return Vec::new() };
+    if output.len() > LONGEST_OUTPUT {
+        return Vec::new();
+    }
+    let result = edges(tool.result.as_deref().unwrap_or_default());
+    let mut hits = Vec::new();
+    if let Some(failure) = failure(tool, &result)
+        && let Some(claim) = claim(output)
+    {
+        hits.push(hit("success_over_error", claim, format!("The output claims success, but {failure}.")));
+    }
+    if !result.is_empty() {
+        hits.extend(figures(&result, output));
+    }
+    hits
+}
+
+fn hit(rule: &str, span: Range<usize>, description: String) -> Hit {
+    Hit {
+        check: CheckName::Contradictions,
+        rule: rule.to_owned(),
+        severity: Severity::Warning,
+        field: FieldName::fixed("output"),
+        start: span.start,
+        end: span.end,
+        description,
+    }
+}
+
+/// The beginning and the end of a long text.
+fn edges(text: &str) -> String {
+    if text.len() <= 2 * EDGE {
+        return text.to_owned();
+    }
+    let head = text.get(..text.floor_char_boundary(EDGE)).unwrap_or_default();
+    let tail = text.get(text.ceil_char_boundary(text.len() - EDGE)..).unwrap_or_default();
+    format!("{head}\n{tail}")
+}
+
+/// How the call failed, as the end of a sentence of ours.
+fn failure(tool: &ToolCall, result: &str) -> Option<&'static str> {
+    if tool.error.as_deref().is_some_and(|error| !error.trim().is_empty()) {
+        return Some("the tool call returned an error");
+    }
+    of_json(result).or_else(|| of_text(result))
+}
+
+/// How a result says that its call failed; in words only where a command's output is read as such.
+pub(super) fn of_result(result: &str, in_words: bool) -> Option<&'static str> {
+    let result = edges(result);
+    of_json(&result).or_else(|| in_words.then(|| of_text(&result)).flatten())
+}
+
+/// What a result in JSON says of itself, at its top.
+fn of_json(result: &str) -> Option<&'static str> {
+    if !result.trim_start().starts_with('{') {
+        return None;
+    }
+    let value: Value = serde_json::from_str(result).ok()?;
+    let at = |names: &[&str]| names.iter().find_map(|name| value.get(name)).unwrap_or(&Value::Null);
+    let wrong = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.trim().is_empty() && !text.eq_ignore_ascii_case("none"),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Bool(true) => true,
+        Value::Number(number) => number.as_i64() != Some(0),
+    };
+    if at(&["isError", "is_error"]) == &Value::Bool(true) || wrong(at(&["error", "errors"])) {
+        return Some("the tool's result is an error");
+    }
+    if [at(&["success"]), at(&["ok"])].contains(&&Value::Bool(false)) {
+        return Some("the tool's result says that it did not succeed");
+    }
+    let code = at(&["exit_code", "exitCode", "returncode", "return_code", "exit_status"]);
+    if code.as_i64().is_some_and(|code| code != 0) {
+        return Some("the command ended with an exit code other than 0");
+    }
+    let status = at(&["status", "statusCode", "status_code", "http_status"]);
+    let word = status.as_str().unwrap_or_default().to_ascii_lowercase();
+    if status.as_i64().is_some_and(|status| (400..600).contains(&status)) {
+        return Some("the tool's result has an HTTP status of an error");
+    }
+    ["error", "failed", "failure"].contains(&word.as_str()).then_some("the tool's result says that it failed")
+}
+
+/// What a result in words says of itself.
+fn of_text(result: &str) -> Option<&'static str> {
+    static SIGNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        [
+            (
+                r"(?im)(?:\bexit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))|\bexit_?code|\breturncode|\breturned non-zero exit status)\W{1,3}[1-9]\d{0,2}\b",
+                "the command ended with an exit code other than 0",
+            ),
+            (
+                r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b",
+                "the tool's result has an HTTP status of an error",
+            ),
+            (
+                r"(?m)\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)\b|^FAILED \(|^test result: FAILED|^FAIL\s|^--- FAIL: |\bFailures: [1-9]|\bTests:\s+[1-9]\d* failed|\bFAILED\b.*::",
+                "the tool reports failed tests",
+            ),
+            (
+                r"(?m)^Traceback \(most recent call last\):|^npm (?:ERR!|error code)|^fatal: |^error: could not compile|^error(?:\[E\d+\])?: |^BUILD FAILED|^FAILURE: Build failed|^make(?:\[\d+\])?: \*\*\* |^Segmentation fault|^panic: |: command not found$|: Permission denied$|^ERROR: failed to|^Error: Process completed with exit code [1-9]|^.{0,200}\berror TS\d+: ",
+                "the tool's result reports an error",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(sign, words)| Some((Regex::new(sign).ok()?, words)))
+        .collect()
+    });
+    SIGNS.iter().find(|(sign, _)| sign.is_match(result)).map(|(_, words)| *words)
+}
+
+/// Where the output claims that all went well, if it speaks of nothing that did not.
+fn claim(output: &str) -> Option<Range<usize>> {
+    static CLAIM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(?:all (?:\w+ ){0,3}(?:tests|checks|specs) (?:are )?(?:now )?(?:pass(?:ed|ing)?|green|succeed(?:ed)?)|(?:the )?tests? (?:suite )?(?:are |is |all )?(?:now )?(?:pass(?:es|ed|ing)?|green)|everything (?:works|passes|passed|is (?:working|green|fine))|(?:has |have |was |were |been )?(?:successfully|sucessfully) \w+|\w+ (?:completed |finished )?successfully|(?:completed|finished|ran|built|compiled|deployed|passed) (?:with(?:out)? (?:any )?(?:no )?(?:errors?|problems|issues)|with no (?:errors?|problems|issues)|cleanly)|(?:no|zero|0) (?:errors?|failures|failed tests)|(?:build|deployment|deploy|migration|upload|request|command|installation) (?:succeeded|was successful|is complete|completed|worked)|works as expected|e2e green|alle tests (?:sind )?(?:grün|bestanden)|erfolgreich \w+|avec succès|con éxito|成功)",
+        )
+        .ok()
+    });
+    static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)^\W*(?:(?:all |it is |it's |that's )?(?:done|fixed|finished|completed?|deployed|shipped)|success)\b",
+        )
+        .ok()
+    });
+    // What denies a failure, or repairs one, speaks of none; what plans or doubts claims nothing.
+    static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b").ok()
+    });
+    static DOUBT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)fail|error|exception|traceback|could ?n[o']t|\bcouldn|unable|\bnot\b|n't\b|n’t\b|cannot|however|\bbut\b|except|unfortunately|although|though|despite|problem|issue|warning|retry|retri|again|broken|refus|denied|timed? ?out|missing|exit code|status [45]\d\d|\b[45]\d\d\b|\bif\b|\bonce\b|\bshould\b|\bwill\b|\bwould\b|\blet me\b|\bnext\b|fehl|nicht|échou|erreur|\bpas\b|fall[óo]|\bno\b|失败|错误|エラー|失敗").ok()
+    });
+    let (claim, done) = (CLAIM.as_ref()?, DONE.as_ref()?);
+    let found = claim.find(output).or_else(|| done.find(output).filter(|_| output.trim().len() <= SHORT))?;
+    let rest = HARMLESS.as_ref()?.replace_all(output, "");
+    (!DOUBT.as_ref()?.is_match(&rest)).then(|| found.range())
+}
+
+/// Things that tools count, with the words for them.
+const COUNTED: &[(&str, &str)] = &[
+    (
+        "tests passed",
+        r"(?:(?P<n>\d[\d,]*)|(?P<all>all))(?: of \d+| out of \d+)? (?:\w+ )?(?:tests? )?(?:pass(?:ed|ing|es)?)\b",
+    ),
+    ("tests failed", r"(?P<n>\d[\d,]*) (?:tests? )?(?:failed|failing|failures?)\b"),
+    ("rows", r"(?P<n>\d[\d,]*) rows?\b"),
+    ("records", r"(?P<n>\d[\d,]*) records?\b"),
+    ("files changed", r"(?P<n>\d[\d,]*) files? (?:were )?changed\b"),
+    ("vulnerabilities", r"(?P<n>\d[\d,]*) (?:\w+ )?vulnerabilit(?:y|ies)\b"),
+];
+
+/// Figures that the result gives otherwise.
+fn figures(result: &str, output: &str) -> Option<Hit> {
+    static PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+        let compile = |(name, form): &(&'static str, &str)| Some((*name, Regex::new(&format!(r"(?i)\b{form}")).ok()?));
+        COUNTED.iter().filter_map(compile).collect()
+    });
+    static TOTAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?i)\b(?:grand |invoice |order )?total(?: amount| price| cost| due)?"?(?: is| was| comes to| came to|:|=| of)? {0,4}(?:[$€£¥]|USD|EUR|GBP)? ?(?P<n>\d[\d,]*\.\d\d)\b"#).ok()
+    });
+    let patterns = PATTERNS.iter().map(|(name, form)| (*name, form));
+    patterns.chain(TOTAL.as_ref().map(|total| ("total", total))).find_map(|(name, form)| {
+        let told = only(form, result)?;
+        let (claimed, span) = claimed(form, output)?;
+        // What the result says of other things, or the output of a part, is another figure.
+        let elsewhere = occurs(result, &claimed) || occurs(output, &told);
+        (told != claimed && !elsewhere).then(|| {
+            hit(
+                "figure_differs",
+                span,
+                format!("The number of {name} differs from what the tool returned.")
+                    .replace("number of total", "total"),
+            )
+        })
+    })
+}
+
+/// Whether a number stands in a text by itself.
+fn occurs(text: &str, number: &str) -> bool {
+    let plain = text.replace(',', "");
+    let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    plain.match_indices(number).any(|(at, _)| {
+        let bytes = plain.as_bytes();
+        !digit(at.checked_sub(1).and_then(|before| bytes.get(before))) && !digit(bytes.get(at + number.len()))
+    })
+}
+
+/// The one figure that a text gives for a thing.
+fn only(form: &Regex, text: &str) -> Option<String> {
+    let mut numbers = form.captures_iter(text).filter_map(|found| Some(found.name("n")?.as_str().replace(',', "")));
+    let first = numbers.next()?;
+    numbers.all(|number| number == first).then_some(first)
+}
+
+fn claimed(form: &Regex, output: &str) -> Option<(String, Range<usize>)> {
+    let number = only(form, output)?;
+    let span = form.captures_iter(output).find_map(|found| found.name("n").and(found.get(0)))?.range();
+    // "about 40", "more than 40", "at least 40": no figure, an estimate.
+    let before = output.get(..span.start)?.trim_end().rsplit(' ').next().unwrap_or_default().to_ascii_lowercase();
+    let vague =
+        ["about", "around", "over", "than", "least", "most", "nearly", "almost", "approximately", "~", "first", "of"];
+    (!vague.contains(&before.as_str())).then_some((number, span))
+}

@@ -1,0 +1,231 @@
+//! What a word before it makes personal: national numbers, passports, licences, dates of birth, names, addresses.
+//! In: a text and its announcing words. Out: what stands right behind them. It looks a few dozen bytes ahead of each
+//! word and no further.
+
+use std::ops::Range;
+
+use super::{
+    Found,
+    contexts::{Contexts, Topic},
+    national::NATIONAL,
+};
+use crate::domain::Severity;
+
+/// How far behind its word a value may begin, in bytes.
+const REACH: usize = 32;
+/// Longest name, in bytes.
+const LONGEST_NAME: usize = 100;
+/// Longest value without its separators.
+const LONGEST: usize = 20;
+
+pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
+    let mut described = None;
+    for (at, topic) in contexts.labels() {
+        let one = match topic {
+            Topic::National(place) => national(text, at.end, place),
+            Topic::Licence => value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-")
+                .map(|span| Found::new("driving_licence", "the number of a driving licence", Severity::Warning, span)),
+            Topic::Passport => value(text, at.end, |id| (7..=9).contains(&id.len()) && digits_of(id) >= 6, "")
+                .map(|span| Found::new("passport", "the number of a passport", Severity::Warning, span)),
+            Topic::Birth => {
+                birth_date(text, at.end).map(|span| Found::new("birth_date", "a date of birth", Severity::Info, span))
+            }
+            Topic::Patient => name(text, at.end).map(|span| {
+                Found::new("person_name", "the name of someone in care or under contract", Severity::Warning, span)
+            }),
+            // The bare label stands in many a file; with a date of birth about it is a person's.
+            Topic::Name if *described.get_or_insert_with(|| contexts.has(Topic::Birth)) || !is_bare(text, at) => {
+                name(text, at.end).map(|span| Found::new("person_name", "a person's name", Severity::Info, span))
+            }
+            Topic::Home => postal_address(text, at.end)
+                .map(|span| Found::new("postal_address", "a postal address", Severity::Info, span)),
+            Topic::Hardware if contexts.before(at.start, 64, Topic::Person) => hardware(text, at.end).map(|span| {
+                Found::new("mac_address", "the hardware address of a person's device", Severity::Info, span)
+            }),
+            _ => None,
+        };
+        found.extend(one);
+    }
+}
+
+fn is_bare(text: &str, at: &Range<usize>) -> bool {
+    text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("name"))
+}
+
+fn digits_of(id: &str) -> usize {
+    id.bytes().filter(u8::is_ascii_digit).count()
+}
+
+fn national(text: &str, from: usize, place: usize) -> Option<Found> {
+    let kind = NATIONAL.get(place)?;
+    let span = value(text, from, kind.shape, " -./")?;
+    Some(Found::new(kind.rule, kind.title, Severity::Warning, span))
+}
+
+/// The first value behind a place that fits a shape, the longest from there; single separators are left out of what
+/// the shape sees.
+fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let alnum = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let joined = |at: usize| at > 0 && (alnum(at - 1) || bytes.get(at - 1) == Some(&b'_'));
+    for start in from..bytes.len().min(from + REACH) {
+        if !alnum(start) || joined(start) {
+            continue;
+        }
+        let mut compact = String::with_capacity(LONGEST);
+        let mut best = None;
+        let mut at = start;
+        while compact.len() <= LONGEST {
+            while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphanumeric()) {
+                if compact.len() > LONGEST {
+                    break;
+                }
+                compact.push(char::from(byte.to_ascii_uppercase()));
+                at += 1;
+            }
+            if !alnum(at) && compact.len() <= LONGEST && shape(&compact) {
+                best = Some(start..at);
+            }
+            let separated = bytes.get(at).is_some_and(|byte| separators.as_bytes().contains(byte));
+            if !separated || !alnum(at + 1) {
+                break;
+            }
+            at += 1;
+        }
+        if best.is_some() {
+            return best;
+        }
+    }
+    None
+}
+
+/// A date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.
+fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
+    const MONTHS: [&str; 20] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mai", "okt", "dez", "ene",
+        "abr", "ago", "fév", "dic",
+    ];
+    let bytes = text.as_bytes();
+    let end = text.floor_char_boundary((from + REACH).min(text.len()));
+    let window = text.get(from..end)?.split("\n\n").next()?;
+    let start = from + window.find(|c: char| c.is_ascii_digit())?;
+    let tail = text.get(start..text.floor_char_boundary((start + 24).min(text.len())))?;
+    let length = tail.bytes().take_while(|byte| byte.is_ascii_digit() || b"-/. ".contains(byte)).count();
+    let written = tail.get(..length)?.trim_end_matches(['-', '/', '.', ' ']);
+    let parts: Vec<u32> = written.split(['-', '/', '.']).filter_map(|part| part.trim().parse().ok()).collect();
+    let year = |value: u32| (1900..2030).contains(&value);
+    if let [a, b, c] = parts.as_slice()
+        && (year(*a) && *b <= 12 && *c <= 31 || year(*c) && *a <= 31 && *b <= 31)
+    {
+        return Some(start..start + written.len());
+    }
+    let line_end = bytes.get(from..)?.iter().take(48).position(|byte| *byte == b'\n').unwrap_or(48);
+    let line_end = text.floor_char_boundary((from + line_end).min(text.len()));
+    let line = text.get(from..line_end)?.to_ascii_lowercase();
+    let month = MONTHS.iter().filter_map(|month| line.find(month)).min()?;
+    let year_at = line
+        .match_indices(|c: char| c.is_ascii_digit())
+        .map(|(at, _)| at)
+        .find(|at| line.get(*at..at + 4).and_then(|four| four.parse().ok()).is_some_and(year))?;
+    let first = line.find(|c: char| c.is_ascii_digit())?.min(month);
+    (year_at > month).then(|| from + first..from + year_at + 4)
+}
+
+/// A name behind a label and a colon: two to four capitalised words in the same line.
+fn name(text: &str, from: usize) -> Option<Range<usize>> {
+    let rest = text.get(from..)?;
+    let skipped = rest.len() - rest.trim_start_matches(['"', '\'', '*', ' ', '_']).len();
+    let rest = rest.get(skipped..)?;
+    let after = rest.strip_prefix([':', '='])?;
+    let lead = after.len() - after.trim_start_matches([' ', '"', '\'', '*']).len();
+    let start = from + skipped + 1 + lead;
+    let end = text.floor_char_boundary((start + LONGEST_NAME).min(text.len()));
+    let line = text.get(start..end)?.split(['\n', '"', ',', ';', '(', '|', '<', '\\']).next()?;
+    let mut end = 0;
+    let mut words = 0;
+    for word in line.split(' ').take(4) {
+        let bare = word.trim_end_matches(['.', '\'']);
+        let capital = bare.chars().next().is_some_and(char::is_uppercase);
+        let lower = bare.chars().skip(1).any(char::is_lowercase) || bare.chars().count() == 1;
+        let particle = ["de", "da", "van", "von", "der", "den", "la", "bin", "al", "del", "di", "dos"].contains(&bare);
+        let letters = !bare.is_empty() && bare.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '\'' | '’'));
+        if !(letters && (capital && lower || particle && words > 0)) {
+            break;
+        }
+        words += 1;
+        end += word.trim_end_matches('\'').len() + usize::from(end > 0);
+        if word.ends_with('\'') {
+            break;
+        }
+    }
+    (words >= 2).then(|| start..start + end)
+}
+
+/// A number and a street behind a word, to the end of the line.
+fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
+    const STREETS: [&str; 34] = [
+        "street",
+        "st",
+        "avenue",
+        "ave",
+        "road",
+        "rd",
+        "lane",
+        "ln",
+        "drive",
+        "dr",
+        "boulevard",
+        "blvd",
+        "way",
+        "court",
+        "ct",
+        "place",
+        "square",
+        "terrace",
+        "crescent",
+        "close",
+        "strasse",
+        "straße",
+        "str",
+        "platz",
+        "weg",
+        "rue",
+        "allée",
+        "via",
+        "calle",
+        "avenida",
+        "rua",
+        "straat",
+        "ulica",
+        "utca",
+    ];
+    let end = text.floor_char_boundary((from + 110).min(text.len()));
+    let window = text.get(from..end)?;
+    let lead = window.len() - window.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+    let line = window.get(lead..)?.split(['\n', '"', '\'', '\\', '<', '{']).next()?.trim_end();
+    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let street = words().any(|word| {
+        let lower = word.to_lowercase();
+        STREETS.iter().any(|street| lower == *street || street.len() >= 5 && lower.ends_with(street))
+    });
+    let numbered = words().take(8).any(|word| {
+        word.len() <= 6
+            && word.bytes().filter(u8::is_ascii_digit).count() + 1 >= word.len()
+            && word.bytes().any(|b| b.is_ascii_digit())
+    });
+    (lead <= 24 && street && numbered).then(|| from + lead..from + lead + line.len())
+}
+
+fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
+    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
+    let window = text.get(from..end)?;
+    let at = (0..window.len()).find(|at| {
+        window.get(*at..at + 17).is_some_and(|mac| {
+            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
+                2 => matches!(byte, b':' | b'-'),
+                _ => byte.is_ascii_hexdigit(),
+            })
+        })
+    })?;
+    Some(from + at..from + at + 17)
+}

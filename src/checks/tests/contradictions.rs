@@ -1,0 +1,76 @@
+//! Claims against what the tool returned, each with a twin that is true.
+
+use crate::domain::{CheckName, Event, ToolCall};
+
+use super::hits;
+
+fn rule(result: &str, error: Option<&str>, output: &str) -> Option<String> {
+    let tool = ToolCall {
+        name: "bash".to_owned(),
+        result: Some(result.to_owned()),
+        error: error.map(str::to_owned),
+        ..ToolCall::default()
+    };
+    let event = Event { tool: Some(tool), output: Some(output.to_owned()), ..Event::default() };
+    hits(event, CheckName::Contradictions).into_iter().next().map(|hit| hit.rule)
+}
+
+#[test]
+fn success_over_a_failure_is_seen_and_its_twin_is_not() {
+    for (failed, fine, output) in [
+        ("Exit code 1\nmake: *** [all] Error 2", "Exit code 0", "The build succeeded."),
+        ("test result: FAILED. 3 passed; 1 failed", "test result: ok. 4 passed; 0 failed", "All tests pass now."),
+        ("== 2 failed, 40 passed in 3.1s ==", "== 42 passed in 3.1s ==", "Everything works."),
+        ("Traceback (most recent call last):\n  File \"a.py\"", "written", "I migrated the table successfully."),
+        ("{\"isError\": true, \"content\": []}", "{\"isError\": false}", "The record was successfully created."),
+        ("{\"success\": false}", "{\"success\": true}", "Done."),
+        ("{\"status\": 503}", "{\"status\": 200}", "The upload completed without errors."),
+        ("HTTP/1.1 404 Not Found\n", "HTTP/1.1 200 OK\n", "The page was successfully deployed."),
+        ("npm ERR! code E404", "added 12 packages", "Installation completed successfully."),
+        ("fatal: not a git repository", "[main 1a2b3c] fix", "Committed successfully."),
+        ("bash: foo: command not found", "ok", "All done!"),
+    ] {
+        assert_eq!(rule(failed, None, output).as_deref(), Some("success_over_error"), "{failed} / {output}");
+        assert_eq!(rule(fine, None, output), None, "{fine} / {output}");
+    }
+    assert_eq!(rule("", Some("timeout"), "Deployed successfully.").as_deref(), Some("success_over_error"));
+}
+
+#[test]
+fn an_honest_report_of_a_failure_contradicts_nothing() {
+    for output in [
+        "The build failed with exit code 1.",
+        "40 tests passed, 2 failed; I will look at them next.",
+        "I could not finish: the command returned an error.",
+        "The file was successfully written, but the tests do not pass.",
+        "Let me retry. Afterwards all tests should pass.",
+        "Checking the log.",
+        "Erfolgreich gebaut, die Tests sind jedoch fehlgeschlagen.",
+    ] {
+        assert_eq!(rule("Exit code 1\n40 passed, 2 failed", None, output), None, "{output}");
+    }
+}
+
+#[test]
+fn figures_are_compared_where_both_name_the_same_thing_once() {
+    for (result, output) in [
+        ("40 passed in 2s", "42 tests passed."),
+        ("{\"total\": 1234.50}", "The total is $1,324.50."),
+        ("Updated 17 rows", "I updated 71 rows."),
+        ("3 files changed, 4 insertions(+)", "5 files changed."),
+        ("found 0 vulnerabilities", "The audit found 4 vulnerabilities."),
+    ] {
+        assert_eq!(rule(result, None, output).as_deref(), Some("figure_differs"), "{result} / {output}");
+    }
+    for (result, output) in [
+        ("40 passed in 2s", "40 tests passed."),
+        ("40 passed in 2s", "All 40 tests passed; before, 38 tests passed."),
+        ("40 passed\n12 passed", "52 tests passed."),
+        ("{\"total\": 1234.50}", "The total is $1,234.50."),
+        ("Updated 17 rows", "It changed about 20 rows."),
+        ("17 rows", "The table has 3 columns."),
+        ("1,204 records", "There are 1204 records."),
+    ] {
+        assert_eq!(rule(result, None, output), None, "{result} / {output}");
+    }
+}
