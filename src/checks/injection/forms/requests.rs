@@ -39,7 +39,7 @@ pub(super) const FORMS: &[Form] = &[
     // An image or a link whose address is to be filled with what was said.
     warning(
         "exfiltration_request",
-        &["![", "](http"],
+        &["](http"],
         r"(?i)!?\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{1,160}?[?&=/](?:\{+|<|\[|%7B|\$\{)[^)\n]{0,40}(?:data|secret|conversation|history|summary|password|token|api[_ -]?key|prompt|context|base64|encoded|user[_ -]?(?:data|info|input|message|name|email))[^)\n]{0,60}\)",
         "The text holds an address to be filled with what the assistant knows.",
     )
