@@ -102,7 +102,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Posts the events and answers their ids, in order.
+/// Posts the events, waits for the reviews of each part, and answers the events' ids in order.
 async fn post(umbra: &Umbra, events: &[Value]) -> Vec<String> {
     let mut ids = Vec::new();
     for part in events.chunks(100) {
@@ -110,6 +110,7 @@ async fn post(umbra: &Umbra, events: &[Value]) -> Vec<String> {
         assert_eq!((answered.status.as_u16(), &answered.body["rejected"]), (200, &json!(0)), "{}", answered.text);
         let results = answered.body["results"].as_array().cloned().unwrap_or_default();
         ids.extend(results.iter().map(|one| one["id"].as_str().unwrap_or_default().to_owned()));
+        umbra.drain().await;
     }
     assert_eq!(ids.len(), events.len());
     ids

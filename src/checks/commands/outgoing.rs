@@ -142,9 +142,15 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
     let says = |word: &str| operands.contains(&word);
     let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
     let reader = READERS.contains(&call.program.as_str());
-    // What is copied to is written, and the pattern is not read.
+    // What is copied to is written, and a pattern is not read.
     let copies = matches!(call.program.as_str(), "cp") && operands.len() > 1;
-    let from = operands.get(..operands.len() - usize::from(copies)).unwrap_or_default();
+    let searches = matches!(
+        call.program.as_str(),
+        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "sed" | "awk" | "gawk" | "mawk" | "jq" | "yq"
+    );
+    let pattern = searches && !(starts("-e") || starts("-f") || starts("--regexp") || starts("--file"));
+    let from = usize::from(pattern)..operands.len() - usize::from(copies);
+    let from = operands.get(from).unwrap_or_default();
     let file = |path: &str| {
         let path = path.strip_prefix("if=").unwrap_or(path);
         is_credential_file(path) || names_credential(path)

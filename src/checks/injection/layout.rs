@@ -21,17 +21,15 @@ const LONGEST: usize = 500;
 const MOST_HITS: usize = 5;
 /// How much of a fenced block is looked at.
 const MOST_CODE: usize = 2000;
-/// Repetitions that no writer needs.
-const REPETITIONS: usize = 10;
 
-/// Notes what the layout of a text gives away.
-pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, found: &mut Vec<Found>) {
+/// Notes what the layout of a text gives away; `repeated` are the words that stand in it over and over.
+pub(super) fn find(text: &str, repeated: &[Range<usize>], reaches: impl Fn(Reach) -> bool, found: &mut Vec<Found>) {
     let lines = lines(text);
     spliced(text, &lines, found);
     if reaches(Reach::Tools) {
         code(text, found);
         dialogue(text, found);
-        repeated(text, found);
+        wears_down(text, repeated, found);
         lone_task(text, &lines, found);
     }
 }
@@ -323,28 +321,14 @@ fn dialogue(text: &str, found: &mut Vec<Found>) {
 }
 
 /// The same word over and over, and then a request.
-fn repeated(text: &str, found: &mut Vec<Found>) {
-    let mut last = "";
-    let mut count = 0;
-    let mut from = 0;
-    let mut end = 0;
-    for word in text.split_ascii_whitespace() {
-        let start = word.as_ptr().addr() - text.as_ptr().addr();
-        if word == last {
-            count += 1;
-        } else {
-            if count >= REPETITIONS && last.len() > 2 && last.bytes().all(|b| b.is_ascii_alphanumeric()) {
-                let rest = text.get(end..).unwrap_or_default();
-                let rest = rest.get(..rest.floor_char_boundary(rest.len().min(LONGEST))).unwrap_or_default();
-                if rest.trim_end().ends_with('?') || begins_with(rest.trim_start(), &REQUESTS) {
-                    found.push(Found::warning("repeated_token", from..end, REPEATED));
-                    return;
-                }
-            }
-            (last, count) = (word, 1);
-            from = start;
+fn wears_down(text: &str, runs: &[Range<usize>], found: &mut Vec<Found>) {
+    for run in runs {
+        let rest = text.get(run.end..).unwrap_or_default().trim_start();
+        let rest = rest.get(..rest.floor_char_boundary(LONGEST)).unwrap_or_default();
+        if rest.trim_end().ends_with('?') || begins_with(rest, &REQUESTS) {
+            found.push(Found::warning("repeated_token", run.clone(), REPEATED));
+            return;
         }
-        end = start + word.len();
     }
 }
 

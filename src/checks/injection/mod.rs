@@ -3,14 +3,14 @@
 //! such orders take, in several languages, and leaves alone texts that quote them to discuss them.
 //!
 //! The same forms (`forms`, searched by `search`) are looked for in the text as it stands, with the disguise of single
-//! words undone (`disguise`), and in what is encoded in it (`encoded`). `layout` knows the orders that are told by
+//! words undone (`words`), and in what is encoded in it (`encoded`). `layout` knows the orders that are told by
 //! where they stand. Cost is linear: words and lines are looked at once, expressions only around what may begin one.
 
-mod disguise;
 mod encoded;
 mod forms;
 mod layout;
 mod search;
+mod words;
 
 use std::{borrow::Cow, ops::Range};
 
@@ -64,7 +64,7 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
     let text = text.as_ref();
     let mut found = Vec::new();
     search::find(text, reaches, |form, at| found.push(Found::of(form, at)));
-    let words = disguise::look(text);
+    let words = words::look(text);
     if let Some(view) = words.view {
         search::find(&view.text, reaches, |form, at| {
             // What stands in plain words was found above.
@@ -74,7 +74,7 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
         });
     }
     encoded::find(text, &words.blobs, reaches, &mut found);
-    layout::find(text, reaches, &mut found);
+    layout::find(text, &words.repeated, reaches, &mut found);
     found.sort_by_key(|one| (one.at.start, one.at.end));
     found.dedup_by(|a, b| a.rule == b.rule && a.at == b.at);
     found

@@ -206,7 +206,7 @@ fn names_are_unique_and_printable() {
 
 #[test]
 fn every_rule_has_its_fault() {
-    let cases: [(&str, usize, &[&str]); 38] = [
+    let cases: [(&str, usize, &[&str]); 39] = [
         ("mode: Active", 3, &["did you mean `active`"]),
         ("model: haiko", 3, &["did you mean `haiku`", "checks, frontier, haiku, local or mini"]),
         ("model: frontier", 3, &["25 USD", "at most 5", "`mini` at 2 USD", "allow_costly_model"]),

@@ -1,6 +1,7 @@
-//! Undoes the disguise of single words: misspelt, with look-alikes from other scripts, with digits for letters, with a
-//! space behind every letter. It cares only for the few words that orders cannot do without. In: a text. Out: the
-//! text with those words as they are meant, and what looks like an encoded payload on the way.
+//! Looks at every word of a text once. It undoes the disguise of single words: misspelt, with look-alikes from other
+//! scripts, with digits for letters, with a space behind every letter; it cares only for the few words that orders
+//! cannot do without. In: a text. Out: the text with those words as they are meant, what looks like an encoded payload
+//! on the way, and words that are repeated over and over.
 
 use std::ops::Range;
 
@@ -10,6 +11,8 @@ pub(super) struct Words {
     pub(super) view: Option<View>,
     /// Unbroken runs of letters and digits that are long enough to hold an encoded order.
     pub(super) blobs: Vec<Range<usize>>,
+    /// Where one word stands many times in a row.
+    pub(super) repeated: Vec<Range<usize>>,
 }
 
 /// A text with words replaced.
@@ -58,6 +61,9 @@ const OTHERS: [&str; 12] = [
 ];
 /// A payload of fewer characters holds no order.
 const BLOB: usize = 24;
+const MOST_REPEATED: usize = 100;
+/// Repetitions that no writer needs.
+const REPETITIONS: usize = 10;
 const MOST_BLOBS: usize = 10_000;
 const MOST_CHANGES: usize = 10_000;
 /// Single letters in a row that make a spaced word.
@@ -90,6 +96,8 @@ pub(super) fn look(text: &str) -> Words {
     let mut blobs = Vec::new();
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     let mut letters = Letters::default();
+    let mut run = Run::default();
+    let mut repeated = Vec::new();
     let mut at = 0;
     while let Some(start) =
         bytes.get(at..).and_then(|rest| rest.iter().position(|b| CLASS[usize::from(*b)] & WORD != 0))
@@ -107,6 +115,9 @@ pub(super) fn look(text: &str) -> Words {
         if word.len() >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
             blobs.push(word.clone());
         }
+        if repeated.len() < MOST_REPEATED {
+            repeated.extend(run.push(bytes, &word));
+        }
         if word.len() == 1 {
             letters.push(text, start);
             continue;
@@ -123,7 +134,7 @@ pub(super) fn look(text: &str) -> Words {
     if changes.len() < MOST_CHANGES {
         changes.extend(letters.take());
     }
-    Words { view: View::new(text, changes), blobs }
+    Words { view: View::new(text, changes), blobs, repeated }
 }
 
 impl View {
@@ -142,6 +153,29 @@ impl View {
         }
         view.text.push_str(text.get(copied..)?);
         Some(view)
+    }
+}
+
+/// The same word in a row.
+#[derive(Default)]
+struct Run<'a> {
+    word: &'a [u8],
+    at: Range<usize>,
+    count: usize,
+}
+
+impl<'a> Run<'a> {
+    /// Takes the next word; where it ends a long run of another one, says where that was.
+    fn push(&mut self, bytes: &'a [u8], at: &Range<usize>) -> Option<Range<usize>> {
+        let word = bytes.get(at.clone()).unwrap_or_default();
+        if word == self.word {
+            self.count += 1;
+            self.at.end = at.end;
+            return None;
+        }
+        let long = self.count >= REPETITIONS && self.word.len() > 2 && self.word.iter().all(u8::is_ascii_alphanumeric);
+        let ended = std::mem::replace(self, Self { word, at: at.clone(), count: 1 });
+        long.then_some(ended.at)
     }
 }
 
@@ -257,7 +291,7 @@ fn is_near(word: &[u8], key: &[u8], disguised: bool) -> bool {
     let tail = word.iter().rev().zip(key.iter().rev()).take_while(|(a, b)| is_letter(**a, **b)).count();
     let (word, key) = (word.get(..word.len() - tail), key.get(..key.len() - tail));
     match (word.unwrap_or_default(), key.unwrap_or_default()) {
-        ([], [_]) | ([_], []) | ([_], [_]) => tail > 0,
+        ([] | [_], [_]) | ([_], []) => tail > 0,
         ([a, b], [c, d]) => a == d && b == c,
         _ => false,
     }
