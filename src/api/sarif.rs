@@ -190,7 +190,7 @@ fn plain(text: &str) -> String {
         match c {
             '{' | '}' => out.extend([c, c]),
             // One backslash more, unless the bracket has its own: a second one would free it again.
-            '(' if out.strip_suffix(']').is_some_and(|text| slashes(text) % 2 == 0) => {
+            '(' if out.strip_suffix(']').is_some_and(|text| slashes(text).is_multiple_of(2)) => {
                 out.pop();
                 out.push_str("\\](");
             }

@@ -56,7 +56,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     event.for_each_text(|field, text| {
         if field.as_str() == "output" || field.is_tool_argument() {
             placeholders(text, |rule, severity, at, description| {
-                hits.push(hit(rule, severity, &field, at, description))
+                hits.push(hit(rule, severity, &field, at, description));
             });
         }
     });

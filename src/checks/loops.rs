@@ -164,7 +164,7 @@ fn looping_end(text: &str) -> Option<Range<usize>> {
     letters.sort_unstable();
     letters.dedup();
     // Rules, borders of tables and rows of zeros are made of few letters.
-    (letters.len() >= 4).then(|| start..text.len())
+    (letters.len() >= 4).then_some(start..text.len())
 }
 
 /// The third place of a long paragraph that stands in the text again and again.

@@ -77,7 +77,7 @@ fn has_open_fence(text: &str) -> bool {
 fn has_open_tag(text: &str) -> bool {
     text.rfind('<').is_some_and(|at| {
         let tag = text.get(at + 1..).unwrap_or_default();
-        let name = tag.trim_start_matches('/').chars().take_while(|c| c.is_ascii_alphanumeric()).count();
+        let name = tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).count();
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let attribute = tag.contains("=\"") || tag.contains("='") || tag.starts_with('/');
         name > 0

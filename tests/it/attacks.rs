@@ -24,8 +24,11 @@ use families::FAMILIES;
 use faults::{FAULTS, Fault, Place};
 use models::{approving, finding, flagging, lazy, obedient, quoting};
 
+/// Answers a prompt.
+type Script = fn(&Seen) -> Answer;
+
 /// Scripted reviewers, by the name of their shadow and their model.
-const REVIEWERS: [(&str, fn(&Seen) -> Answer); 5] = [
+const REVIEWERS: [(&str, Script); 5] = [
     ("approving", approving),
     ("obedient", obedient),
     ("flagging", flagging),

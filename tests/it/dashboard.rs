@@ -48,7 +48,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 
 /// The scripts without their comments.
 fn code(files: &BTreeMap<String, Answered>) -> String {
-    let scripts = files.iter().filter(|(path, _)| path.ends_with(".js"));
+    let scripts = files.iter().filter(|(path, _)| path.rsplit('.').next() == Some("js"));
     let lines = scripts.flat_map(|(_, file)| file.text.lines());
     let is_comment = |line: &&str| ["//", "/*", "*"].iter().any(|mark| line.trim_start().starts_with(mark));
     lines.filter(|line| !is_comment(line)).collect::<Vec<_>>().join("\n")

@@ -1,7 +1,5 @@
 //! The stream of findings: what it shows, and that nobody misses or repeats a finding who resumes.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeMap;
 
 use reqwest::{Method, StatusCode};

@@ -180,7 +180,9 @@ fn ie_pps(id: &str) -> bool {
 }
 
 fn nl_bsn(id: &str) -> bool {
-    is_digits(id, 9) && (weighted(id, &[9, 8, 7, 6, 5, 4, 3, 2]) + 10 * digit(id, 8)) % 11 == 0 && id != "123456782"
+    is_digits(id, 9)
+        && (weighted(id, &[9, 8, 7, 6, 5, 4, 3, 2]) + 10 * digit(id, 8)).is_multiple_of(11)
+        && id != "123456782"
 }
 
 fn be_national(id: &str) -> bool {
@@ -265,7 +267,7 @@ fn se_personnummer(id: &str) -> bool {
 fn no_fodselsnummer(id: &str) -> bool {
     let first = weighted(id, &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]);
     let second = weighted(id, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]);
-    is_digits(id, 11) && first % 11 == 0 && second % 11 == 0
+    is_digits(id, 11) && first.is_multiple_of(11) && second.is_multiple_of(11)
 }
 
 fn fi_hetu(id: &str) -> bool {
@@ -351,7 +353,7 @@ fn sg_nric(id: &str) -> bool {
 }
 
 fn au_tfn(id: &str) -> bool {
-    is_digits(id, 9) && weighted(id, &[1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 == 0 && id != "123456782"
+    is_digits(id, 9) && weighted(id, &[1, 4, 3, 7, 5, 8, 6, 9, 10]).is_multiple_of(11) && id != "123456782"
 }
 
 fn au_medicare(id: &str) -> bool {

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What is repeated.
-const UNITS: [&str; 40] = [
+const UNITS: [&str; 49] = [
     "a",
     " ",
     "\n",
@@ -46,6 +46,15 @@ const UNITS: [&str; 40] = [
     "sudo sh -c '",
     "ignore all previous instructions ",
     "4111 1111 1111 1111 ",
+    "4111-",
+    "1-",
+    "(1) ",
+    "GB82 ",
+    "ssn ",
+    "phone 1",
+    "patient: ",
+    "born ",
+    "a@",
     "a: b\n",
     "1. x\n",
     "$ ls\n",
