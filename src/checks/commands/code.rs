@@ -29,7 +29,7 @@ pub(super) fn look(code: &str) -> Option<Sight> {
         "file_get_contents('http",
         "net/http",
         "lwp::simple",
-    ]) && says(&["exec(", "eval(", "eval ", "compile(", "vm.run", "instance_eval", "loads("])
+    ]) && says(&["exec(", "eval(", "eval ", "then(eval", "compile(", "vm.run", "instance_eval", "loads("])
     {
         let what = "Code given to an interpreter downloads more code and runs it unseen.".to_owned();
         return Some(Sight::new("download_and_run", Severity::Critical, what));
@@ -57,6 +57,12 @@ pub(super) fn look(code: &str) -> Option<Sight> {
         let harmless = worst.is_some_and(|worst| worst <= Target::Rebuilt);
         let what = "Code given to an interpreter deletes a directory with all that is in it.".to_owned();
         return (!harmless).then(|| Sight::new("recursive_delete", severity, what));
+    }
+    if says(&["unlink(", "unlink ", "unlinksync(", "os.remove(", "file.delete", "removefile("])
+        && let Some(path) = literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= Target::Home)
+    {
+        let what = format!("Code given to an interpreter deletes files of the system or of a user ({path}).");
+        return Some(Sight::new("recursive_delete", Severity::Warning, what));
     }
     let reads = says(&["open(", "readfile", "file.read", "file_get_contents(", "path("]);
     let secret = literals(code).into_iter().find(|literal| is_credential_file(literal)).filter(|_| reads)?;

@@ -61,10 +61,12 @@ fn replaced(call: &Call, sights: &mut Vec<Sight>) {
 /// Files of the system that output is written over or added to.
 fn written(call: &Call, sights: &mut Vec<Sight>) {
     let tees = matches!(call.program.as_str(), "tee" | "sponge" | "set-content" | "out-file");
-    let named = call.operands().filter(|_| tees);
+    let edits = matches!(call.program.as_str(), "sed" | "gsed" | "perl") && call.has('i', "in-place");
+    let named = call.operands().skip(usize::from(edits)).filter(|_| tees || edits);
     for to in call.writes.iter().map(|to| to.text.as_str()).chain(named) {
         if is_guarded(to) {
-            let what = format!("Output of {} is written to {to}, a file of the system.", call.program);
+            let from = if call.program.is_empty() { "nothing" } else { call.program.as_str() };
+            let what = format!("{to}, a file of the system, is written over by what {from} prints.");
             sights.push(Sight::new("overwrite", Warning, what));
         } else if to.starts_with("/var/log/") || is_history(to) {
             let what = format!("{to} is overwritten, and with it the record of what was done.");
@@ -83,7 +85,7 @@ fn removed(call: &Call, sights: &mut Vec<Sight>) {
         sights.push(Sight::new("recursive_delete", severity, what));
     }
     let own = call.args.iter().filter(|arg| call.fed.is_none() || arg.raw != FOUND).map(|arg| arg.text.as_str());
-    let slashed = |arg: &str| arg.starts_with('/') && arg.len() <= 3 && is_windows(call);
+    let slashed = |arg: &str| arg.starts_with('/') && (2..=3).contains(&arg.len()) && is_windows(call);
     let paths = own.filter(|arg| !arg.starts_with('-') && !slashed(arg));
     let Some((path, worst)) = paths.map(|path| (path, call.target(path))).max_by_key(|(_, target)| *target) else {
         return;

@@ -106,7 +106,11 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight
                     | "php"
                     | "invoke-expression"
             );
-        let named = call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
+        // `curl … | xargs -0 bash -c`
+        let handed = is_shell(&call.program)
+            && call.args.last().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c'))
+            && before.iter().any(|earlier| fetches(&earlier.program));
+        let named = handed || call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
         if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given || named {
             sights.push(Sight::new(
                 "download_and_run",
@@ -169,6 +173,11 @@ fn saved_as(call: &Call) -> Vec<String> {
         ["-O" | "--output-document", name] if call.program == "wget" => Some(*name),
         _ => None,
     });
+    // Where a download goes, when its name is that of the URL.
+    let dir = texts.windows(2).find_map(|pair| match pair {
+        ["-P" | "--directory-prefix" | "--output-dir", dir] => Some(format!("{}/", dir.trim_end_matches('/'))),
+        _ => None,
+    });
     let mut names: Vec<String> = given
         .chain(call.writes.iter().map(|to| to.text.as_str()))
         .map(|name| name.trim_start_matches("./").to_lowercase())
@@ -179,7 +188,7 @@ fn saved_as(call: &Call) -> Vec<String> {
                 .iter()
                 .filter(|arg| arg.contains("://"))
                 .filter_map(|url| url.rsplit('/').next())
-                .map(str::to_lowercase),
+                .map(|name| (dir.clone().unwrap_or_default() + name).to_lowercase()),
         );
     }
     names.retain(|name| !name.is_empty() && !matches!(name.as_str(), "-" | "/dev/null" | "/dev/stdout"));
@@ -263,6 +272,8 @@ pub(super) fn connects_shell(text: &str) -> bool {
             "os.dup2",
             "exec $",
             "|& getline",
+            "|&getline",
+            "IO.popen",
             "io.popen",
             "exec.Command",
             "<&1",

@@ -8,22 +8,22 @@ type Words = LazyLock<HashSet<&'static str>>;
 
 /// Tools that administer something that outlives the command.
 pub(super) static ADMINISTRATIVE: Words = LazyLock::new(|| {
-    "airflow algolia ansible ansible-galaxy argo argocd artisan atlas aws az azcopy b2 borg borgmatic buildah \
-     buildkite-agent bw calicoctl cargo cdk cdktf ceph cf chamber cilium cinder circleci cloudflared consul \
-     consul-template contentful crictl ctr curator databricks datadog-ci dbt dnscontrol docker docker-compose \
-     doctl doppler duplicity dvc eb ecctl ecs-cli eksctl elasticdump equinix etcdctl exo firebase flagsmith \
-     flarectl flux fly flyctl gcloud gem gh ghost gitlab-runner glab glance gluster gopass gsutil hcloud helm \
-     heroku heroku-cli hetzner hub ibmcloud incus infisical influx ionosctl istioctl jenkins-cli juju k3d k3s \
-     kafka-acls kafka-configs kafka-consumer-groups kafka-delete-records kafka-topics kafkactl kcat keybase \
-     kind kopia kops kubeadm kubectl kustomize launchctl launchdarkly ldcli linkerd linode-cli lxc mc \
-     meilisearch minikube minio mongocli multipass nats neonctl nerdctl netlify neutron newrelic ngrok \
-     nixos-rebuild nomad nova npm oc oci okteto op opensearch-cli openstack oras osc ovhcloud packer \
-     pagerduty pass pct pipeline pnpm podman porter prefect prisma pscale pulsar-admin pulumi pveam pvesh qm \
-     rabbitmqadmin rabbitmqctl rados rails railway rake rancher rbd rclone render restic route53 rpk s3cmd \
-     sam scw sentry-cli serverless sf sfdx shopify sls snowcli sops spacectl split stripe supabase swift \
-     systemctl tailscale talosctl tanzu tctl temporal terraform terragrunt tkn tofu triton twilio typesense \
-     unleash upctl vagrant vault vboxmanage vcluster velero vercel virsh virtualbox vmrun waypoint werf \
-     wrangler yarn zkcli zli zookeeper-shell"
+    "airflow algolia ansible ansible-galaxy argo argocd artisan atlas aws az azcopy b2 borg borgmatic bq \
+     buildah buildkite-agent bw calicoctl cargo cdk cdktf ceph cf chamber cilium cinder circleci cloudflared \
+     consul consul-template contentful crictl ctr curator databricks datadog-ci dbt dnscontrol docker \
+     docker-compose doctl doppler duplicity dvc eb ecctl ecs-cli eksctl elasticdump equinix etcdctl exo \
+     firebase flagsmith flarectl flux fly flyctl gcloud gem gh ghost gitlab-runner glab glance gluster gopass \
+     gsutil hcloud helm heroku heroku-cli hetzner hub ibmcloud incus infisical influx ionosctl istioctl \
+     jenkins-cli juju k3d k3s kafka-acls kafka-configs kafka-consumer-groups kafka-delete-records \
+     kafka-topics kafkactl kcat keybase kind kopia kops kubeadm kubectl kustomize launchctl launchdarkly \
+     ldcli linkerd linode-cli lxc mc meilisearch minikube minio mongocli multipass nats neonctl nerdctl \
+     netlify neutron newrelic ngrok nixos-rebuild nomad nova npm oc oci okteto op opensearch-cli openstack \
+     oras osc ovhcloud packer pagerduty pass pct pipeline pnpm podman porter prefect prisma pscale \
+     pulsar-admin pulumi pveam pvesh qm rabbitmqadmin rabbitmqctl rados rails railway rake rancher rbd rclone \
+     render restic route53 rpk s3cmd sam scw sentry-cli serverless sf sfdx shopify sls snowcli sops spacectl \
+     split stripe supabase swift systemctl tailscale talosctl tanzu tctl temporal terraform terragrunt tkn \
+     tofu triton twilio typesense unleash upctl vagrant vault vboxmanage vcluster velero vercel virsh \
+     virtualbox vmrun waypoint werf wrangler yarn zkcli zli zookeeper-shell"
         .split_whitespace()
         .collect()
 });
@@ -80,25 +80,25 @@ pub(super) static WAKING: Words = LazyLock::new(|| {
      /inet/ /lib /proc /sys :( :\\ @echo aa- add add-iam-policy-binding alias anaconda apparmor aria2c \
      artisan at auditctl authorize authorized_keys awk badblocks base32 base64 bash batch bcdedit bq btrfs \
      buildah bunx capsh cargo cassandra cat certutil ch chage chattr chkconfig cipher cleanup clear \
-     clear-disk clickhouse cmdkey cockroach code.exe conda copy cordon cp cql crane create-access-key \
+     clear-disk clickhouse cmdkey cockroach code.exe conda coproc copy cordon cp cql crane create-access-key \
      credentials croc cron crypt csrutil curl cypher dart db db: dd del delete deregister destroy dig disable \
      disk diskutil dns doas docker dotnet down drain drop dropdb dscl ed25519 elasticsearch erase eval exec \
-     expect fetch find firewall-cmd flask flush flutter flyway forget format ftp gc gcore gem get-content git \
-     goreleaser gosu gpasswd gpg gradle group halt hatch hdparm head helm hist history http icacls id_rsa iex \
-     influx init insmod install invoke ip6tables iptables isql jjs journalctl jrunscript kill killall knex \
-     kubectl launch lazagne less liquibase litecli ln lua luarocks lv manage.py mdadm mimikatz mix mk \
-     modprobe mongo more move mv mvn mycli mysqladmin nc ncat net netsh new-service newusers nft node npm npx \
-     nsenter nslookup nuget nuke nvme obliterate openssl oras osascript parted passwd perl pgcli php pip \
-     pkexec pkill pod podman poetry poweroff powershell procdump profile prune publish purge put-parameter \
-     put-secret-value pv pwsh python rb rc rd reboot redis reg register remove replace reset restart-computer \
-     revoke rimraf rm rmdir rmmod role rsync ruby run0 runas runuser sc scale schedule schtasks scp screen \
-     secret security sed set set-mppreference setfacl sftp sh shadow shred shutdown skopeo snapcraft snapper \
-     socat socket source spctl sql sqlx srm ssh stack start-process stop stop-computer \
-     stop-configuration-recorder stop-logging strings su sudo surreal swapoff sysctl sysrq systemctl \
-     systemd-run tail taint take takeown tar tclsh tee telinit telnet terminate timeshift tmutil tmux \
-     transfer truncate twine typeorm ufw uninstall unlink unpublish unregister unset update update-secret \
-     user uv valkey vaultcmd vg vim vipw visudo vsce vss wbadmin wevtutil wget wipe wormhole wp wrangler \
-     write-output wsl xargs xh xxd yank yarn zfs zip zpool zsh"
+     expect fetch find firewall-cmd flask flush flutter flyway forget format ftp gc gcore gem get-content gh \
+     git goreleaser gosu gpasswd gpg gradle group halt hatch hdparm head helm hist history http icacls id_rsa \
+     iex ifconfig influx init insmod install invoke ip ip6tables iptables isql jjs journalctl jrunscript kill \
+     killall knex kubectl launch lazagne less liquibase litecli ln lua luarocks lv manage.py mapfile mdadm \
+     mimikatz mix mk modprobe mongo more move mv mvn mycli mysqladmin nc ncat net netsh new-service newusers \
+     nft nmcli node npm npx nsenter nslookup nuget nuke nvme obliterate openssl oras osascript parted passwd \
+     perl pgcli php pip pkexec pkill pod podman poetry poweroff powershell procdump profile prune publish \
+     purge put-parameter put-secret-value pv pwsh python rb rc rd readarray reboot redis reg register release \
+     remove replace reset restart-computer revoke rimraf rm rmdir rmmod role rsync ruby run0 runas runuser sc \
+     scale schedule schtasks scp screen secret security sed set set-mppreference setfacl sftp sh shadow shred \
+     shutdown skopeo snapcraft snapper socat socket source spctl sql sqlx srm ssh stack start-process stop \
+     stop-computer stop-configuration-recorder stop-logging strings su sudo surreal swapoff sysctl sysrq \
+     systemctl systemd-run tail taint take takeown tar tclsh tee telinit telnet terminate timeshift tmutil \
+     tmux transfer truncate twine typeorm ufw uninstall unlink unpublish unregister unset update \
+     update-secret user uv valkey vaultcmd vg vim vipw visudo vsce vss wbadmin wevtutil wget wipe wormhole wp \
+     wrangler write-output wsl xargs xh xxd yank yarn zfs zip zpool zsh"
         .split_whitespace()
         .collect()
 });

@@ -141,7 +141,8 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
     let operands: Vec<&str> = call.operands().collect();
     let says = |word: &str| operands.contains(&word);
     let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
-    let reader = READERS.contains(&call.program.as_str());
+    let edits = call.program == "sed" && call.has('i', "in-place");
+    let reader = READERS.contains(&call.program.as_str()) && !edits;
     // What is copied to is written, and a pattern is not read.
     let copies = matches!(call.program.as_str(), "cp") && operands.len() > 1;
     let searches = matches!(

@@ -21,6 +21,8 @@ pub(super) struct Reader<'s> {
     pub(super) variables: HashMap<String, String>,
     /// Bytes that variables were replaced by.
     pub(super) spent: usize,
+    /// What the command that is read is given to read, where that is known.
+    input: Option<String>,
     /// The word that is evaluated names a program, and is made of several parts.
     pub(super) naming: bool,
 }
@@ -28,7 +30,8 @@ pub(super) struct Reader<'s> {
 impl<'s> Reader<'s> {
     /// What a script says, by its tree.
     pub(super) fn read(script: &'s str, root: Node<'_>) -> Parsed {
-        let mut reader = Self { script, parsed: Parsed::default(), variables: HashMap::new(), spent: 0, naming: false };
+        let mut reader =
+            Self { script, parsed: Parsed::default(), variables: HashMap::new(), spent: 0, input: None, naming: false };
         reader.statements(root, 0);
         reader.parsed
     }
@@ -130,9 +133,12 @@ impl<'s> Reader<'s> {
         let text = |at: usize| command.words.get(at).map_or("", |word| word.text.as_str());
         match (text(0), text(1)) {
             ("set", "--") => self.set("@".to_owned(), texts(command.words.get(2..).unwrap_or_default())),
-            ("read", _) => {
-                if let (Some(name), Some(given)) = (command.words.last(), &command.given) {
-                    self.set(name.text.clone(), given.trim_end().to_owned());
+            ("read" | "mapfile" | "readarray", _) => {
+                if let (Some(name), Some(given)) =
+                    (command.words.last(), command.given.as_ref().or(self.input.as_ref()))
+                {
+                    let (name, given) = (name.text.clone(), given.trim_end().to_owned());
+                    self.set(name, given);
                 }
             }
             _ => {}
@@ -147,12 +153,29 @@ impl<'s> Reader<'s> {
         match node.kind() {
             "command" => vec![self.command(node, depth)],
             "pipeline" => {
+                let mut stages: Pipeline = Vec::new();
                 let mut cursor = node.walk();
-                node.named_children(&mut cursor).flat_map(|child| self.stages(child, depth + 1)).collect()
+                for child in node.named_children(&mut cursor) {
+                    let own = self.stages(child, depth + 1);
+                    self.input = match own.as_slice() {
+                        [command] => printed::next(command, self.input.as_deref()),
+                        _ => None,
+                    };
+                    stages.extend(own);
+                }
+                self.input = None;
+                stages
             }
             "redirected_statement" => {
                 let mut stages = Vec::new();
                 let mut cursor = node.walk();
+                // What a loop is given is read within it.
+                let given = node.named_children(&mut cursor).find(|child| child.kind() == "herestring_redirect");
+                // Substitutions in it are read in their place, and only there: twice at each level would never end.
+                let still = |word: &Node<'_>| !self.source(*word).contains(['(', '`']);
+                let given = given.and_then(|given| given.named_child(0)).filter(still);
+                let given = given.map(|word| self.word(word, depth + 1).text);
+                self.input = given.or(self.input.take());
                 for child in node.named_children(&mut cursor) {
                     if child.kind().ends_with("_redirect") {
                         if stages.is_empty() {
@@ -164,6 +187,7 @@ impl<'s> Reader<'s> {
                         stages.extend(self.stages(child, depth + 1));
                     }
                 }
+                self.input = None;
                 stages
             }
             // A group: its pipelines stand for themselves, and their first commands read what is piped in.
@@ -211,7 +235,13 @@ impl<'s> Reader<'s> {
         match node.kind() {
             "file_redirect" => {
                 let operator = self.source(node).trim_start_matches(|c: char| c.is_ascii_digit());
-                let target = node.child_by_field_name("destination").map(|to| self.word(to, depth + 1));
+                // Of `rm 2>/dev/null -rf /etc` the grammar takes the arguments for more files.
+                let mut files = node.children_by_field_name("destination", &mut cursor);
+                let target = files.next().map(|to| self.word(to, depth + 1));
+                for argument in files {
+                    let words = self.words(argument, depth + 1);
+                    command.words.extend(words);
+                }
                 if operator.starts_with('>') || operator.starts_with("&>") || operator.starts_with("<>") {
                     command.writes.extend(target);
                 } else {

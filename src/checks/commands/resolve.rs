@@ -59,8 +59,10 @@ impl Call {
         self.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
             match arg.strip_prefix("--") {
                 Some(name) => {
+                    // Programs of GNU take any beginning that is clear.
                     !long.is_empty()
-                        && (name == long || name.strip_prefix(long).is_some_and(|rest| rest.starts_with('=')))
+                        && (name.len() >= 3 && long.starts_with(name)
+                            || name.strip_prefix(long).is_some_and(|rest| rest.starts_with('=')))
                 }
                 None => arg.len() > 1 && arg.starts_with('-') && arg.contains(short),
             }
@@ -105,6 +107,9 @@ impl Call {
 
     /// The call as it was written, shortened for a description.
     pub(super) fn shown(&self) -> String {
+        if let Some(to) = self.writes.first().filter(|_| self.program.is_empty()) {
+            return format!("> {}", to.raw);
+        }
         let piped = matches!(self.program.as_str(), "remove-item" | "ri" | "del" | "rd");
         let by_xargs = self.fed.is_some() && self.via.is_none() && !piped;
         shown(if by_xargs { "xargs " } else { "" }, &self.program, &self.args, 80)
@@ -262,7 +267,13 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
     for _ in 0..MOST_WRAPPERS {
         let settings = command.words.iter().take_while(|word| is_assignment(&word.text)).count();
         command.words.drain(..settings.min(command.words.len().saturating_sub(1)));
-        let Some(first) = command.words.first() else { return };
+        let Some(first) = command.words.first() else {
+            // `> FILE` alone empties it.
+            if !command.writes.is_empty() {
+                finish(command, "", false, state, resolved, depth);
+            }
+            return;
+        };
         let (program, is_exe) = name_of(first);
         let skip = command_at(&program, &command.words);
         let Some(skip) = skip.filter(|skip| *skip < command.words.len()) else {

@@ -65,6 +65,14 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         || call.program == "net"
             && call.operands().any(|word| matches!(word, "user" | "localgroup"))
             && call.args.iter().any(|arg| arg.text.eq_ignore_ascii_case("/add"));
+    let mode = call.args.windows(2).find_map(|pair| match pair {
+        [option, mode] if option.text == "-m" => Some(mode.text.as_str()),
+        _ => None,
+    });
+    if call.program == "install" && mode.is_some_and(|mode| mode.len() == 4 && mode.starts_with(['4', '2', '6'])) {
+        let what = format!("`{}` lets a program run with its owner's rights.", call.shown());
+        sights.push(Sight::new("setuid", Warning, what));
+    }
     let asks = call.has_long("help") || call.has_long("version") || call.program == "passwd" && call.has('S', "status");
     if changes && !asks {
         sights.push(Sight::new(

@@ -22,6 +22,9 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         "systemctl" if matches!(call.operands().next(), Some("poweroff" | "reboot" | "halt" | "kexec" | "isolate")) => {
             sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
         }
+        "ip" | "ifconfig" | "nmcli" if call.says_any(&["down", "off", "disconnect"]) => {
+            sights.push(Sight::new("network_cut", Warning, format!("`{}` cuts the machine off.", call.shown())));
+        }
         "telinit" | "stop-computer" | "restart-computer" => {
             sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
         }

@@ -101,6 +101,10 @@ pub(super) fn classify(path: &str) -> Target {
     if let Some(rest) = home.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
         return below_home(&resolve(rest));
     }
+    // `~root`, `~deploy/x`
+    if let Some(user) = path.strip_prefix('~') {
+        return below_home(user.split_once('/').map(|(_, rest)| resolve(rest)).unwrap_or_default().as_slice());
+    }
     if path.as_bytes().get(1) == Some(&b':') && path.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Target::System;
     }

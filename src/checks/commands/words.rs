@@ -71,11 +71,14 @@ impl Reader<'_> {
                 word.runs.extend(programs);
             }
             "expansion" | "simple_expansion" => {
-                match expand(self.source(node), |name| self.value(name)) {
+                // The grammar gives a blank before a variable in quotes to the variable.
+                let bare = self.source(node).trim_start();
+                word.text.push_str(self.source(node).strip_suffix(bare).unwrap_or_default());
+                match expand(bare, |name| self.value(name)) {
                     Some(value) => self.insert(&value, word, quoted),
                     // A variable that nobody set leaves nothing in `r${x}m`.
                     None if self.naming => {}
-                    None => word.text.extend(self.source(node).chars().filter(|c| !matches!(c, '{' | '}'))),
+                    None => word.text.extend(bare.chars().filter(|c| !matches!(c, '{' | '}'))),
                 }
                 self.inside(node, depth);
             }
@@ -164,7 +167,7 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
     let set = matches!(name, "HOME" | "TMPDIR" | "PATH" | "PWD" | "USER");
     let cut = |text: &str| text.trim_matches(['"', '\'']).to_owned();
     match form.as_bytes() {
-        [] | [b'[', b'@' | b'*', b']'] => known,
+        [] | [b'[', ..] => known,
         [b':', b'-' | b'=', ..] if set => known.or_else(|| Some(format!("${name}"))),
         [b':', b'-' | b'=', ..] => known.filter(|value| !value.is_empty()).or_else(|| form.get(2..).map(cut)),
         [b'-' | b'=', ..] if !set => known.or_else(|| form.get(1..).map(cut)),

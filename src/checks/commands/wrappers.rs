@@ -12,10 +12,11 @@ const WRAPPERS: &[(&str, &str, usize)] = &[
     ("su-exec", "", 1),
     ("env", "uCS", 0),
     (
-        "nohup setsid time builtin unbuffer chronic busybox toybox caffeinate rlwrap fakeroot setarch linux32 linux64",
-        "fo",
+        "nohup setsid builtin unbuffer chronic busybox toybox caffeinate rlwrap fakeroot setarch linux32 linux64 coproc",
+        "",
         0,
     ),
+    ("time", "fo", 0),
     ("command", "", 0),
     ("exec", "a", 0),
     ("nice ionice chrt taskset cpulimit numactl prlimit setpriv", "ncptlNm", 0),
@@ -24,11 +25,9 @@ const WRAPPERS: &[(&str, &str, usize)] = &[
     ("timeout gtimeout", "ks", 1),
     ("chroot", "", 1),
     ("flock", "wE", 1),
-    (
-        "unshare nsenter firejail bwrap proot runuser systemd-run systemd-inhibit dbus-run-session xvfb-run ssh-agent",
-        "tSGrwupRs",
-        0,
-    ),
+    ("unshare nsenter firejail bwrap proot systemd-inhibit dbus-run-session xvfb-run ssh-agent", "tSGRw", 0),
+    ("runuser", "ugGsw", 0),
+    ("systemd-run", "pu", 0),
     ("faketime", "f", 1),
     ("proxychains proxychains4 torsocks torify tsocks", "f", 0),
     ("xargs gxargs parallel", "InPLdaEsjS", 0),
@@ -179,11 +178,12 @@ const TEXT_OPTIONS: &[(&str, &str)] = &[
 pub(super) fn texts(call: &Call) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let mut found = Vec::new();
+    let clusters = matches!(call.program.as_str(), "su" | "script" | "runuser" | "flock");
     for (_, option) in TEXT_OPTIONS.iter().filter(|(program, _)| *program == call.program) {
         for (at, text) in texts.iter().enumerate() {
             if option.ends_with('=') || option.len() == 2 && text.len() > 2 && matches!(call.program.as_str(), "env") {
                 found.extend(text.strip_prefix(option).map(str::to_owned));
-            } else if text == option {
+            } else if text == option || clusters && is_cluster(text, option) {
                 found.extend(texts.get(at + 1).map(|value| (*value).to_owned()));
             }
         }
@@ -239,6 +239,14 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
         *text = text.trim_start_matches([':', '!']).to_owned();
     }
     found
+}
+
+/// Whether short options end with one, as `-qc` does with `-c`.
+fn is_cluster(text: &str, option: &str) -> bool {
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    (2..5).contains(&letters.len())
+        && !letters.starts_with('-')
+        && option.strip_prefix('-').is_some_and(|last| letters.ends_with(last))
 }
 
 /// The commands of a crontab's lines.

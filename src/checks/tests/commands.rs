@@ -267,6 +267,7 @@ fn a_script_that_the_parser_reads_over_and_over_is_read_as_far_as_it_goes() {
         "{a,{b,",
         "f(){ f;};f;",
         "cd a;",
+        "cat <<< $(",
         "xargs -I e ",
         "$(",
         "`",
