@@ -76,29 +76,30 @@ pub(super) static ORDINARY: Words = LazyLock::new(|| {
 
 /// Beginnings of words one of which every command has that some rule knows.
 pub(super) static WAKING: Words = LazyLock::new(|| {
-    "$* $@ ${ () .aws .bat .docker .env .exe .kube .netrc .npmrc .pgpass .ps1 .pypirc .vbs /boot /dev/ /etc/ \
-     /inet/ /lib /proc /sys :( :\\ @echo aa- add add-iam-policy-binding alias anaconda apparmor aria2c \
-     artisan at auditctl authorize authorized_keys awk badblocks base32 base64 bash batch bcdedit bq btrfs \
-     buildah bunx capsh cargo cassandra cat certutil ch chage chattr chkconfig cipher cleanup clear \
-     clear-disk clickhouse cmdkey cockroach code.exe conda coproc copy cordon cp cql crane create-access-key \
-     credentials croc cron crypt csrutil curl cypher dart db db: dd del delete deregister destroy dig disable \
-     disk diskutil dns doas docker dotnet down drain drop dropdb dscl ed25519 elasticsearch erase eval exec \
-     expect fetch find firewall-cmd flask flush flutter flyway forget format ftp gc gcore gem get-content gh \
-     git goreleaser gosu gpasswd gpg gradle group halt hatch hdparm head helm hist history http icacls id_rsa \
-     iex ifconfig influx init insmod install invoke ip ip6tables iptables isql jjs journalctl jrunscript kill \
-     killall knex kubectl launch lazagne less liquibase litecli ln lua luarocks lv manage.py mapfile mdadm \
-     mimikatz mix mk modprobe mongo more move mv mvn mycli mysqladmin nc ncat net netsh new-service newusers \
-     nft nmcli node npm npx nsenter nslookup nuget nuke nvme obliterate openssl oras osascript parted passwd \
-     perl pgcli php pip pkexec pkill pod podman poetry poweroff powershell procdump profile prune publish \
-     purge put-parameter put-secret-value pv pwsh python rb rc rd readarray reboot redis reg register release \
-     remove replace reset restart-computer revoke rimraf rm rmdir rmmod role rsync ruby run0 runas runuser sc \
-     scale schedule schtasks scp screen secret security sed set set-mppreference setfacl sftp sh shadow shred \
-     shutdown skopeo snapcraft snapper socat socket source spctl sql sqlx srm ssh stack start-process stop \
-     stop-computer stop-configuration-recorder stop-logging strings su sudo surreal swapoff sysctl sysrq \
-     systemctl systemd-run tail taint take takeown tar tclsh tee telinit telnet terminate timeshift tmutil \
-     tmux transfer truncate twine typeorm ufw uninstall unlink unpublish unregister unset update \
-     update-secret user uv valkey vaultcmd vg vim vipw visudo vsce vss wbadmin wevtutil wget wipe wormhole wp \
-     wrangler write-output wsl xargs xh xxd yank yarn zfs zip zpool zsh"
+    "$* $@ ${ () .aws .bat .config/ .docker .env .exe .gnupg .kube .netrc .npmrc .pgpass .ps1 .pypirc \
+     .vault-token .vbs /boot /dev/ /etc/ /inet/ /lib /proc /sys :( :\\ @echo _rsa aa- accesstokens add \
+     add-iam-policy-binding alias apparmor aria2c artisan at auditctl authorize authorized_keys awk badblocks \
+     base32 base64 bash batch bcdedit btrfs capsh cassandra certutil ch chage chattr chkconfig cipher cleanup \
+     clear clear-disk clickhouse clusterrole cmdkey cockroach code.exe coproc copy cordon cp cql crane \
+     create-access-key create-for-rbac credentials croc cron crypt csrutil curl cypher db db: dd del delete \
+     deploy deregister destroy dig disable disk diskutil dns doas docker down drain drop dropdb dscl ed25519 \
+     elasticsearch erase eval exec expect fetch find firewall-cmd flask flush flyway forget format ftp gc \
+     gcore get-content gh git goreleaser gosu gpasswd gpg group halt hdparm hex.publish hist history http \
+     icacls id_rsa iex ifconfig influx init insmod install invoke ip6tables iptables isql jjs journalctl \
+     jrunscript key4.db keychain kill killall knex launch lazagne link liquibase litecli ln login lua lv \
+     manage.py mapfile mdadm mimikatz mk modprobe mongo move mv mycli mysqladmin nc ncat net netsh \
+     new-service newusers nft nmcli node nsenter nslookup nuke nvme obliterate openssl osascript parted \
+     passwd perl pgcli php pkexec pkill podman poweroff powershell private privileged privkey procdump \
+     profile prune pub publish purge push put-parameter put-secret-value pv pwsh python rb rc rd readarray \
+     reboot redis reg release: remove replace replicas reset restart-computer revoke rimraf rm rmdir rmmod \
+     role rollback rsync ruby run0 runas runuser sc scale schedule schtasks scp screen secret security sed \
+     semantic-release service-account serviceaccount set set-mppreference setfacl sftp sh shadow shred \
+     shutdown skopeo snapcraft snapper socat socket source spctl sql sqlx srm ssh start-process stop \
+     stop-computer stop-configuration-recorder stop-logging su sudo surreal swapoff sysctl sysrq systemctl \
+     systemd-run taint takeown tar tclsh tee telinit telnet terminate timeshift tmutil tmux transfer truncate \
+     ufw uninstall unlink unpublish unregister unset update update-secret upload user valkey vaultcmd vg vim \
+     vipw visudo vss wallet.dat wbadmin wevtutil wget wipe wormhole wrangler write-output wsl xargs xh xxd \
+     yank zfs zpool zsh"
         .split_whitespace()
         .collect()
 });
