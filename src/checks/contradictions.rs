@@ -4,7 +4,7 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-use regex::Regex;
+use regex::{Regex, RegexSet};
 use serde_json::Value;
 
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity, ToolCall};
@@ -106,31 +106,32 @@ fn of_json(result: &str) -> Option<&'static str> {
 
 /// What a result in words says of itself.
 fn of_text(result: &str) -> Option<&'static str> {
-    static SIGNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-        [
-            (
-                r"(?im)(?:\bexit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))|\bexit_?code|\breturncode|\breturned non-zero exit status)\W{1,3}[1-9]\d{0,2}\b",
-                "the command ended with an exit code other than 0",
-            ),
-            (
-                r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b",
-                "the tool's result has an HTTP status of an error",
-            ),
-            (
-                r"(?m)\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)\b|^FAILED \(|^test result: FAILED|^FAIL\s|^--- FAIL: |\bFailures: [1-9]|\bTests:\s+[1-9]\d* failed|\bFAILED\b.*::",
-                "the tool reports failed tests",
-            ),
-            (
-                r"(?m)^Traceback \(most recent call last\):|^npm (?:ERR!|error code)|^fatal: |^error: could not compile|^error(?:\[E\d+\])?: |^BUILD FAILED|^FAILURE: Build failed|^make(?:\[\d+\])?: \*\*\* |^Segmentation fault|^panic: |: command not found$|: Permission denied$|^ERROR: failed to|^Error: Process completed with exit code [1-9]|^.{0,200}\berror TS\d+: ",
-                "the tool's result reports an error",
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(sign, words)| Some((Regex::new(sign).ok()?, words)))
-        .collect()
-    });
-    SIGNS.iter().find(|(sign, _)| sign.is_match(result)).map(|(_, words)| *words)
+    static SIGNS: LazyLock<Option<RegexSet>> =
+        LazyLock::new(|| RegexSet::new(FAILURES.iter().map(|(sign, _)| sign)).ok());
+    // In one pass; the first of those that are there.
+    let first = SIGNS.as_ref()?.matches(result).iter().next()?;
+    FAILURES.get(first).map(|(_, words)| *words)
 }
+
+/// Signs of a failure in what a tool prints, with what they say.
+const FAILURES: [(&str, &str); 4] = [
+    (
+        r"(?im)(?:\bexit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))|\bexit_?code|\breturncode|\breturned non-zero exit status)\W{1,3}[1-9]\d{0,2}\b",
+        "the command ended with an exit code other than 0",
+    ),
+    (
+        r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b",
+        "the tool's result has an HTTP status of an error",
+    ),
+    (
+        r"(?m)\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)\b|^FAILED \(|^test result: FAILED|^FAIL\s|^--- FAIL: |\bFailures: [1-9]|\bTests:\s+[1-9]\d* failed|\bFAILED\b.*::",
+        "the tool reports failed tests",
+    ),
+    (
+        r"(?m)^Traceback \(most recent call last\):|^npm (?:ERR!|error code)|^fatal: |^error: could not compile|^error(?:\[E\d+\])?: |^BUILD FAILED|^FAILURE: Build failed|^make(?:\[\d+\])?: \*\*\* |^Segmentation fault|^panic: |: command not found$|: Permission denied$|^ERROR: failed to|^Error: Process completed with exit code [1-9]|^.{0,200}\berror TS\d+: ",
+        "the tool's result reports an error",
+    ),
+];
 
 /// Where the output claims that all went well, if it speaks of nothing that did not.
 fn claim(output: &str) -> Option<Range<usize>> {

@@ -4,12 +4,12 @@
 
 use std::{borrow::Cow, cell::LazyCell, sync::LazyLock};
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
 use super::{
     commands, contradictions,
     hosts::{hosts, is_url, named_host, reached},
-    needles::Needles,
 };
 use crate::domain::{CheckName, Event, FieldName, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
@@ -20,10 +20,11 @@ pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
         add(&mut triggers, *name, TriggerSource::Declared, || Some("named by the sender".to_owned()));
     }
     let arguments = LazyCell::new(|| arguments(event));
+    let scripts = LazyCell::new(|| commands::of_event(event));
     let derived: [(Trigger, &dyn Fn() -> Option<String>); 3] = [
         (Trigger::Error, &|| failure(event)),
-        (Trigger::CodeWritten, &|| code(event, &arguments)),
-        (Trigger::SecurityRisk, &|| risk(event, marks, &arguments)),
+        (Trigger::CodeWritten, &|| code(event, &arguments, || &scripts)),
+        (Trigger::SecurityRisk, &|| risk(marks, &arguments, || &scripts)),
     ];
     for (name, why) in derived {
         add(&mut triggers, name, TriggerSource::Derived, why);
@@ -79,14 +80,16 @@ fn arguments(event: &Event) -> Vec<(FieldName, &str)> {
     arguments
 }
 
-fn code(event: &Event, arguments: &Arguments<'_>) -> Option<String> {
+/// The commands of the event, found out once.
+type Scripts<'s, 'e> = &'s [commands::Script<'e>];
+
+fn code<'s, 'e: 's>(event: &Event, arguments: &Arguments<'_>, scripts: impl Fn() -> Scripts<'s, 'e>) -> Option<String> {
     if let Some(tool) = &event.tool {
         if writes_files(&tool.name, &tool.args) {
             return Some("The tool writes or edits files.".to_owned());
         }
-        let scripts = commands::of_event(event);
         let writes = |script: &&commands::Script<'_>| script.field.is_tool_argument() && script_writes(&script.text);
-        if let Some(script) = scripts.iter().find(writes) {
+        if let Some(script) = scripts().iter().find(writes) {
             return Some(format!("The command in {} writes or edits a file of code.", script.field));
         }
         if let Some((field, _)) = arguments.iter().find(|(_, text)| forms(text).diff) {
@@ -110,27 +113,28 @@ struct Forms {
 }
 
 fn forms(text: &str) -> Forms {
-    static MARKS: LazyLock<Needles> = LazyLock::new(|| Needles::new(["```", "diff --git ", "*** Begin Patch", "@@ -"]));
-    // Each mark holds one of these; whether a text does is told several times faster than where a mark stands.
-    if !["```", " --", "*** ", "@@ -"].iter().any(|part| text.contains(part)) {
-        return Forms::default();
-    }
+    static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let marks = ["```", "diff --git ", "*** Begin Patch", "@@ -"];
+        AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(marks).ok()
+    });
     let mut seen = Forms::default();
     let mut open = false;
-    MARKS.find(text, |mark, at| {
-        let before = text.get(..at.start).unwrap_or_default();
+    for mark in MARKS.iter().flat_map(|marks| marks.find_iter(text)) {
+        let before = text.get(..mark.start()).unwrap_or_default();
         let begins_line = |skip: &[char]| before.trim_end_matches(skip).chars().next_back().is_none_or(|c| c == '\n');
-        if mark == 0 {
+        if mark.pattern().as_usize() == 0 {
             if begins_line(&[' ', '\t', '>', '-', '*']) {
                 // Every second fence closes.
                 open = !open;
-                seen.fence |= open && !is_plain(text.get(at.end..).unwrap_or_default());
+                seen.fence |= open && !is_plain(text.get(mark.end()..).unwrap_or_default());
             }
         } else {
             seen.diff |= begins_line(&[]);
         }
-        !seen.diff
-    });
+        if seen.diff {
+            break;
+        }
+    }
     seen
 }
 
@@ -246,13 +250,17 @@ fn writes_files(name: &str, args: &Value) -> bool {
     NAMES.contains(&words.concat().as_str()) || !other && has(&VERBS) && has(&OBJECTS)
 }
 
-fn risk(event: &Event, marks: &[Mark], arguments: &Arguments<'_>) -> Option<String> {
+fn risk<'s, 'e: 's>(
+    marks: &[Mark],
+    arguments: &Arguments<'_>,
+    scripts: impl Fn() -> Scripts<'s, 'e>,
+) -> Option<String> {
     if let Some(mark) = marks.iter().find(|mark| mark.check == CheckName::Secrets && mark.severity >= Severity::Warning)
     {
         return Some(format!("A credential stood in {} ({}).", mark.field, mark.rule));
     }
-    let scripts = commands::of_event(event);
-    if let Some(hit) = commands::hits(&scripts).find(|hit| hit.severity >= Severity::Warning) {
+    let scripts = scripts();
+    if let Some(hit) = commands::hits(scripts).find(|hit| hit.severity >= Severity::Warning) {
         return Some(format!(
             "A command in {} is destructive, privileged or otherwise risky ({}).",
             hit.field, hit.rule

@@ -202,9 +202,17 @@ impl Event {
 
     /// Bytes of all texts that a review looks at.
     pub fn text_len(&self) -> usize {
-        let mut sum = 0;
-        self.for_each_text(|_, text| sum += text.len());
-        sum
+        fn below(value: &Value) -> usize {
+            match value {
+                Value::String(text) => text.len(),
+                Value::Array(items) => items.iter().map(below).sum(),
+                Value::Object(map) => map.values().map(below).sum(),
+                Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            }
+        }
+        let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let of_tool = |tool: &ToolCall| below(&tool.args) + of(&tool.result) + of(&tool.error);
+        of(&self.task) + of(&self.input) + self.tool.as_ref().map_or(0, of_tool) + of(&self.output)
     }
 
     /// Whether the sender marked the action, or its tool call, as failed.

@@ -88,7 +88,7 @@ pub(super) struct Fields<'a> {
 impl<'a> Fields<'a> {
     pub fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
         let rest = object(tree, at, faults)?;
-        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::new(), faults })
+        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::with_capacity(16), faults })
     }
 
     /// Takes a field that may be absent or null.

@@ -252,7 +252,8 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Tree<'de>, A::Error> {
         self.enter()?;
         let at = self.at;
-        let (mut members, mut many) = (Members::default(), HashSet::new());
+        // An event has a dozen fields or more, what is in it mostly few.
+        let (mut members, mut many) = (Members::with_capacity(if self.depth == 1 { 16 } else { 4 }), HashSet::new());
         while let Some(key) = entries.next_key::<Key<'de>>()? {
             self.reading.check_key(&key, at);
             let value = entries.next_value_seed(self.child(At::Key(&at, &key.0)))?;

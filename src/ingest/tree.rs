@@ -62,6 +62,11 @@ const FEW: usize = 16;
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Tree<'a>)>);
 
 impl<'a> Members<'a> {
+    /// With room for so many.
+    pub fn with_capacity(members: usize) -> Self {
+        Self(Vec::with_capacity(members))
+    }
+
     /// Adds a member, unless its key is there already: then it gives the key back. `many` belongs to the object; it
     /// holds the keys once they are more than a few.
     pub fn add(

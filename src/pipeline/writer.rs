@@ -152,8 +152,8 @@ impl Writer {
                         tracing::warn!(%error, events = part.len(), "events could not be stored; their senders are told");
                         AcceptError::Unavailable
                     };
+                    count("refused", part.len());
                     for pending in part {
-                        count("refused");
                         drop(pending.answer.send(Err(refusal.clone())));
                     }
                 }
@@ -295,21 +295,26 @@ impl Writer {
             self.pipeline.intake.wake();
             self.ring.notify_one();
         }
+        let stored = |(pending, fate): (&Pending, &Fate)| match fate {
+            Fate::Stored(dispositions) => Some(pending.is_refused(dispositions)),
+            _ => None,
+        };
+        let refused: Vec<bool> = batch.iter().zip(&fates).filter_map(stored).collect();
+        let accepted = refused.iter().filter(|refused| !**refused).count();
+        count("accepted", accepted);
+        count("refused", refused.len() - accepted);
         for (pending, fate) in batch.into_iter().zip(fates) {
-            if let Fate::Stored(dispositions) = &fate {
-                count(if pending.is_refused(dispositions) { "refused" } else { "accepted" });
-            }
             let Pending { id, triggers, answer, .. } = pending;
             let outcome = match fate {
                 Fate::Stored(dispositions) => {
                     Ok(Accepted { id, received_at: received_at(id), triggers, dispositions, replayed: false })
                 }
                 Fate::Mismatch(other) => {
-                    count("mismatched");
+                    count("mismatched", 1);
                     Err(AcceptError::Mismatch(other))
                 }
                 Fate::Replay(original) => {
-                    count("replayed");
+                    count("replayed", 1);
                     self.replay(original, original != id).await
                 }
             };
@@ -332,6 +337,8 @@ fn is_duplicate_event(error: &StoreError) -> bool {
         if sqlstate == "23505" && name.starts_with("event_") && name.ends_with("_pkey") && name != "event_key_pkey")
 }
 
-fn count(outcome: &'static str) {
-    metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(1);
+fn count(outcome: &'static str, events: usize) {
+    if events > 0 {
+        metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(events as u64);
+    }
 }

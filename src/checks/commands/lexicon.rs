@@ -77,32 +77,37 @@ pub(super) static ORDINARY: Words = LazyLock::new(|| {
 /// Beginnings of words one of which every command has that some rule knows.
 pub(super) static WAKING: Words = LazyLock::new(|| {
     "$* $@ ${ () .aws .bat .config/ .docker .env .exe .gnupg .kube .netrc .npmrc .pgpass .ps1 .pypirc \
-     .vault-token .vbs /boot /dev/ /etc/ /inet/ /lib /proc /sys :( :\\ @echo _rsa aa- accesstokens add \
-     add-iam-policy-binding alias apparmor aria2c artisan at auditctl authorize authorized_keys awk badblocks \
-     base32 base64 bash batch bcdedit btrfs capsh cassandra certutil ch chage chattr chkconfig cipher cleanup \
-     clear clear-disk clickhouse clusterrole cmdkey cockroach code.exe coproc copy cordon cp cql crane \
-     create-access-key create-for-rbac credentials croc cron crypt csrutil curl cypher db db: dd del delete \
-     deploy deregister destroy dig disable disk diskutil dns doas docker down drain drop dropdb dscl ed25519 \
-     elasticsearch erase eval exec expect fetch find firewall-cmd flask flush flyway forget format ftp gc \
-     gcore get-content gh git goreleaser gosu gpasswd gpg group halt hdparm hex.publish hist history http \
-     icacls id_rsa iex ifconfig influx init insmod install invoke ip6tables iptables isql jjs journalctl \
-     jrunscript key4.db keychain kill killall knex launch lazagne link liquibase litecli ln login lua lv \
-     manage.py mapfile mdadm mimikatz mk modprobe mongo move mv mycli mysqladmin nc ncat net netsh \
-     new-service newusers nft nmcli node nsenter nslookup nuke nvme obliterate openssl osascript parted \
-     passwd perl pgcli php pkexec pkill podman poweroff powershell private privileged privkey procdump \
-     profile prune pub publish purge push put-parameter put-secret-value pv pwsh python rb rc rd readarray \
-     reboot redis reg release: remove replace replicas reset restart-computer revoke rimraf rm rmdir rmmod \
-     role rollback rsync ruby run0 runas runuser sc scale schedule schtasks scp screen secret security sed \
-     semantic-release service-account serviceaccount set set-mppreference setfacl sftp sh shadow shred \
-     shutdown skopeo snapcraft snapper socat socket source spctl sql sqlx srm ssh start-process stop \
-     stop-computer stop-configuration-recorder stop-logging su sudo surreal swapoff sysctl sysrq systemctl \
-     systemd-run taint takeown tar tclsh tee telinit telnet terminate timeshift tmutil tmux transfer truncate \
-     ufw uninstall unlink unpublish unregister unset update update-secret upload user valkey vaultcmd vg vim \
-     vipw visudo vss wallet.dat wbadmin wevtutil wget wipe wormhole wrangler write-output wsl xargs xh xxd \
-     yank zfs zpool zsh"
+     .vault-token .vbs /boot /dev/ /etc/ /inet/ /lib /proc /sys :( :\\ @echo _rsa aa- accesstokens \
+     add-iam-policy-binding adduser alias apparmor aria2c artisan atob auditctl authorize awk badblocks \
+     base32 base64 bash batch bcdedit branch btrfs capsh cassandra certutil chage chattr checkout chgrp \
+     chkconfig chmod chown chpasswd chroot cipher clean clear clickhouse clusterrole cmdkey cockroach \
+     code.exe coproc copy cordon core. cql crane create-access-key create-for-rbac credentials croc cron \
+     crypt csrutil curl cypher db dd delete deluser deploy deregister destroy dig disable disk dns doas \
+     docker down drain drop dscl ed25519 elasticsearch erase eval exec expect fetch filter-branch \
+     filter-repo find firewall-cmd flask flush flyway forget format ftp gc get-content gh goreleaser gosu \
+     gpasswd gpg group halt hdparm hex.publish hist http icacls id_rsa iex ifconfig influx init insmod \
+     install invoke ip6tables iptables isql jjs journalctl jrunscript key4.db keychain kill knex launch \
+     lazagne link liquibase litecli ln login lua lv manage.py mapfile mdadm mimikatz mk modprobe mongo \
+     move mycli mysqladmin nc netcat netsh new-service newusers nft nmcli node nsenter nslookup nuke nvme \
+     obliterate openssl osascript parted passwd perl pgcli php pkexec pkill podman poweroff powershell \
+     private privileged privkey procdump profile prune public-read publish purge push put-parameter \
+     put-secret-value pv pwsh python rb rc rd readarray reboot redis reflog register- release: remove \
+     replace replicas reset restart-computer restore revoke rimraf rm role rollback rsync ruby run0 runas \
+     runuser scale schedule schtasks scp scrap screen scw secret security sed semantic-release \
+     service-account serviceaccount set-mppreference setcap setenforce setfacl setuid setx sftp shadow \
+     shell shopify shred shutdown skopeo snapcraft snapper socat socket source spctl sql srm ssh \
+     start-process stash stop sudo surreal swapoff switch sysctl sysrq systemctl systemd-run tag taint \
+     takeown tclsh tee telinit telnet terminate timeshift tmutil tmux transfer truncate ufw uninstall \
+     unlink unpublish unregister unset update upload user valkey vaultcmd vg vim vipw visudo vss \
+     wallet.dat wbadmin wevtutil wget wipe worktree wormhole wrangler write-output wsl xargs xh xxd yank \
+     zfs zpool zsh"
         .split_whitespace()
         .collect()
 });
+
+/// Whole words of the same kind: as beginnings they would be those of `script`, `target`, `summary`.
+pub(super) static WAKING_WHOLE: Words =
+    LazyLock::new(|| "add at cp del mv net pub reg sc set sh su tar".split_whitespace().collect());
 
 /// Programs that are looked for where a name is only a pattern, such as `/bin/r?`.
 const COMMON: [&str; 18] = [

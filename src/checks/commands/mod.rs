@@ -152,14 +152,17 @@ fn text_sights(script: &str) -> Vec<Sight> {
 
 /// Whether a script names anything that a rule could see. Words alone count: `perform` names no `rm`.
 pub(super) fn may_matter(script: &str) -> bool {
-    static WORDS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(lexicon::WAKING.iter()).ok());
+    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let words = lexicon::WAKING.iter().chain(lexicon::WAKING_WHOLE.iter());
+        AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+    });
     let bytes = script.as_bytes();
+    let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
     WORDS.as_ref().is_some_and(|words| {
         words.find_overlapping_iter(script).any(|hit| {
-            let inside =
-                hit.start().checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(u8::is_ascii_alphabetic);
-            !inside || bytes.get(hit.start()).is_some_and(|b| !b.is_ascii_alphabetic())
+            let within = letter(Some(hit.start())) && letter(hit.start().checked_sub(1));
+            let goes_on = hit.pattern().as_usize() >= lexicon::WAKING.len() && letter(Some(hit.end()));
+            !within && !goes_on
         })
     }) || hides_words(bytes)
         || windows::names_proxy(script)

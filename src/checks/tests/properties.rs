@@ -209,8 +209,8 @@ proptest! {
 
     #[test]
     fn code_is_seen_wherever_a_line_begins_with_its_mark(text in code_like()) {
-        let begins = |mark: &str| text.split('\n').any(|line| line.to_lowercase().starts_with(mark));
-        let diff = ["diff --git ", "*** begin patch", "@@ -"].into_iter().any(begins);
+        let begins = |mark: &str| text.split('\n').any(|line| line.starts_with(mark));
+        let diff = ["diff --git ", "*** Begin Patch", "@@ -"].into_iter().any(begins);
         let lead = [' ', '\t', '>', '-', '*'];
         let fence = text.split('\n').any(|line| line.trim_start_matches(lead).starts_with("```"));
         let expected = match (diff, fence) {

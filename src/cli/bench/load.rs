@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use memchr::memmem;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -114,12 +115,13 @@ async fn ask(load: Load, first: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(
 /// Reads one answer; `buffer` is used again.
 async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
     buffer.clear();
-    let end = loop {
+    let (body, end) = loop {
         if socket.read_buf(buffer).await? == 0 {
             bail!("the server under test closed a connection");
         }
-        if let Some(head) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-            break head + 4 + content_length(buffer.get(..head).unwrap_or_default()).context("no content-length")?;
+        if let Some(head) = memmem::find(buffer, b"\r\n\r\n") {
+            let length = content_length(buffer.get(..head).unwrap_or_default()).context("no content-length")?;
+            break (head + 4, head + 4 + length);
         }
     };
     while buffer.len() < end {
@@ -127,17 +129,25 @@ async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Re
             bail!("the server under test closed a connection");
         }
     }
-    // An answer to a batch says at its beginning how many of its events were rejected.
-    let text = std::str::from_utf8(buffer).unwrap_or_default();
-    let rejected = text.split_once("\"rejected\":").is_some_and(|(_, count)| !count.starts_with('0'));
-    if !text.starts_with("HTTP/1.1 2") || rejected {
-        bail!("the server under test refused: {}", text.chars().take(600).collect::<String>());
+    // An answer to a batch begins with how many of its events were accepted, replayed and rejected.
+    let begins = buffer.get(body..end.min(body + BATCH_HEAD)).unwrap_or_default();
+    let rejected = memmem::find(begins, b"\"rejected\":").and_then(|at| begins.get(at + b"\"rejected\":".len()));
+    if !buffer.starts_with(b"HTTP/1.1 2") || rejected.is_some_and(|digit| *digit != b'0') {
+        bail!(
+            "the server under test refused: {}",
+            String::from_utf8_lossy(buffer).chars().take(600).collect::<String>()
+        );
     }
     Ok(())
 }
 
+/// Bytes of a batch's answer within which its counts stand.
+const BATCH_HEAD: usize = 128;
+
 fn content_length(head: &[u8]) -> Option<usize> {
-    let head = std::str::from_utf8(head).ok()?;
-    let mut fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
-    fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?.1.trim().parse().ok()
+    const NAME: &[u8] = b"content-length:";
+    let mut fields = head.split(|byte| *byte == b'\n');
+    let length = fields
+        .find_map(|line| line.split_at_checked(NAME.len()).filter(|(name, _)| name.eq_ignore_ascii_case(NAME)))?;
+    std::str::from_utf8(length.1).ok()?.trim().parse().ok()
 }
