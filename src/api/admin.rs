@@ -101,6 +101,12 @@ pub async fn post_key(
     expect_media(request.headers(), &[Media::Json])?;
     let KeyRequest { name, scopes, agents } =
         ingest::key_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
+    if api.keys.is_first() && !scopes.contains(&Scope::Admin) {
+        return Err(Problem::invalid_request(
+            "the first key must be able to make others: from then on every request needs one",
+        )
+        .at("/scopes", "first_key", "add admin, or make the first key with umbra keys create --scope admin"));
+    }
     let key = mint(rand::rng().random());
     let id = KeyId(api.pipeline.clock.new_id());
     let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();

@@ -128,6 +128,11 @@ impl KeyRing {
         !self.known.load().by_hash.is_empty()
     }
 
+    /// Whether no key was ever made: the next one closes the door behind it.
+    pub fn is_first(&self) -> bool {
+        self.known.load().none
+    }
+
     /// Reads the keys anew: one was made or revoked here.
     ///
     /// # Errors

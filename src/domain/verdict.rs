@@ -110,6 +110,9 @@ pub struct Opinion {
     pub rules: VerdictRules,
     /// How far it has come.
     pub progress: Progress,
+    /// What the built-in checks have against the output for certain, whatever the review comes to and when: no model
+    /// lowers what they say.
+    pub certain: Vec<String>,
     /// What it found against the output.
     pub reasons: Vec<String>,
     /// What it recommends.
@@ -168,6 +171,7 @@ impl Opinion {
                 }
                 Assessment::Approve | Assessment::Suggest => self.ruling(Otherwise::Accept, self.reasons.clone()),
             }),
+            _ if !self.certain.is_empty() => Some(self.ruling(Otherwise::Reject, self.certain.clone())),
             Progress::GivenUp(why) => {
                 Some(by_rule("on_timeout", rules.on_timeout, &format!("the review was given up ({why})")))
             }
@@ -206,6 +210,7 @@ mod tests {
             by: at(20),
             rules: VerdictRules { on_timeout: Otherwise::Reject, ..VerdictRules::default() },
             progress,
+            certain: Vec::new(),
             reasons: vec![format!("{shadow} says so")],
             recommendation: None,
         }
@@ -234,6 +239,18 @@ mod tests {
             assert_eq!(ruled(&[opinion("a", progress.clone())], now), expected, "{progress:?} at {now}");
         }
         assert_eq!(ruled(&[], 90), None);
+    }
+
+    #[test]
+    fn what_the_checks_are_certain_of_waits_for_no_model() {
+        for progress in [Progress::Open, Progress::GivenUp("no provider".into())] {
+            let mut sure = opinion("a", progress);
+            (sure.certain, sure.rules.on_timeout) = (vec!["a key".into()], Otherwise::Accept);
+            assert_eq!(
+                rule(&[sure], at(0)).map(|ruling| (ruling.standing, ruling.reasons)),
+                Some((Standing::Rejected, vec!["a key".into()]))
+            );
+        }
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use memchr::memmem;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::{breaker::Outcome, retry_after};
+use super::{Request, breaker::Outcome, retry_after};
 
 /// A call that brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +135,20 @@ impl Failure {
         Self { kind, message, retry_after: wait, charge: Charge::None }
     }
 
+    /// The same without what it repeats of the prompt: some gateways echo a request that they refuse, and an error goes to
+    /// the log and to everybody who may read the status.
+    pub(super) fn without_quotes_of(mut self, request: &Request) -> Self {
+        let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
+        let prompt: String = request.user.chars().map(plain).collect();
+        // Every run of three steps in common holds a window that begins at such a step.
+        let windows = self.message.as_bytes().windows(2 * STEP).step_by(STEP);
+        if windows.into_iter().any(|window| memmem::find(prompt.as_bytes(), window).is_some()) {
+            let head = self.message.split_once(": ").map_or("the provider failed", |(head, _)| head);
+            self.message = format!("{head}; its message repeats the prompt and is left out");
+        }
+        self
+    }
+
     /// What this failure says about the provider's health. A 429 that names its own end does not count: the
     /// provider is well, and the job comes back when told.
     pub(super) fn outcome(&self) -> Outcome {
@@ -199,6 +214,8 @@ impl Fault {
     }
 }
 
+/// Two of these are bytes that a message has in common with a prompt by more than chance.
+const STEP: usize = 8;
 /// Longest part of a provider's message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 200;
 /// Words longer than this may be keys.

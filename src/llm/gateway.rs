@@ -262,6 +262,7 @@ impl Gateway {
         let breaker = &route.link.breaker;
         let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
         let result = endpoint.ask(&route.spec, request).await;
+        let result = result.map_err(|failure| failure.without_quotes_of(request));
         let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
         permit.settle(outcome, Instant::now());
         result

@@ -27,6 +27,9 @@ const MAX_MARKS: usize = 256;
 /// Bytes of text beyond which an event is screened beside the tasks that serve requests.
 const LONG_TEXT: usize = 16 * 1024;
 
+/// Marks Umbra's own traffic in an event's metadata.
+const ORIGIN_MARK: &str = "umbra.origin";
+
 /// Where an event came from, as far as the loop guard and the budget care.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
@@ -103,7 +106,12 @@ impl Pipeline {
             let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
             (name, self.installation.hash("event-body", &[&incoming.digest_input]))
         });
-        let Screened { event, mut marks, triggers } = self.screen(id, incoming.event).await;
+        let mut event = incoming.event;
+        if origin.own_traffic {
+            // What the transport said is kept, for the worker.
+            event.metadata.entry(ORIGIN_MARK).or_insert_with(|| "header".into());
+        }
+        let Screened { event, mut marks, triggers } = self.screen(id, event).await;
         if marks.len() > MAX_MARKS {
             marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
             marks.truncate(MAX_MARKS);
@@ -116,7 +124,9 @@ impl Pipeline {
         // Its texts, and about as much again for names and numbers as an ordinary event has.
         let mut payload = Vec::with_capacity(stored.event.text_len() + 512);
         serde_json::to_writer(&mut payload, &stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
-        let own_traffic = origin.own_traffic || is_own_traffic(&self.installation, &stored.event, &payload);
+        // Its marks can be copied: what is risky is looked at all the same, by the checks alone (`work`).
+        let risky = stored.triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
+        let own_traffic = !risky && is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
@@ -219,7 +229,7 @@ pub(super) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], 
 
 /// The loop guard's eye for content: an origin mark that instrumented providers copy, or a prompt of ours in the text.
 pub(super) fn is_own_traffic(installation: &Installation, event: &Event, payload: &[u8]) -> bool {
-    event.metadata.contains_key("umbra.origin")
+    event.metadata.contains_key(ORIGIN_MARK)
         || event.metadata.contains_key("umbra-origin")
         || nonce::holds_prompt(installation, payload)
 }

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use super::{Pipeline, Rules, recall::Recalled};
+use super::{Pipeline, Rules, accept::is_own_traffic, recall::Recalled};
 use crate::{
     checks,
-    domain::{EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger},
-    review::{Baseline, Matter, Step, Subject, Trajectory},
+    domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger},
+    review::{Baseline, Judgement, Matter, Step, Subject, Trajectory},
     store::{
         Store, StoreError,
         jobs::Job,
@@ -32,6 +32,8 @@ pub(super) struct Dossier {
     pages: Vec<Page>,
     /// Steps of the task.
     total: usize,
+    /// Some event looks like Umbra's own traffic.
+    own_traffic: bool,
     notes: Vec<String>,
 }
 
@@ -53,7 +55,7 @@ impl Dossier {
     /// # Errors
     /// The database does not answer.
     pub async fn load(
-        store: &Store,
+        Pipeline { store, installation, .. }: &Pipeline,
         shadow: &Shadow,
         job: &Job,
         payload: Option<Vec<u8>>,
@@ -69,9 +71,11 @@ impl Dossier {
                 None => Ok(None),
             };
         }
+        let mut own_traffic = false;
         let page = |(index, held): (usize, Held)| {
             let stored = read(&held.payload)?;
             let hits = checks::by_shadow(&stored, shadow);
+            own_traffic |= is_own_traffic(installation, &stored.event, &held.payload);
             Some(Page {
                 number: index + 1,
                 event: held.event,
@@ -83,7 +87,7 @@ impl Dossier {
         };
         let pages: Vec<Page> = held.into_iter().enumerate().filter_map(page).collect();
         let total = pages.len();
-        Ok((total > 0).then_some(Self { scope: job.scope, pages, total, notes: Vec::new() }))
+        Ok((total > 0).then_some(Self { scope: job.scope, pages, total, own_traffic, notes: Vec::new() }))
     }
 
     /// Adds what the reviewer is told besides the events: of a task nothing, of the events of a batch what their agent
@@ -123,6 +127,11 @@ impl Dossier {
         }
     }
 
+    /// Whether a model must not be asked: its call would come back as the next event.
+    pub fn is_own_traffic(&self) -> bool {
+        self.own_traffic
+    }
+
     /// Whether each of its events is judged by itself, beside others.
     pub fn is_batch(&self) -> bool {
         self.scope == ReviewScope::Batch
@@ -136,6 +145,15 @@ impl Dossier {
     /// The events whose review it is: not the steps of a task.
     pub fn held_by(&self) -> impl Iterator<Item = EventId> {
         self.events().take(if self.scope == ReviewScope::Trajectory { 0 } else { usize::MAX })
+    }
+
+    /// The events whose review it is that the checks alone reject.
+    pub fn rejected(&self, shadow: &Shadow) -> Vec<EventId> {
+        let judged =
+            self.pages.iter().zip(self.pages.iter().map(|page| Matter::Event(subject(page)).of_checks(shadow)));
+        let flags = |judgements: &[Judgement]| judgements.iter().any(|one| one.assessment == Assessment::Flag);
+        let rejected = judged.filter(|(_, judgements)| flags(judgements)).map(|(page, _)| page.event);
+        rejected.filter(|event| self.held_by().any(|held| held == *event)).collect()
     }
 
     /// The circumstances of one of its events.
@@ -203,7 +221,8 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
     if excerpt.dropped > 0 {
         notes.push(format!("{} further marked steps are not listed: the worst {MARKED} are.", excerpt.dropped));
     }
-    Ok(Dossier { scope: ReviewScope::Trajectory, pages: excerpt.finish(), total: number, notes })
+    let pages = excerpt.finish();
+    Ok(Dossier { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })
 }
 
 /// The first steps, the last, and the worst of those between.

@@ -1,19 +1,21 @@
 //! Verdicts: decided as soon as the active reviews of an event allow it.
 //!
 //! A verdict is filed once and stands, so every waiter gets the same. Whoever sees that it is due files it: the worker
-//! that ended a review, or the first to ask after the time is over.
+//! that ended a review, or the first to ask after the time is over. What the built-in checks reject is due at once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Accepted, Pipeline};
 use crate::{
+    checks,
     domain::{
-        EventId, ReviewId,
-        verdict::{self, Opinion, VerdictRules},
+        Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
+        verdict::{self, Opinion, Progress, VerdictRules},
     },
+    review::{Judgement, Matter, Subject},
     store::{
         StoreError,
         reviews::Review,
@@ -76,10 +78,18 @@ impl Pipeline {
             Case::Filed(item) => return Ok((item, None)),
             Case::Open(reviews, now) => (reviews, now),
         };
+        let stored = match reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
+            true => {
+                self.store.event(event).await?.and_then(|row| serde_json::from_slice::<StoredEvent>(&row.payload).ok())
+            }
+            false => None,
+        };
         let mut opinions = Vec::with_capacity(reviews.len());
         for review in reviews {
-            let rules = self.verdict_rules(review.version).await?;
-            opinions.push(opinion(review, rules));
+            let shadow = self.shadow_of(review.version).await?;
+            let sure =
+                shadow.as_deref().zip(stored.as_ref()).and_then(|(shadow, stored)| certain(shadow, event, stored));
+            opinions.push(opinion(review, shadow.map(|shadow| shadow.verdict).unwrap_or_default(), sure));
         }
         let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
             return Ok((VerdictItem::undecided(event, None), None));
@@ -95,12 +105,12 @@ impl Pipeline {
         Ok((filed.ok_or_else(missing)?, None))
     }
 
-    /// The rules of a shadow's version, be it in force or not.
-    async fn verdict_rules(&self, version: i32) -> Result<VerdictRules, StoreError> {
-        if let Some(shadow) = self.rules.load().pinned(version) {
-            return Ok(shadow.verdict);
+    /// A shadow's version, be it in force or not.
+    pub(super) async fn shadow_of(&self, version: i32) -> Result<Option<Arc<Shadow>>, StoreError> {
+        match self.rules.load().pinned(version) {
+            Some(shadow) => Ok(Some(shadow)),
+            None => Ok(self.store.version(version).await?.map(Arc::new)),
         }
-        Ok(self.store.version(version).await?.map(|shadow| shadow.verdict).unwrap_or_default())
     }
 
     /// When the verdict on an event that was just accepted is decided at the latest, if any active shadow reviews it.
@@ -124,8 +134,22 @@ impl Pipeline {
     }
 }
 
-fn opinion(review: ActiveReview, rules: VerdictRules) -> Opinion {
+/// What the built-in checks alone reject the event for: neither a model nor the lack of one can change it.
+fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgement> {
+    let hits = checks::by_shadow(stored, shadow);
+    let event = &stored.event;
+    let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
+    let subject = Subject { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };
+    let [judgement] = <[Judgement; 1]>::try_from(Matter::Event(subject).of_checks(shadow)).ok()?;
+    (judgement.assessment == Assessment::Flag).then_some(judgement)
+}
+
+fn opinion(review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
     let ActiveReview { review, shadow, version: _, created_at, progress, reasons, recommendation } = review;
     let by = created_at.saturating_add(rules.within).unwrap_or(created_at);
-    Opinion { shadow, review, by, rules, progress, reasons, recommendation }
+    let (certain, advice) = sure.map_or_else(Default::default, |judgement| {
+        let worst = judgement.findings.into_iter().filter(|finding| finding.severity >= Severity::Warning);
+        (worst.map(|finding| finding.description).collect(), Some(judgement.recommendation))
+    });
+    Opinion { shadow, review, by, rules, progress, certain, reasons, recommendation: recommendation.or(advice) }
 }

@@ -69,14 +69,20 @@ impl Worker {
     async fn walk(&self, job: &Job, payload: Option<Vec<u8>>, started: Instant) -> Result<&'static str, StoreError> {
         let Pipeline { store, rules, .. } = &self.pipeline;
         let rules = rules.load_full();
-        let Some(shadow) = self.shadow(&rules, job).await? else {
+        let Some(shadow) = self.pipeline.shadow_of(job.version).await? else {
             return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
         };
         let zone = &shadow.cost_control.time_zone;
-        let Some(mut dossier) = Dossier::load(store, &shadow, job, payload).await? else {
+        let Some(mut dossier) = Dossier::load(&self.pipeline, &shadow, job, payload).await? else {
             return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
         };
         dossier.remember(&self.pipeline, &rules, &shadow).await?;
+        if job.priority == Mode::Active.priority() && job.lease.attempt <= 1 {
+            // What the checks reject waits for no model.
+            for event in dossier.rejected(&shadow) {
+                self.pipeline.ended(event, true).await;
+            }
+        }
         match self.judge(&rules, &shadow, job, &dossier, started).await? {
             End::Result(result) => self.finish(job, &dossier, &result, started).await,
             End::Later { delay, why, counted } => {
@@ -86,14 +92,6 @@ impl Worker {
             }
             End::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
             End::Fenced => Ok("fenced"),
-        }
-    }
-
-    /// The shadow as it was when the review was reserved.
-    async fn shadow(&self, rules: &Rules, job: &Job) -> Result<Option<Arc<Shadow>>, StoreError> {
-        match rules.pinned(job.version) {
-            Some(shadow) => Ok(Some(shadow)),
-            None => Ok(self.pipeline.store.version(job.version).await?.map(Arc::new)),
         }
     }
 
@@ -113,6 +111,13 @@ impl Worker {
             }
             End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
+        if dossier.is_own_traffic() {
+            let mut judgements = of_checks();
+            for judgement in &mut judgements {
+                judgement.notes.push("This looks like Umbra's own traffic: no model was asked.".to_owned());
+            }
+            return Ok(result(judgements, None, (0, 0)));
+        }
         if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.pipeline.patience.age {
             let why = format!("the model {} is not declared in the process that took the review", shadow.model);
             return Ok(End::Later { delay: NOT_HERE, why, counted: false });

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use super::sections::{quoted, stored_text};
 use crate::domain::{Event, Evidence, FieldName, Hit};
 
-/// Fewest characters other than white space by which a quote points at a place.
-const MIN_QUOTE_CHARS: usize = 3;
+/// Fewest characters other than white space by which a quote points at a place, unless it is the whole text: shorter
+/// ones stand in any.
+const MIN_QUOTE_CHARS: usize = 8;
 /// Most characters stored of a model's quote.
 const MAX_QUOTE_CHARS: usize = 500;
 /// Most characters stored of what a check hit.
@@ -23,9 +24,10 @@ pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evid
     }
     let escaped = quoted(quote);
     readings.extend(escaped.get(1..escaped.len() - 1).filter(|inner| *inner != quote).map(Cow::Borrowed));
-    readings.retain(|reading| reading.chars().filter(|c| !c.is_whitespace()).count() >= MIN_QUOTE_CHARS);
+    readings.retain(|reading| !reading.trim().is_empty());
     readings.iter().find_map(|reading| {
-        fields.iter().find_map(|(field, text)| {
+        let short = reading.chars().filter(|c| !c.is_whitespace()).count() < MIN_QUOTE_CHARS;
+        fields.iter().filter(|(_, text)| !short || text.trim() == reading.trim()).find_map(|(field, text)| {
             let start = text.find(reading.as_ref())?;
             cut(field, text, start, start + reading.len(), MAX_QUOTE_CHARS)
         })

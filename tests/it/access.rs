@@ -25,6 +25,9 @@ async fn a_key_does_what_its_scopes_say_for_its_agents_until_it_is_revoked() {
     let umbra = Umbra::with().go().await;
     let event = json!({"agent": "writer-1", "output": "x"});
     assert_eq!(umbra.post("/v1/events", &event).await.status, 202, "a loopback server without keys is open");
+    let shut = umbra.post("/v1/admin/keys", &json!({"name": "r", "scopes": ["read"]})).await;
+    assert_eq!((shut.status.as_u16(), &shut.body["errors"][0]["code"]), (400, &json!("first_key")), "{}", shut.text);
+    assert_eq!(umbra.post("/v1/events", &event).await.status, 202, "nobody is shut out by it");
     let admin = made(&umbra.cli(&["keys", "create", "--name", "a", "--scope", "admin", "--json"], None));
     let admin = admin["key"].as_str().unwrap_or_default().to_owned();
     // From the first key on, every request needs one: known everywhere within a second.

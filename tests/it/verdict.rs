@@ -112,6 +112,28 @@ async fn the_time_that_was_fixed_at_accept_decides_and_a_late_result_changes_not
 }
 
 #[tokio::test]
+async fn what_the_checks_reject_waits_for_no_model_and_goes_by_no_rule() {
+    let model = ModelServer::start(|_| Answer::Hang).await;
+    let umbra = asking(&model, ", on_timeout: accept").await;
+    let rejected = post_and_wait(&umbra, &dangerous(), 20).await;
+    let verdict = rejected.body["verdict"].clone();
+    assert_eq!((rejected.status.as_u16(), &verdict["verdict"]), (200, &json!("rejected")), "{verdict}");
+    assert!(verdict["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()), "{verdict}");
+    assert!(verdict["recommendation"].as_str().is_some_and(|text| !text.is_empty()), "{verdict}");
+    // Nobody waits for this one: it is filed all the same.
+    let mut unasked = dangerous();
+    unasked["agent"] = json!("another");
+    umbra.event(&unasked).await;
+    until("the worker to file it", async || {
+        let filed: i64 = umbra.schema.one("SELECT count(*) FROM verdict WHERE verdict = 'rejected'").await;
+        (filed == 2).then_some(())
+    })
+    .await;
+    umbra.schema.set_clock("2026-02-28T14:31:00Z").await;
+    assert_eq!(verdict_on(&umbra, &rejected.body).await, verdict, "it is final");
+}
+
+#[tokio::test]
 async fn a_review_that_cannot_be_made_or_cannot_tell_goes_by_the_shadows_rule() {
     let refused = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
     let umbra = asking(&refused, ", on_timeout: reject").await;
@@ -146,8 +168,8 @@ async fn a_process_without_workers_hears_of_the_verdict_that_another_brings() {
     let schema = Schema::fresh().await;
     let front = Umbra::with().shadows(CHECKS).settings("queue: {workers: 0}\n").on(&schema).go().await;
     let back = Umbra::with().shadows(CHECKS).on(&schema).go().await;
-    let answered = post_and_wait(&front, &dangerous(), 20).await;
-    assert_eq!((answered.status.as_u16(), &answered.body["verdict"]["verdict"]), (200, &json!("rejected")));
+    let answered = post_and_wait(&front, &clean("writer"), 20).await;
+    assert_eq!((answered.status.as_u16(), &answered.body["verdict"]["verdict"]), (200, &json!("accepted")));
     assert_eq!(verdict_on(&back, &answered.body).await, answered.body["verdict"]);
 }
 
