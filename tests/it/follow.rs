@@ -347,6 +347,9 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
 }
 
 #[tokio::test]
+    // The score of an approval that they overruled is none of the usual ones.
+    let next = output("The handbook has twelve parts.").await;
+    assert!(next.contains("Baseline: 5 earlier scores"), "{next}");
 async fn a_fall_is_found_without_a_model() {
     let umbra = with_checks().await;
     for n in 0..10 {
@@ -356,6 +359,34 @@ async fn a_fall_is_found_without_a_model() {
     let falls = umbra.items("/v1/findings?agent=writer&category=quality").await;
     assert_eq!(falls.len(), 1, "{falls:?}");
     assert!(falls[0]["description"].as_str().is_some_and(|text| text.contains("mean of 100")), "{falls:?}");
+#[tokio::test]
+async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_approval() {
+    let model = ModelServer::start(|seen| {
+        let (assessment, score) = if seen.user.contains("is fine") { ("APPROVE", 95) } else { ("FLAG", 0) };
+        Answer::Json(verdict(seen, assessment, score, &json!([])))
+    })
+    .await;
+    let umbra = with_model(&model).await;
+    let output = async |output: &str| {
+        let event = json!({"agent": "writer", "task_type": "setup", "output": output, "triggers": ["task_complete"]});
+        followed(&umbra, &event).await;
+        let words = umbra.items("/v1/reviews?state=done&order=desc&limit=1").await;
+        words[0]["assessment"].as_str().unwrap_or_default().to_owned()
+    };
+    followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
+    followed(&umbra, &dangerous("writer", "b.evil.sh")).await;
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2));
+    assert_eq!(output("Part 1 is complete.").await, "SUGGEST");
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2), "it rests on nothing, and approves nothing");
+    assert_eq!(output("Part 2 is fine.").await, "APPROVE");
+    assert_eq!(state(&umbra, "writer").await, is("closed", 0));
+    // Of five scores only one was given with a verdict that stood.
+    followed(&umbra, &dangerous("writer", "c.evil.sh")).await;
+    assert_eq!(output("Part 3 is fine.").await, "APPROVE");
+    let told = model.last().user;
+    assert!(told.contains("Baseline: 1 earlier scores"), "{told}");
+}
+
     followed(&umbra, &dangerous("beginner", "a.evil.sh")).await;
     assert_eq!(umbra.items("/v1/findings?agent=beginner&category=quality").await.len(), 0);
 }
