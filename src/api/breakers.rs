@@ -102,7 +102,8 @@ pub async fn acknowledge_breaker(
         .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
 }
 
-/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review.
+/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review. It
+/// takes no body.
 #[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
@@ -111,8 +112,10 @@ pub async fn reset_breaker(
     caller: Caller,
     PathPart(agent): PathPart,
 ) -> Result<Json<BreakerItem>, Problem> {
+    request: Request,
     caller.require(Scope::Admin)?;
     Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
+    api.bodies.read_nothing(request).await?;
 }
 
 /// An agent's name as it is stored.

@@ -1,6 +1,10 @@
 //! `/v1/webhooks`: who is told, and the letters that could not be delivered.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -101,8 +105,10 @@ pub async fn resend_dead(
     caller: Caller,
     PathPart(id): PathPart,
 ) -> Result<(StatusCode, Json<Resent>), Problem> {
+    request: Request,
     caller.require(Scope::Admin)?;
     let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
+    api.bodies.read_nothing(request).await?;
     let id: DeliveryId = id.parse().map_err(|_| missing())?;
     let endpoint = api.pipeline.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;
     if api.pipeline.webhooks.load().named(&endpoint).is_none() {

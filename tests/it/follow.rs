@@ -154,7 +154,17 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
     assert_eq!(state(&umbra, "watched").await, is("closed", 0), "a passive shadow is heard by the log alone");
     assert_eq!(umbra.items("/v1/breakers").await.len(), 2);
 
-    let reset = umbra.send(Method::POST, "/v1/breakers/copied/reset", &[], None).await;
+    let reset = "/v1/breakers/copied/reset";
+    let refused = umbra.post(reset, &json!({"by": "ada"})).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
+        (400, &json!("/by")),
+        "{}",
+        refused.text
+    );
+    assert_eq!(state(&umbra, "copied").await, is("open", 3), "nothing was reset");
+    assert_eq!(umbra.post(reset, &json!({})).await.body["recommendation"], "closed");
+    let reset = umbra.send(Method::POST, reset, &[], None).await;
     assert_eq!((reset.status.as_u16(), &reset.body["recommendation"]), (200, &json!("closed")), "{}", reset.text);
     followed(&umbra, &dangerous("copied", "b.evil.sh")).await;
     assert_eq!(state(&umbra, "copied").await, is("closed", 1), "the row begins anew");
@@ -443,6 +453,8 @@ async fn a_shadow_is_promoted_once_people_found_it_right_often_enough() {
         "{said}"
     );
     assert_eq!(file(), shadows.replace("mode: passive", "mode: review"), "one word was changed");
+    let refused = umbra.post("/v1/admin/reload", &json!({"dry_run": true})).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/dry_run")));
     let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
     let shadow = umbra.get("/v1/shadows/quiet").await;
