@@ -12,14 +12,14 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
 use crate::{
     checks,
     domain::{BreakerState, key::Scope},
     pipeline::breakers::BreakerItem,
-    store::breakers::BreakerFilter,
+    store::{breakers::BreakerFilter, seek::Feed},
 };
 
 const FEED: char = 'b';
@@ -49,6 +49,7 @@ pub async fn list_breakers(
     params.finish()?;
     let reads_all = caller.require(Scope::Read).is_ok();
     let page = api.pipeline.breakers(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
     // What the caller may not see moves the cursor as well.
     let all = listing(FEED, seek, page, |item| item);
     let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
@@ -111,11 +112,11 @@ pub async fn reset_breaker(
     State(api): State<Api>,
     caller: Caller,
     PathPart(agent): PathPart,
-) -> Result<Json<BreakerItem>, Problem> {
     request: Request,
+) -> Result<Json<BreakerItem>, Problem> {
     caller.require(Scope::Admin)?;
-    Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
     api.bodies.read_nothing(request).await?;
+    Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
 }
 
 /// An agent's name as it is stored.

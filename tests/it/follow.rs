@@ -347,6 +347,9 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     followed(&umbra, &event).await;
     assert_eq!(umbra.items("/v1/reviews?assessment=FLAG").await.len(), 1);
 
+    // The score of an approval that they overruled is none of the usual ones.
+    let next = output("The handbook has twelve parts.").await;
+    assert!(next.contains("Baseline: 5 earlier scores"), "{next}");
     for n in 0..12 {
         output(&format!("Part {n} of the handbook is complete.")).await;
     }
@@ -356,19 +359,6 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     assert_eq!((&falls[0]["rule"], &falls[0]["source"]), (&json!("baseline.fall"), &json!("check")));
 }
 
-#[tokio::test]
-    // The score of an approval that they overruled is none of the usual ones.
-    let next = output("The handbook has twelve parts.").await;
-    assert!(next.contains("Baseline: 5 earlier scores"), "{next}");
-async fn a_fall_is_found_without_a_model() {
-    let umbra = with_checks().await;
-    for n in 0..10 {
-        followed(&umbra, &clean("writer", n)).await;
-    }
-    followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
-    let falls = umbra.items("/v1/findings?agent=writer&category=quality").await;
-    assert_eq!(falls.len(), 1, "{falls:?}");
-    assert!(falls[0]["description"].as_str().is_some_and(|text| text.contains("mean of 100")), "{falls:?}");
 #[tokio::test]
 async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_approval() {
     let model = ModelServer::start(|seen| {
@@ -397,6 +387,16 @@ async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_appro
     assert!(told.contains("Baseline: 1 earlier scores"), "{told}");
 }
 
+#[tokio::test]
+async fn a_fall_is_found_without_a_model() {
+    let umbra = with_checks().await;
+    for n in 0..10 {
+        followed(&umbra, &clean("writer", n)).await;
+    }
+    followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
+    let falls = umbra.items("/v1/findings?agent=writer&category=quality").await;
+    assert_eq!(falls.len(), 1, "{falls:?}");
+    assert!(falls[0]["description"].as_str().is_some_and(|text| text.contains("mean of 100")), "{falls:?}");
     followed(&umbra, &dangerous("beginner", "a.evil.sh")).await;
     assert_eq!(umbra.items("/v1/findings?agent=beginner&category=quality").await.len(), 0);
 }
