@@ -26,9 +26,6 @@ const WORD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 /// No run of a credential's drawn part that is as long may be left: shorter ones occur by chance.
 const LEAK: usize = 6;
 
-/// Short words by which a value says that it is none. They occur in a drawn one by chance, once in some thousand.
-const PLACEHOLDERS: [&str; 3] = ["xxx", "your", "test"];
-
 /// A credential whose body is drawn from the whole input, so that no input can hold it otherwise.
 fn credential(kind: u8, text: &str) -> (String, String) {
     let (prefix, length, alphabet) = FORMATS[usize::from(kind) % FORMATS.len()];
@@ -37,11 +34,9 @@ fn credential(kind: u8, text: &str) -> (String, String) {
     loop {
         draw.fill(&mut bytes);
         let body: String = bytes.iter().map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()])).collect();
-        let lower = body.to_ascii_lowercase();
-        let is_plain = PLACEHOLDERS.iter().any(|word| lower.contains(word));
         // A password is told from words by its digits.
         let has_digits = alphabet != WORD || body.bytes().filter(u8::is_ascii_digit).count() >= 3;
-        if has_digits && !is_plain {
+        if has_digits {
             let tail = if prefix.ends_with(':') { "@db.acme.io:5432/ledger" } else { "" };
             return (format!("{prefix}{body}{tail}"), body);
         }

@@ -15,6 +15,11 @@ use uuid::Uuid;
 
 /// Stands in the input for the nonce that a reply must echo, which no input can know.
 const NONCE: &str = "NONCE";
+/// Stands in it for the planted fault that a reply must report.
+const FAULT: &str = "FAULT";
+/// A first byte with this bit, as that of any digit, is of a shadow without a canary: without it, what a model says
+/// of the work is reached only by replies that report the fault.
+const NO_CANARY: u8 = 0x20;
 
 /// A clean event, one that a check warns of, and one that a check rejects.
 static EVENTS: LazyLock<Vec<checks::Screened>> = LazyLock::new(|| {
@@ -35,11 +40,32 @@ fn id(n: usize) -> EventId {
     EventId(Uuid::from_u128(n as u128))
 }
 
-fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool) {
+/// The planted fault of each item of a prompt: of its sums, the wrong one.
+fn faults(user: &str) -> Vec<String> {
+    let blocks = user.split(" field=\"canary\">\n").skip(1);
+    let wrong = |sum: &&str| {
+        let numbers: Vec<u32> = sum.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        matches!(numbers[..], [one, two, result] if one + two != result)
+    };
+    let of_block = |block: &str| {
+        let mut sums = block.lines().take(3).map(|line| line.split_once('|').map_or(line, |(_, data)| data));
+        sums.find(wrong).expect("one sum is wrong").to_owned()
+    };
+    blocks.map(of_block).collect()
+}
+
+/// Whether a reply has the digits of a sum in order, whatever stands between them.
+fn reports(reply: &str, sum: &str) -> bool {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    digits(reply).contains(&digits(sum))
+}
+
+fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool, told: bool) {
     let warns = |severity: Severity| severity >= Severity::Warning;
     assert!(judged.assessment >= floor.assessment, "below what the checks say");
     if judged.assessment == Assessment::Approve {
         assert!(echoed, "approved without the nonce");
+        assert!(told, "approved without a word of the planted fault");
         assert!(!judged.findings.iter().any(|finding| warns(finding.severity)), "approved with a finding that warns");
         assert!(judged.score.is_some_and(|score| score >= 50), "approved with a score of {:?}", judged.score);
         assert!(judged.needs_repair.is_none(), "approved what could not be read");
@@ -64,10 +90,11 @@ fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool) 
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte says what is judged (by the rest of a division by 5) and how the reply ended.
+    // The first byte says what is judged (by the rest of a division by 5), whether a fault is planted, and how the reply
+    // ended.
     let Some((&kind, text)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(text);
-    let shadow = Shadow { checks: CheckName::ALL.into(), ..Shadow::plain() };
+    let shadow = Shadow { checks: CheckName::ALL.into(), canary: kind & NO_CANARY == 0, ..Shadow::plain() };
     let hits: Vec<_> = EVENTS.iter().map(|one| checks::review(&one.event, &one.marks, &shadow.checks)).collect();
     let subjects: Vec<Subject> = EVENTS
         .iter()
@@ -96,10 +123,15 @@ fuzz_target!(|data: &[u8]| {
         hex::encode(&blake3::hash(&drawn.to_be_bytes()).as_bytes()[..16])
     };
     let prompt = matter.prompt(&shadow, &mut nonce).expect("a prompt can be written");
-    // The first placeholder is the first item's nonce, and so on; the last item's stands for all that follow.
+    let planted = faults(&prompt.user);
+    assert_eq!(planted.len(), if shadow.canary { prompt.shown.len() } else { 0 }, "a planted fault for each item");
+    // The first placeholder is the first item's, and so on.
     let mut reply = text.into_owned();
     for shown in &prompt.shown {
         reply = reply.replacen(NONCE, &shown.nonce, 1);
+    }
+    for fault in &planted {
+        reply = reply.replacen(FAULT, fault, 1);
     }
     let judged = matter.of_reply(
         &shadow,
@@ -111,6 +143,7 @@ fuzz_target!(|data: &[u8]| {
     let events = matter.events();
     for (n, ((judged, floor), shown)) in judged.iter().zip(&floors).zip(&prompt.shown).enumerate() {
         let own = if matter.items() > 1 { &events[n..=n] } else { &events[..] };
-        hold(own, floor, judged, reply.contains(&shown.nonce) && kind < 0x40);
+        let told = planted.get(n).is_none_or(|fault| reports(&reply, fault));
+        hold(own, floor, judged, reply.contains(&shown.nonce) && kind < 0x40, told);
     }
 });

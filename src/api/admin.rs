@@ -31,8 +31,9 @@ use crate::{
     responses((status = 200, description = "What is in force now", body = Reloaded),
         (status = 409, description = "The files have faults; what was in force stays",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
-pub async fn post_reload(State(api): State<Api>, caller: Caller) -> Result<Json<Reloaded>, Problem> {
+pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Reloaded>, Problem> {
     caller.require(Scope::Admin)?;
+    api.bodies.read_nothing(request).await?;
     match (api.reload)().await {
         Ok(reloaded) => Ok(Json(reloaded)),
         Err(ReloadFault::Store(error)) => Err(error.into()),

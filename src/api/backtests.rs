@@ -13,14 +13,17 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
 use crate::{
     config::{Models, quantity::parse_moment, shadows::load},
     domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope},
     pipeline::backtest::{PlanError, Tried},
-    store::backtests::{Backtest, Item, ItemFilter},
+    store::{
+        backtests::{Backtest, Item, ItemFilter},
+        seek::Feed,
+    },
 };
 
 /// Names the lists, so that a cursor of one is refused by another.
@@ -207,6 +210,7 @@ pub async fn list_backtests(
     let seek = params.seek(BACKTESTS);
     params.finish()?;
     let page = api.pipeline.store.backtests(shadow.as_deref(), seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Backtest, seek, &page).await?;
     Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
 }
 

@@ -14,7 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
@@ -119,6 +119,11 @@ fn shortened(text: String) -> String {
     }
 }
 
+/// What a request says that has nothing to say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
 impl BodyReader {
     /// A reader with the memory that the limits name.
     pub fn new(limits: BodyLimits) -> Self {
@@ -143,6 +148,18 @@ impl BodyReader {
         let mut decoder = Decoder::new(encoding, self.limits.decoded, &self.memory)?;
         self.fill(body, travels, &mut decoder).await?;
         decoder.finish()
+    }
+
+    /// Reads the body of a request that takes none: it is empty, or `{}` as some clients send it. 400 for any member,
+    /// which the sender believes to mean something.
+    pub async fn read_nothing(&self, request: Request) -> Result<(), Problem> {
+        let headers = request.headers().clone();
+        let body = self.read(request).await?;
+        if !body.is_empty() {
+            expect_media(&headers, &[Media::Json])?;
+            from_json::<Nothing>(&body)?;
+        }
+        Ok(())
     }
 
     /// Feeds the decoder with what arrives, until the end of the body, of the time or of a limit.

@@ -12,14 +12,14 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
 use crate::{
     checks,
     domain::{BreakerState, key::Scope},
     pipeline::breakers::BreakerItem,
-    store::breakers::BreakerFilter,
+    store::{breakers::BreakerFilter, seek::Feed},
 };
 
 const FEED: char = 'b';
@@ -49,6 +49,7 @@ pub async fn list_breakers(
     params.finish()?;
     let reads_all = caller.require(Scope::Read).is_ok();
     let page = api.pipeline.breakers(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
     // What the caller may not see moves the cursor as well.
     let all = listing(FEED, seek, page, |item| item);
     let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
@@ -102,7 +103,8 @@ pub async fn acknowledge_breaker(
         .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
 }
 
-/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review.
+/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review. It
+/// takes no body.
 #[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
@@ -110,8 +112,10 @@ pub async fn reset_breaker(
     State(api): State<Api>,
     caller: Caller,
     PathPart(agent): PathPart,
+    request: Request,
 ) -> Result<Json<BreakerItem>, Problem> {
     caller.require(Scope::Admin)?;
+    api.bodies.read_nothing(request).await?;
     Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
 }
 

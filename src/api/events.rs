@@ -21,7 +21,7 @@ use super::{
     body::{self, Media, expect_media},
     front::RequestId,
     missing::{malformed, missing},
-    params::{Params, PathPart, listing, preferred_wait},
+    params::{Params, PathPart, expect_reached, listing, preferred_wait},
     problem::Problem,
     verdicts::waited,
 };
@@ -30,7 +30,11 @@ use crate::{
     ingest::{self, Fault, Incoming, code},
     llm::ORIGIN_HEADER,
     pipeline::{AcceptError, Accepted, Origin},
-    store::{events::EventFilter, verdicts::VerdictItem},
+    store::{
+        events::EventFilter,
+        seek::{Feed, Page},
+        verdicts::VerdictItem,
+    },
 };
 
 /// Names this list in cursors.
@@ -190,6 +194,7 @@ pub async fn list_events(
     let seek = params.seek(FEED);
     params.finish()?;
     let page = api.pipeline.store.events(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Intake, seek, &page).await?;
     let mut views = Vec::with_capacity(page.items.len());
     for (seq, row) in page.items {
         // What was erased is left out; the cursor passes it like the others.
@@ -197,7 +202,7 @@ pub async fn list_events(
             views.push((seq, EventView::new(row, None)?));
         }
     }
-    Ok(listing(FEED, seek, crate::store::seek::Page { items: views, more: page.more }, |view| view).json())
+    Ok(listing(FEED, seek, Page { items: views, more: page.more }, |view| view).json())
 }
 
 /// One event, with what became of it and its reviews.

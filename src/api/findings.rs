@@ -13,7 +13,7 @@ use super::{
     auth::Caller,
     body::{Media, expect_media, from_json},
     missing::{malformed, missing},
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
     sarif,
@@ -25,7 +25,7 @@ use crate::{
     store::{
         findings::{FindingFilter, FindingItem},
         reviews::Review,
-        seek::Page,
+        seek::{Feed, Page},
     },
 };
 
@@ -52,7 +52,9 @@ pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: P
     });
     let seek = params.seek(FEED);
     params.finish()?;
-    let page = listing(FEED, seek, api.pipeline.store.findings(&filter, seek).await?, |finding| finding);
+    let page = api.pipeline.store.findings(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
+    let page = listing(FEED, seek, page, |finding| finding);
     Ok(if format == Some(true) { sarif::Log::of(&page).into_response() } else { page.json().into_response() })
 }
 
@@ -212,6 +214,7 @@ pub async fn list_observations(
     let seek = params.seek(OBSERVATIONS);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
     let mut found: std::collections::HashMap<ReviewId, Vec<FindingItem>> = std::collections::HashMap::new();
     for item in api.pipeline.store.findings_of(&ids).await? {

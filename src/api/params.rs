@@ -7,7 +7,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
 use super::{Listing, problem::Problem};
-use crate::store::seek::{Page, Seek, Span};
+use crate::store::{
+    Store,
+    seek::{Feed, Page, Seek, Span},
+};
 
 /// The code of a cursor's fault.
 const BAD_CURSOR: &str = "bad_cursor";
@@ -147,6 +150,25 @@ impl Params {
         }
         Err(problem)
     }
+}
+
+/// Refuses a cursor ahead of all that its feed has numbered: it was made up, or given before the database was restored
+/// from a backup. Who polled on with it would miss everything until the numbers have caught up.
+pub async fn expect_reached<R>(store: &Store, feed: Feed, seek: Seek, page: &Page<R>) -> Result<(), Problem> {
+    // Whatever follows a cursor shows that it was reached; from the newest backwards, none skips anything.
+    match seek.from.filter(|_| page.items.is_empty() && !seek.descending) {
+        Some(from) if from > store.newest(feed).await? => Err(ahead("?cursor")),
+        _ => Ok(()),
+    }
+}
+
+/// The problem of a cursor that lies ahead of its list.
+pub fn ahead(pointer: &str) -> Problem {
+    Problem::bad_cursor(
+        "this cursor lies ahead of everything in this list, as one does that was given before the database was \
+         restored from a backup; leave it out to begin at the start",
+    )
+    .at(pointer, BAD_CURSOR, "leave it out, or begin at an earlier one")
 }
 
 /// A page as it is sent. `feed` names the list, so that a cursor of one is refused by another.

@@ -5,10 +5,14 @@ use axum::{Json, extract::State};
 use super::{
     Api, Listing,
     auth::Caller,
-    params::{Params, listing},
+    params::{Params, expect_reached, listing},
     problem::Problem,
 };
-use crate::{domain::key::Scope, pipeline::reflexions::ReflexionItem, store::reflexions::ReflexionFilter};
+use crate::{
+    domain::key::Scope,
+    pipeline::reflexions::ReflexionItem,
+    store::{reflexions::ReflexionFilter, seek::Feed},
+};
 
 const FEED: char = 'x';
 
@@ -36,5 +40,6 @@ pub async fn list_reflexions(
     let seek = params.seek(FEED);
     params.finish()?;
     let page = api.pipeline.reflexions(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
     Ok(listing(FEED, seek, page, |item| item).json())
 }

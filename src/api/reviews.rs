@@ -18,7 +18,7 @@ use super::{
     body::{Media, expect_media},
     events::{invalid, refused},
     missing::{malformed, missing},
-    params::{Params, PathPart, listing, preferred_wait},
+    params::{Params, PathPart, expect_reached, listing, preferred_wait},
     problem::Problem,
 };
 use crate::{
@@ -26,7 +26,10 @@ use crate::{
     findings,
     ingest::{self, Incoming, ReviewRequest},
     pipeline::{Origin, accept::OnDemand},
-    store::reviews::{Review, ReviewFilter},
+    store::{
+        reviews::{Review, ReviewFilter},
+        seek::Feed,
+    },
 };
 
 /// Names the list in order of reservation, and the one in order of finishing.
@@ -178,10 +181,12 @@ pub async fn list_reviews(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let filter = review_filter(&mut params);
-    let feed = if filter.only_done() { BY_FINISHING } else { BY_RESERVATION };
+    let (feed, numbers) =
+        if filter.only_done() { (BY_FINISHING, Feed::Result) } else { (BY_RESERVATION, Feed::Intake) };
     let seek = params.seek(feed);
     params.finish()?;
     let page = api.pipeline.store.reviews(&filter, seek).await?;
+    expect_reached(&api.pipeline.store, numbers, seek, &page).await?;
     let mut list = listing(feed, seek, page, |review| review);
     if !wants_markdown(&headers) {
         return Ok(list.json().into_response());

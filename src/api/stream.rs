@@ -32,7 +32,7 @@ use super::{
     Api,
     auth::Caller,
     findings::{FEED, FindingQuery, finding_filter},
-    params::{Params, cursor_of, position_of},
+    params::{Params, ahead, cursor_of, position_of},
     problem::Problem,
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
     store::{
         StoreError,
         findings::{FindingFilter, FindingItem},
-        seek::Seek,
+        seek::{Feed, Seek},
     },
 };
 
@@ -80,10 +80,11 @@ pub async fn stream_findings(
     };
     // First it listens, then it looks.
     let live = api.pipeline.tail.subscribe();
-    let (position, behind) = match from {
-        Some(from) => (from, true),
-        None => (api.pipeline.store.newest_result().await?, false),
-    };
+    let newest = api.pipeline.store.newest(Feed::Result).await?;
+    if from.is_some_and(|from| from > newest) {
+        return Err(ahead("Last-Event-ID"));
+    }
+    let (position, behind) = from.map_or((newest, false), |from| (from, true));
     let opening = format!("retry: {}\nid: {}\n\n", RETRY.as_millis(), cursor_of(FEED, position));
     let reader = Reader { api, filter, live, position, behind, ready: VecDeque::from([opening]) };
     let headers = [

@@ -9,7 +9,7 @@ use super::{
     Api, Listing,
     auth::Caller,
     events::EventView,
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
     reviews::mode_param,
 };
@@ -23,7 +23,7 @@ use crate::{
         events::{EventFilter, EventRow, received_at},
         findings::FindingItem,
         reviews::Review,
-        seek::Page,
+        seek::{Feed, Page},
         trajectories::{TaskFilter, TaskPart},
     },
 };
@@ -127,6 +127,7 @@ pub async fn list_trajectories(
     params.finish()?;
     let store = &api.pipeline.store;
     let page = store.tasks(&filter, seek).await?;
+    expect_reached(store, Feed::Intake, seek, &page).await?;
     let names: Vec<String> = page.items.iter().map(|(_, task)| task.clone()).collect();
     let mut parts = store.task_parts(&names, mode).await?;
     parts.retain(|part| caller.sees(&part.agent));
@@ -170,6 +171,7 @@ pub async fn get_trajectory(
     let (opinions, open) = store.opinions(&task, &summary.agents, mode).await?;
     let filter = EventFilter { task_id: Some(task), agents: Some(summary.agents.clone()), ..EventFilter::default() };
     let page = store.events(&filter, seek).await?;
+    expect_reached(store, Feed::Intake, seek, &page).await?;
     let ids: Vec<EventId> = page.items.iter().map(|(_, row)| row.id).collect();
     let reviews = store.reviews_among(&ids, mode).await?;
     let mut findings = store.findings_in(&ids, mode).await?;

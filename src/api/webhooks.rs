@@ -1,18 +1,22 @@
 //! `/v1/webhooks`: who is told, and the letters that could not be delivered.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     Api, Listing,
     auth::Caller,
-    params::{Params, PathPart, listing},
+    params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
 use crate::{
     domain::{DeliveryId, key::Scope},
-    store::dead_letters::DeadLetter,
+    store::{dead_letters::DeadLetter, seek::Feed},
 };
 
 const DEAD: char = 'x';
@@ -77,6 +81,7 @@ pub async fn list_dead(
     let seek = params.seek(DEAD);
     params.finish()?;
     let page = api.pipeline.store.dead_letters(endpoint.as_deref(), span, seek).await?;
+    expect_reached(&api.pipeline.store, Feed::Dead, seek, &page).await?;
     Ok(listing(DEAD, seek, page, |letter| letter).json())
 }
 
@@ -100,8 +105,10 @@ pub async fn resend_dead(
     State(api): State<Api>,
     caller: Caller,
     PathPart(id): PathPart,
+    request: Request,
 ) -> Result<(StatusCode, Json<Resent>), Problem> {
     caller.require(Scope::Admin)?;
+    api.bodies.read_nothing(request).await?;
     let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
     let id: DeliveryId = id.parse().map_err(|_| missing())?;
     let endpoint = api.pipeline.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;

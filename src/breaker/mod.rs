@@ -11,7 +11,7 @@
 //!
 //! # What counts
 //! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval; anything
-//! else (inconclusive, no evidence, no result) is neither, and is not told to this room. A rejection that a text forged,
+//! else (inconclusive, a rejection without evidence, no result) is neither, and is not told to this room. A rejection that a text forged,
 //! with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count
 //! once within a run, so that who posts an output three times opens nothing; an attempt at doing it again is content of
 //! its own, even word for word.

@@ -107,11 +107,8 @@ impl Pipeline {
         page: &mut Following,
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
-        let said: Vec<(&Judged, bool)> = judged
-            .iter()
-            .filter(|one| one.is_public())
-            .filter_map(|one| Some((one, breaker::rejects(one.assessment, one.verified(), one.unverified())?)))
-            .collect();
+        let said: Vec<(&Judged, bool)> =
+            judged.iter().filter(|one| one.is_public()).filter_map(|one| Some((one, one.rejects()?))).collect();
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));
         let agents: Vec<String> = agents.into_iter().collect();

@@ -44,6 +44,7 @@ pub(super) struct Judged {
     pub stored: StoredEvent,
     pub assessment: Assessment,
     pub score: Option<i16>,
+    pub notes: Vec<String>,
     pub findings: Vec<FindingItem>,
 }
 
@@ -64,6 +65,13 @@ impl Judged {
     /// The worst severity of what stands on nothing.
     pub fn unverified(&self) -> Option<Severity> {
         self.findings.iter().filter(|finding| !finding.verified).map(|finding| finding.severity).max()
+    }
+
+    /// What it says of the agent to a breaker: a rejection, an approval, or neither. A model that wanted to reject and
+    /// pointed at nothing has not approved.
+    pub fn rejects(&self) -> Option<bool> {
+        let unfounded = self.assessment == Assessment::Suggest && review::is_unfounded(&self.notes);
+        breaker::rejects(self.assessment, self.verified(), self.unverified()).filter(|_| !unfounded)
     }
 
     /// Whether anybody but the log is to know of it.
@@ -121,8 +129,9 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
             });
             // A batch says something of each of its events; a task's review speaks of all its steps.
             let own = review.assessments.iter().find(|own| own.event_id == *event);
-            let (assessment, score) =
-                own.map_or((review.assessment, review.score), |own| (Some(own.assessment), own.score));
+            let (assessment, score, notes) = own.map_or((review.assessment, review.score, &review.notes), |own| {
+                (Some(own.assessment), own.score, &own.notes)
+            });
             let (Some((order, stored)), Some(assessment)) = (stored, assessment) else { continue };
             let of_task = review.scope == Some(ReviewScope::Trajectory);
             let all_found = review.findings.iter().flatten();
@@ -133,6 +142,7 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
                 stored,
                 assessment,
                 score,
+                notes: notes.clone(),
                 findings: findings.cloned().collect(),
                 review: Review { findings: None, ..review.clone() },
             });
@@ -145,7 +155,7 @@ fn scores(judged: &[Judged]) -> Vec<Score> {
     let scored = judged.iter().filter_map(|one| {
         let reviewer = one.review.reviewer?;
         let score = match reviewer {
-            _ if one.assessment == Assessment::Inconclusive => return None,
+            _ if one.assessment == Assessment::Inconclusive || !review::score_stands(&one.notes) => return None,
             Reviewer::Model => one.score.and_then(|score| u8::try_from(score).ok())?,
             Reviewer::Checks => review::score_of_checks(one.assessment)?,
         };

@@ -12,7 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::store::{StoreError, findings::FindingItem};
+use crate::store::{StoreError, findings::FindingItem, seek::Feed};
 
 /// Most findings in one page.
 const PAGE: u32 = 100;
@@ -81,7 +81,7 @@ impl Pipeline {
             return Ok(None);
         }
         let Some(mut position) = position else {
-            let newest = self.store.newest_result().await?;
+            let newest = self.store.newest(Feed::Result).await?;
             tell(NewFindings { items: Vec::new(), upto: newest, gap: true });
             return Ok(Some(newest));
         };

@@ -20,6 +20,23 @@ const APPROVE_SCORE: u8 = 50;
 /// What is said of each event of a batch whose reply holds too many verdicts.
 const SURPLUS: &str = "The model's reply judges more events than it was given: it approves none.";
 
+/// What is noted of a rejection that points at nothing.
+const UNFOUNDED: &str = "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.";
+/// What is noted where more was found than a model's word admits.
+const OVERRULED: &str = "The model's verdict is milder than what was found: its score counts for nothing.";
+
+/// Whether these notes of a review say that its model rejected on no evidence. That is no approval, whatever became of
+/// the review.
+pub fn is_unfounded(notes: &[String]) -> bool {
+    notes.iter().any(|note| note == UNFOUNDED)
+}
+
+/// Whether a review with these notes says with its score what it says with its assessment. The score of a verdict that
+/// did not stand tells nothing of the work.
+pub fn score_stands(notes: &[String]) -> bool {
+    !notes.iter().any(|note| note == UNFOUNDED || note == OVERRULED)
+}
+
 /// Why a reply is no verdict.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 enum NoVerdict {
@@ -186,7 +203,7 @@ fn with_verdict(
     let mut word = verdict.assessment;
     if word == Assessment::Flag && !found.iter().any(|f| f.verified && f.severity >= Severity::Warning) {
         word = Assessment::Suggest;
-        notes.push("The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.".to_owned());
+        notes.push(UNFOUNDED.to_owned());
     }
     if word == Assessment::Inconclusive {
         notes.push("The model says that it cannot tell.".to_owned());
@@ -207,6 +224,9 @@ fn with_verdict(
         && (not_found > 0 || unknown_steps > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
     {
         assessment = Assessment::Inconclusive;
+    }
+    if verdict.assessment < assessment && assessment != Assessment::Inconclusive {
+        notes.push(OVERRULED.to_owned());
     }
 
     let from_checks = (checks.assessment >= Assessment::Suggest).then_some(checks.recommendation);

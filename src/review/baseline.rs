@@ -1,7 +1,10 @@
 //! Compares a score with what the agent usually reaches: arithmetic, which no text can talk out of it.
 //! In: a judgement, a baseline. Out: the judgement, with one finding more where the score is a fall. Never: a milder one.
 
-use super::{Baseline, Judgement, assess::grade};
+use super::{
+    Baseline, Judgement,
+    assess::{grade, score_stands},
+};
 use crate::domain::{Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
 
 /// Least that counts as one spread, in points: scores that hardly ever differ make no fall of a trifle.
@@ -39,6 +42,7 @@ pub fn compare(
 ) {
     let score = match (judgement.reviewer, judgement.assessment) {
         (_, Assessment::Inconclusive) => None,
+        _ if !score_stands(&judgement.notes) => None,
         (Reviewer::Model, _) => judgement.score,
         (Reviewer::Checks, assessment) => score_of_checks(assessment),
     };

@@ -45,7 +45,7 @@ use std::fmt;
 
 use crate::domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger};
 
-pub use assess::{of_checks, of_reply};
+pub use assess::{is_unfounded, of_checks, of_reply, score_stands};
 pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
 pub use group::{Matter, Step, Trajectory};

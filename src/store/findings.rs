@@ -283,15 +283,6 @@ impl Store {
         Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
     }
 
-    /// The last number that a finding can have by now.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn newest_result(&self) -> Result<i64, StoreError> {
-        let last = sqlx::query_scalar("/* findings.newest */ SELECT last FROM feed WHERE name = 'result'");
-        Ok(last.fetch_one(&self.read).await?)
-    }
-
     /// Notes what people made of a finding; answers whether it exists.
     ///
     /// # Errors

@@ -3,6 +3,43 @@
 use jiff::Timestamp;
 use sqlx::{Postgres, QueryBuilder};
 
+use super::{Store, StoreError};
+
+/// What numbers the items of lists: a row of table `feed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    /// Events and reservations of reviews.
+    Intake,
+    /// Finished reviews, findings, and what follows from them.
+    Result,
+    /// Dead letters.
+    Dead,
+    /// Backtests.
+    Backtest,
+}
+
+impl Feed {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Intake => "intake",
+            Self::Result => "result",
+            Self::Dead => "dead",
+            Self::Backtest => "backtest",
+        }
+    }
+}
+
+impl Store {
+    /// The last number that an item of a feed can have by now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn newest(&self, feed: Feed) -> Result<i64, StoreError> {
+        let last = sqlx::query_scalar("/* seek.newest */ SELECT last FROM feed WHERE name = $1").bind(feed.name());
+        Ok(last.fetch_one(&self.read).await?)
+    }
+}
+
 /// Where a page begins and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seek {

@@ -154,7 +154,17 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
     assert_eq!(state(&umbra, "watched").await, is("closed", 0), "a passive shadow is heard by the log alone");
     assert_eq!(umbra.items("/v1/breakers").await.len(), 2);
 
-    let reset = umbra.send(Method::POST, "/v1/breakers/copied/reset", &[], None).await;
+    let reset = "/v1/breakers/copied/reset";
+    let refused = umbra.post(reset, &json!({"by": "ada"})).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
+        (400, &json!("/by")),
+        "{}",
+        refused.text
+    );
+    assert_eq!(state(&umbra, "copied").await, is("open", 3), "nothing was reset");
+    assert_eq!(umbra.post(reset, &json!({})).await.body["recommendation"], "closed");
+    let reset = umbra.send(Method::POST, reset, &[], None).await;
     assert_eq!((reset.status.as_u16(), &reset.body["recommendation"]), (200, &json!("closed")), "{}", reset.text);
     followed(&umbra, &dangerous("copied", "b.evil.sh")).await;
     assert_eq!(state(&umbra, "copied").await, is("closed", 1), "the row begins anew");
@@ -337,6 +347,9 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     followed(&umbra, &event).await;
     assert_eq!(umbra.items("/v1/reviews?assessment=FLAG").await.len(), 1);
 
+    // The score of an approval that they overruled is none of the usual ones.
+    let next = output("The handbook has twelve parts.").await;
+    assert!(next.contains("Baseline: 5 earlier scores"), "{next}");
     for n in 0..12 {
         output(&format!("Part {n} of the handbook is complete.")).await;
     }
@@ -344,6 +357,34 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     let falls: Vec<Value> = umbra.items("/v1/findings?category=quality").await;
     assert_eq!(falls.len(), 1, "{falls:?}");
     assert_eq!((&falls[0]["rule"], &falls[0]["source"]), (&json!("baseline.fall"), &json!("check")));
+}
+
+#[tokio::test]
+async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_approval() {
+    let model = ModelServer::start(|seen| {
+        let (assessment, score) = if seen.user.contains("is fine") { ("APPROVE", 95) } else { ("FLAG", 0) };
+        Answer::Json(verdict(seen, assessment, score, &json!([])))
+    })
+    .await;
+    let umbra = with_model(&model).await;
+    let output = async |output: &str| {
+        let event = json!({"agent": "writer", "task_type": "setup", "output": output, "triggers": ["task_complete"]});
+        followed(&umbra, &event).await;
+        let words = umbra.items("/v1/reviews?state=done&order=desc&limit=1").await;
+        words[0]["assessment"].as_str().unwrap_or_default().to_owned()
+    };
+    followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
+    followed(&umbra, &dangerous("writer", "b.evil.sh")).await;
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2));
+    assert_eq!(output("Part 1 is complete.").await, "SUGGEST");
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2), "it rests on nothing, and approves nothing");
+    assert_eq!(output("Part 2 is fine.").await, "APPROVE");
+    assert_eq!(state(&umbra, "writer").await, is("closed", 0));
+    // Of five scores only one was given with a verdict that stood.
+    followed(&umbra, &dangerous("writer", "c.evil.sh")).await;
+    assert_eq!(output("Part 3 is fine.").await, "APPROVE");
+    let told = model.last().user;
+    assert!(told.contains("Baseline: 1 earlier scores"), "{told}");
 }
 
 #[tokio::test]
@@ -412,6 +453,8 @@ async fn a_shadow_is_promoted_once_people_found_it_right_often_enough() {
         "{said}"
     );
     assert_eq!(file(), shadows.replace("mode: passive", "mode: review"), "one word was changed");
+    let refused = umbra.post("/v1/admin/reload", &json!({"dry_run": true})).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/dry_run")));
     let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
     let shadow = umbra.get("/v1/shadows/quiet").await;

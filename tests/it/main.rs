@@ -17,6 +17,7 @@ mod config;
 mod contract;
 mod dashboard;
 mod deploy;
+mod evidence;
 mod follow;
 mod front;
 mod house;

@@ -49,9 +49,13 @@ async fn a_stream_begins_now_resumes_behind_any_cursor_and_shows_passive_finding
     assert_eq!(page["items"][0]["watched_agent"], "before");
     let mut paged = Reader::open(&umbra, "", page["resume_cursor"].as_str()).await;
     assert_eq!(paged.finding().await["watched_agent"], "first");
-    for (query, header, code) in
-        [("", "nonsense", "bad_cursor"), ("?limit=3", "", "bad_query"), ("?severity=bad", "", "bad_query")]
-    {
+    // The second is behind number 9000, which no finding has yet.
+    for (query, header, code) in [
+        ("", "nonsense", "bad_cursor"),
+        ("", "ZmE5MDAw", "bad_cursor"),
+        ("?limit=3", "", "bad_query"),
+        ("?severity=bad", "", "bad_query"),
+    ] {
         let path = format!("/v1/findings/stream{query}");
         let refused = umbra.send(Method::GET, &path, &[("last-event-id", header)], None).await;
         assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!(code)), "{}", refused.text);

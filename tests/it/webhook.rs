@@ -172,6 +172,7 @@ async fn what_is_given_up_is_listed_and_can_be_sent_again() {
     receiver.set(ok);
     let before = receiver.count();
     let resend = format!("/v1/webhooks/dead/{}/resend", letter["id"].as_str().unwrap_or_default());
+    assert_eq!(umbra.post(&resend, &json!({"endpoint": "another"})).await.status, 400, "it is sent where it belongs");
     assert_eq!(umbra.post(&resend, &json!({})).await.status, 202);
     asked(&receiver, before + 1).await;
     assert_eq!(header(&receiver.last(), "webhook-id"), letter["webhook_id"].as_str().unwrap_or_default());
@@ -220,6 +221,7 @@ async fn an_endpoint_that_is_gone_is_left_alone_until_a_person_says_otherwise() 
     let letter = umbra.items("/v1/webhooks/dead").await.remove(0);
     assert_eq!(letter["last_status"], 410);
     let resend = format!("/v1/webhooks/dead/{}/resend", letter["id"].as_str().unwrap_or_default());
+    assert_eq!(umbra.post(&resend, &json!({"endpoint": "another"})).await.status, 400, "it is sent where it belongs");
     assert_eq!(umbra.post(&resend, &json!({})).await.status, 202);
     asked(&receiver, asked_before + 1).await;
     emptied(&umbra, 0).await;

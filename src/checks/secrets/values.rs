@@ -1,7 +1,7 @@
 //! Is a value a credential or a placeholder? In: a value, or a place in a text. Out: a judgement. It looks at no
 //! names: entropy, alphabet, repetition, and the words that manuals write where a credential belongs.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
@@ -23,7 +23,7 @@ pub(super) fn judge_format(value: &str) -> Look {
     }
     let tail = if value.len() < 12 { value } else { value.get(4..).unwrap_or(value) };
     // Long tokens in base64 hold runs of `A` where their bytes are zero.
-    if distinct(tail) < 5 || has_run(tail, (tail.len() / 5).max(8)) || PLACEHOLDERS_IN_FORMATS.is_match(value) {
+    if distinct(tail) < 5 || has_run(tail, (tail.len() / 5).max(8)) || says_placeholder(value) {
         return Look::Placeholder;
     }
     Look::Live
@@ -120,26 +120,84 @@ static PLACEHOLDERS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     ])
 });
 
+/// Words beside them, by which a value of words alone is known: `YOURACCESSKEYHERE`.
+static PHRASES: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    words(&[
+        "your", "xxx", "here", "goes", "access", "account", "api", "auth", "client", "key", "password", "personal",
+        "private", "project", "secret", "string", "token", "user", "value", "12345", "67890", "abcdef", "ghijkl",
+        "mnopqr", "stuvwx",
+    ])
+});
+
 fn words(list: &[&str]) -> AhoCorasick {
     #[expect(clippy::expect_used, reason = "the words are constants; a test builds the automaton")]
     AhoCorasick::builder().ascii_case_insensitive(true).build(list).expect("the words make an automaton")
 }
 
+/// Shortest word that counts wherever it stands. A token of 34 letters and digits holds a given word of four letters
+/// once in a hundred thousand, one of six never.
+const TELLING: usize = 6;
+
 /// Whether a value says that it is none.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    // A long random value holds short words by chance.
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let random = value.len() >= 20 && digits >= 3 && entropy(value) >= 3.0;
-    (if random { &PLACEHOLDERS_IN_FORMATS } else { &PLACEHOLDERS }).is_match(value)
-        || distinct(value) < 4
-        || has_run(value, 6)
-        || value.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("test"))
-        || value.get(value.len().saturating_sub(4)..).is_some_and(|tail| tail.eq_ignore_ascii_case("test"))
+    let test = |place: Range<usize>| {
+        let test = value.get(place.clone()).is_some_and(|word| word.eq_ignore_ascii_case("test") && has_one_case(word));
+        test && (!random || is_apart(value, &place))
+    };
+    let named = if random {
+        says_placeholder(value)
+    } else {
+        PLACEHOLDERS.find_iter(value).any(|found| value.get(found.range()).is_some_and(has_one_case))
+    };
+    named || distinct(value) < 4 || has_run(value, 6) || test(0..4) || test(value.len().saturating_sub(4)..value.len())
 }
 
-/// Whether a value holds a word that manuals write in a credential's place.
+/// Whether a value that looks random holds a word that manuals write in a credential's place. By chance it holds short
+/// ones as well: these count between separators, or where the value is made of words.
 pub(super) fn says_placeholder(value: &str) -> bool {
-    PLACEHOLDERS_IN_FORMATS.is_match(value)
+    PLACEHOLDERS_IN_FORMATS.find_iter(value).any(|found| {
+        let word = value.get(found.range()).unwrap_or_default();
+        match word.as_bytes() {
+            [b'x' | b'X', ..] => {
+                let run = run_around(value, found.range());
+                run.len() >= TELLING || run.len() >= 4 && is_apart(value, &run)
+            }
+            [first, ..] if first.is_ascii_alphabetic() => {
+                has_one_case(word)
+                    && (word.len() >= TELLING || is_apart(value, &found.range()) || is_spelled_out(value))
+            }
+            _ => true,
+        }
+    })
+}
+
+/// Whether letters are all small, all capitals, or begin with one.
+fn has_one_case(word: &str) -> bool {
+    let tail = word.get(1..).unwrap_or_default();
+    !tail.bytes().any(|b| b.is_ascii_uppercase()) || !word.bytes().any(|b| b.is_ascii_lowercase())
+}
+
+/// Whether no letter and no digit stands on either side.
+fn is_apart(value: &str, place: &Range<usize>) -> bool {
+    let alphanumeric = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let before = place.start.checked_sub(1).and_then(|at| value.as_bytes().get(at));
+    !alphanumeric(before) && !alphanumeric(value.as_bytes().get(place.end))
+}
+
+/// The run of one byte that `place` begins in.
+fn run_around(value: &str, place: Range<usize>) -> Range<usize> {
+    let (before, after) = value.as_bytes().split_at_checked(place.start).unwrap_or_default();
+    let same = |byte: &&u8| Some(*byte) == after.first();
+    let left = before.iter().rev().take_while(same).count();
+    place.start - left..place.start + after.iter().take_while(same).count()
+}
+
+/// Whether words make up at least half of a value's letters and digits.
+fn is_spelled_out(value: &str) -> bool {
+    let covered: usize = PHRASES.find_iter(value).map(|found| found.len()).sum();
+    2 * covered >= value.bytes().filter(u8::is_ascii_alphanumeric).count()
 }
 
 /// Whether a value is one of our own markers and little else, or the inside of one.

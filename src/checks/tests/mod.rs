@@ -26,6 +26,7 @@ mod loops;
 mod outputs;
 mod outside_hosts;
 mod pii;
+mod placeholders;
 mod properties;
 mod secrets;
 mod services;

@@ -46,6 +46,16 @@ fn a_score_far_below_the_mean_is_a_finding() {
 }
 
 #[test]
+fn the_score_of_a_verdict_that_did_not_stand_is_no_fall() {
+    let usual = Some(Baseline { mean: 90.0, spread: 8.0, count: 50 });
+    let unfounded = "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.".to_owned();
+    let before = Judgement { notes: vec![unfounded], ..judged(Assessment::Suggest, Some(0)) };
+    let mut judgement = before.clone();
+    compare(&shadow(), EVENT, usual, &RULES, &mut judgement);
+    assert_eq!(judgement, before);
+}
+
+#[test]
 fn it_can_be_switched_off() {
     let mut judgement = judged(Assessment::Approve, Some(0));
     let usual = Some(Baseline { mean: 100.0, spread: 0.0, count: 99 });

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     domain::{Assessment, CheckName, Event, Hit, Reviewer, Severity, Shadow, Source},
-    review::{ModelReply, of_checks, of_reply},
+    review::{ModelReply, is_unfounded, of_checks, of_reply, score_stands},
 };
 use Assessment::{Approve, Flag, Inconclusive, Suggest};
 use Severity::{Critical, Info, Warning};
@@ -103,6 +103,30 @@ fn a_models_verdict_is_worth_what_stands_behind_it() {
     let strict = Shadow { flag_at: Warning, ..shadow() };
     let judge = |quote| answer(&strict, &event, &[], &reply("SUGGEST", 60, &[claim("warning", quote)])).assessment;
     assert_eq!((judge(real), judge(made_up)), (Flag, Suggest));
+}
+
+#[test]
+fn the_score_of_a_verdict_that_did_not_stand_counts_for_nothing() {
+    let (event, real) = (event(), "went up.");
+    for (word, findings, found, stands, unfounded) in [
+        ("APPROVE", &[][..], &[][..], true, false),
+        ("APPROVE", &[], &[Critical], false, false),
+        ("APPROVE", &[claim("warning", real)], &[], false, false),
+        ("SUGGEST", &[], &[], true, false),
+        ("SUGGEST", &[], &[Warning], true, false),
+        ("SUGGEST", &[], &[Critical], false, false),
+        ("FLAG", &[claim("critical", real)], &[], true, false),
+        ("FLAG", &[], &[], false, true),
+        ("FLAG", &[claim("critical", "went down.")], &[], false, true),
+        ("FLAG", &[], &[Critical], false, true),
+        // What approves nothing is no overruling: its score counts as little, by its assessment.
+        ("INCONCLUSIVE", &[], &[], true, false),
+    ] {
+        let judged = answer(&shadow(), &event, &hits(found), &reply(word, 90, findings));
+        let seen = (score_stands(&judged.notes), is_unfounded(&judged.notes));
+        assert_eq!(seen, (stands, unfounded), "{word} {findings:?} {found:?}: {:?}", judged.notes);
+        assert_eq!(judged.score, Some(90), "it is told all the same");
+    }
 }
 
 #[test]
