@@ -65,8 +65,15 @@ impl Pipeline {
         origin: &Origin,
     ) -> Vec<Result<Accepted, AcceptError>> {
         let mut submitted = Vec::new();
+        let mut screened = 0;
         for one in incoming {
+            screened += one.event.text_len();
             submitted.push(self.submit(one, origin).await);
+            if screened > LONG_TEXT {
+                // Many short events keep others waiting no less than a long one.
+                screened = 0;
+                tokio::task::yield_now().await;
+            }
         }
         let mut accepted = Vec::with_capacity(submitted.len());
         for one in submitted {

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 use super::sections::{quoted, stored_text};
 use crate::domain::{Event, Evidence, FieldName, Hit};
 
-/// Fewest characters other than white space by which a quote points at a place, unless it is the whole text: shorter
-/// ones stand in any.
-const MIN_QUOTE_CHARS: usize = 8;
+/// Fewest characters other than white space by which a quote points at a place, and fewest of small letters alone: such
+/// words stand in any text.
+const MIN_QUOTE_CHARS: usize = 3;
+const MIN_SMALL_LETTERS: usize = 5;
 /// Most characters stored of a model's quote.
 const MAX_QUOTE_CHARS: usize = 500;
 /// Most characters stored of what a check hit.
@@ -24,10 +25,13 @@ pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evid
     }
     let escaped = quoted(quote);
     readings.extend(escaped.get(1..escaped.len() - 1).filter(|inner| *inner != quote).map(Cow::Borrowed));
-    readings.retain(|reading| !reading.trim().is_empty());
+    readings.retain(|reading| {
+        let signs = || reading.chars().filter(|c| !c.is_whitespace());
+        let least = if signs().all(|c| c.is_ascii_lowercase()) { MIN_SMALL_LETTERS } else { MIN_QUOTE_CHARS };
+        signs().count() >= least
+    });
     readings.iter().find_map(|reading| {
-        let short = reading.chars().filter(|c| !c.is_whitespace()).count() < MIN_QUOTE_CHARS;
-        fields.iter().filter(|(_, text)| !short || text.trim() == reading.trim()).find_map(|(field, text)| {
+        fields.iter().find_map(|(field, text)| {
             let start = text.find(reading.as_ref())?;
             cut(field, text, start, start + reading.len(), MAX_QUOTE_CHARS)
         })

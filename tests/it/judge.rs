@@ -259,7 +259,7 @@ async fn what_a_provider_repeats_of_a_prompt_reaches_neither_log_nor_status() {
 
 #[tokio::test]
 async fn a_quote_that_stands_in_any_text_is_no_evidence() {
-    for (quote, verified) in [("the", false), ("of its ", false), ("the diagnosis of its maker", true)] {
+    for (quote, verified) in [("the", false), ("of it", false), ("the diagnosis of its maker", true)] {
         let finding = json!([{"severity": "critical", "category": "factual", "description": "Wrong.",
             "evidence_quote": quote, "checklist_item": "contradicts"}]);
         let model = ModelServer::start(move |seen| Answer::Json(verdict(seen, "FLAG", 10, &finding))).await;
