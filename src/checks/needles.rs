@@ -60,11 +60,13 @@ impl Needles {
                     (0..=u8::MAX).for_each(|any| about.set([b, c, d, any]));
                     [a, b, c, d]
                 }
-                [a, b, c, d, e, ..] => {
-                    about.set([b, c, d, e]);
-                    [a, b, c, d]
-                }
-                _ => continue,
+                _ => match (bytes.first_chunk(), bytes.get(1..).and_then(<[u8]>::first_chunk)) {
+                    (Some(first), Some(second)) => {
+                        about.set(*second);
+                        *first
+                    }
+                    _ => continue,
+                },
             };
             begins.set(first);
             about.set(first);
@@ -81,9 +83,9 @@ impl Needles {
     /// Calls `visit` with the number and the place of every literal in the text, until it answers `false`.
     pub(super) fn find(&self, text: &str, mut visit: impl FnMut(usize, Range<usize>) -> bool) {
         if self.step == 2 {
-            self.scan::<2>(text.as_bytes(), &mut visit)
+            self.scan::<2>(text.as_bytes(), &mut visit);
         } else {
-            self.scan::<1>(text.as_bytes(), &mut visit)
+            self.scan::<1>(text.as_bytes(), &mut visit);
         }
     }
 
