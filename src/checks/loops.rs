@@ -16,6 +16,8 @@ use std::{
     ops::Range,
 };
 
+use memchr::memmem;
+
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
 
 /// Rounds that make a loop.
@@ -173,7 +175,10 @@ fn paragraph(text: &str) -> Option<Range<usize>> {
     if text.len() < 3 * PARAGRAPH {
         return None;
     }
-    text.split("\n\n").take(MAX_PARAGRAPHS).map(str::trim).filter(|one| one.len() >= PARAGRAPH).find_map(|one| {
+    let mut from = 0;
+    let ends = memmem::find_iter(text.as_bytes(), "\n\n").chain([text.len()]);
+    let all = ends.map(|end| text.get(std::mem::replace(&mut from, end)..end).unwrap_or_default().trim());
+    all.take(MAX_PARAGRAPHS).filter(|one| one.len() >= PARAGRAPH).find_map(|one| {
         let times = seen.entry(hash(&one)).or_default();
         *times += 1;
         let start = one.as_ptr() as usize - text.as_ptr() as usize;

@@ -67,31 +67,46 @@ impl Removed {
 /// The text without hidden characters, borrowed when there were none.
 pub(super) fn clean(text: &str) -> (Cow<'_, str>, Removed) {
     let mut removed = Removed::default();
-    if !text.as_bytes().chunks(64).any(may_hide) {
-        return (Cow::Borrowed(text), removed);
-    }
-    let Some(first) = text.char_indices().find(|(_, c)| looks_hidden(*c)).map(|(at, _)| at) else {
-        return (Cow::Borrowed(text), removed);
-    };
-    // The escape sequences' and joiners' rules look at the neighbours, so the walk starts at the first suspect.
-    let (head, mut rest) = text.split_at(first);
-    let mut out = String::with_capacity(text.len());
-    out.push_str(head);
-    let mut taken = false;
-    while let Some(c) = rest.chars().next() {
-        let step = step(c, rest, &out);
-        let (part, tail) = rest.split_at(step.len);
-        match step.kind {
-            Some(kind) => {
-                removed.note(kind, out.len());
-                taken = true;
-            }
-            None => out.push_str(part),
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut from = 0;
+    while let Some((at, c)) = next_hidden(text, from) {
+        if out.capacity() == 0 {
+            out.reserve(text.len());
         }
-        rest = tail;
+        let (kept, rest) = text.split_at(at);
+        out.push_str(kept.get(copied..).unwrap_or_default());
+        let step = step(c, rest, &out);
+        from = at + step.len;
+        copied = if let Some(kind) = step.kind {
+            removed.note(kind, out.len());
+            from
+        } else {
+            at
+        };
     }
+    if removed.0.is_empty() {
+        return (Cow::Borrowed(text), removed);
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
     removed.0.sort_by_key(|(kind, _)| Kind::ALL.iter().position(|k| k == kind));
-    if taken { (Cow::Owned(out), removed) } else { (Cow::Borrowed(text), removed) }
+    (Cow::Owned(out), removed)
+}
+
+/// The next character that may have to go, from a place on.
+fn next_hidden(text: &str, from: usize) -> Option<(usize, char)> {
+    let mut start = from;
+    for chunk in text.as_bytes().get(from..)?.chunks(64) {
+        if may_hide(chunk) {
+            let suspects = chunk.iter().enumerate().filter(|(_, byte)| SUSPECT[usize::from(**byte)]);
+            let mut chars = suspects.filter_map(|(at, _)| Some((start + at, text.get(start + at..)?.chars().next()?)));
+            if let Some(hidden) = chars.find(|(_, c)| looks_hidden(*c)) {
+                return Some(hidden);
+            }
+        }
+        start += chunk.len();
+    }
+    None
 }
 
 /// What to do with the next bytes: keep them (`None`) or take them out.

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 use super::{commands, hosts::is_outside, needles::Needles};
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
 
@@ -114,7 +116,7 @@ pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
             }
         });
     }
-    let fenced = event.output.as_deref().is_some_and(|output| output.contains("```") || output.contains("~~~"));
+    let fenced = event.output.as_deref().is_some_and(|output| holds(output, "```") || holds(output, "~~~"));
     let scripts = if fenced || event.tool.is_some() { commands::of_event(event) } else { Vec::new() };
     for script in &scripts {
         let place = |mut target: Target| {
@@ -295,13 +297,18 @@ fn is_name(host: &str, word: &str) -> bool {
     known || host.parse::<std::net::IpAddr>().is_ok() || named && (!FILES.contains(&last) || word.contains(['@', ':']))
 }
 
+/// What [`str::contains`] says, which is slow for a sign that is repeated.
+fn holds(text: &str, sign: &str) -> bool {
+    memmem::find(text.as_bytes(), sign.as_bytes()).is_some()
+}
+
 /// The pictures of an output, in Markdown and HTML: whoever shows it fetches them.
 fn pictures(output: &str, mut visit: impl FnMut(Target)) {
     if !output.contains("://") {
         return;
     }
     for (mark, ends) in [("](", ')'), ("src=", '>')] {
-        for (at, _) in output.match_indices(mark) {
+        for at in memmem::find_iter(output.as_bytes(), mark.as_bytes()) {
             let before = output.get(output.floor_char_boundary(at.saturating_sub(200))..at).unwrap_or_default();
             let is_picture = match mark {
                 "](" => {

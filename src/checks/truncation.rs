@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
 
 /// How much of the end a hit covers, in bytes.
@@ -48,7 +50,8 @@ const SAMPLE: usize = 60;
 /// Whether a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in blocks of the same length, so a fence
 /// with a language always opens, and a bare one closes the innermost that it can.
 fn has_open_fence(text: &str) -> bool {
-    if !text.contains("```") && !text.contains("~~~") {
+    let holds = |mark: &str| memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
+    if !holds("```") && !holds("~~~") {
         return false;
     }
     let mut open: Vec<(char, usize)> = Vec::new();
@@ -104,7 +107,9 @@ fn broken_off(text: &str) -> Option<Break> {
     if has_open_fence(text) {
         return Some(("unclosed_fence", "A fenced block is opened and not closed."));
     }
-    if text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->")) {
+    if text.contains("<!--")
+        && text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->"))
+    {
         return Some(("cut_comment", "A comment is opened and not closed."));
     }
     let last = text.lines().next_back()?.trim();
@@ -187,7 +192,7 @@ fn dangles(text: &str) -> bool {
 
 /// Whether most lines read as code outside of fences.
 fn is_code(text: &str) -> bool {
-    if text.contains("```") || text.contains("](") || text.contains("\n## ") {
+    if memmem::find(text.as_bytes(), b"```").is_some() || text.contains("](") || text.contains("\n## ") {
         return false;
     }
     let (mut lines, mut coded) = (0, 0);
@@ -315,7 +320,36 @@ fn is_ending(line: &str) -> bool {
 
 /// Whether brackets, quotes, code marks or bold marks are open at the end of a paragraph.
 fn unbalanced(paragraph: &str) -> bool {
-    let count = |mark: char| paragraph.matches(mark).count();
+    let (mut ticks, mut stars) = (0, 0);
+    let [mut round, mut square, mut curly, mut quotes] = [0_i32; 4];
+    let mut star = false;
+    for c in paragraph.chars() {
+        // Two stars are one mark, three are a mark and one of another kind.
+        star = c == '*' && !star;
+        match c {
+            '*' if !star => stars += 1,
+            '`' => ticks += 1,
+            '(' => round += 1,
+            ')' => round -= 1,
+            '[' => square += 1,
+            ']' => square -= 1,
+            '{' => curly += 1,
+            '}' => curly -= 1,
+            '“' => quotes += 1,
+            '”' => quotes -= 1,
+            _ => {}
+        }
+    }
+    ticks % 2 == 1
+        || square > 0
+        || curly > 0
+        || quotes > 0
+        || round > 0 && !is_bracketless(paragraph)
+        || stars % 2 == 1 && ticks == 0
+}
+
+/// Whether round brackets need no partner here: in faces, and behind the numbers of a list.
+fn is_bracketless(paragraph: &str) -> bool {
     let smiley = [":(", ";(", ":-("].iter().any(|face| paragraph.contains(face));
     let enumerated = paragraph.lines().any(|line| {
         line.trim_start()
@@ -323,12 +357,7 @@ fn unbalanced(paragraph: &str) -> bool {
             .next()
             .is_some_and(|head| !head.is_empty() && head.len() < 4 && head.chars().all(char::is_alphanumeric))
     });
-    count('`') % 2 == 1
-        || count('[') > count(']')
-        || count('{') > count('}')
-        || count('(') > count(')') && !smiley && !enumerated
-        || count('“') > count('”')
-        || paragraph.matches("**").count() % 2 == 1 && !paragraph.contains('`')
+    smiley || enumerated
 }
 
 /// Letters of scripts that set no spaces between words: Chinese, Japanese, Thai; two of them are about a word.

@@ -3,12 +3,15 @@
 //! decoded once, to a bounded length, and judged by the same forms as plain text; a question or an order to the reader
 //! counts too, since nobody encodes those for an honest one.
 
-use std::{ops::Range, sync::LazyLock};
+use std::ops::Range;
 
-use memchr::memmem;
+use memchr::{memchr3, memmem};
 
-use super::{Found, forms::Reach, search};
-use crate::checks::needles::Needles;
+use super::{
+    Found,
+    forms::Reach,
+    search::{self, Met},
+};
 
 const ORDER: &str = "An order or a question to the reader is encoded in the text.";
 /// How much of a payload is decoded, in bytes.
@@ -18,7 +21,7 @@ const MOST_RUNS: usize = 1000;
 /// Where a payload stands that a text speaks of, in bytes before and behind the word.
 const NEAR: usize = 700;
 /// Words that announce a payload.
-const ANNOUNCED: [&str; 13] = [
+pub(super) const ANNOUNCED: [&str; 13] = [
     "decod",
     "decipher",
     "decrypt",
@@ -34,8 +37,14 @@ const ANNOUNCED: [&str; 13] = [
     "backwards",
 ];
 
-/// Notes the encoded orders of a text; `blobs` are its long unbroken runs.
-pub(super) fn find(text: &str, blobs: &[Range<usize>], reaches: impl Fn(Reach) -> bool + Copy, found: &mut Vec<Found>) {
+/// Notes the encoded orders of a text; `blobs` are its long unbroken runs, `words` those that announce a payload.
+pub(super) fn find(
+    text: &str,
+    blobs: &[Range<usize>],
+    words: &[Range<usize>],
+    reaches: impl Fn(Reach) -> bool + Copy,
+    found: &mut Vec<Found>,
+) {
     let mut note = |at: Range<usize>, decoded: &str, announced: bool| {
         if is_order(decoded, announced && reaches(Reach::Outside), reaches) {
             found.push(Found::warning("encoded_order", at, ORDER));
@@ -52,7 +61,7 @@ pub(super) fn find(text: &str, blobs: &[Range<usize>], reaches: impl Fn(Reach) -
             note(run, &decoded, false);
         }
     }
-    for near in announced(text) {
+    for near in around(text, words) {
         let part = text.get(near.clone()).unwrap_or_default();
         for (at, decoded) in ciphers(part) {
             note(near.start + at.start..near.start + at.end, &decoded, true);
@@ -63,7 +72,7 @@ pub(super) fn find(text: &str, blobs: &[Range<usize>], reaches: impl Fn(Reach) -
 /// Whether a decoded text tells its reader what to do, or (`loosely`) asks it something.
 fn is_order(decoded: &str, loosely: bool, reaches: impl Fn(Reach) -> bool) -> bool {
     let mut order = false;
-    search::find(decoded, &reaches, |_, _| order = true);
+    search::find(decoded, &reaches, |met, _| order |= matches!(met, Met::Form(_)));
     order || loosely && is_sentence(decoded) && (decoded.trim_end().ends_with('?') || begins_with_request(decoded))
 }
 
@@ -82,11 +91,14 @@ fn has_common_words(text: &str) -> bool {
         "the", "is", "of", "to", "and", "you", "your", "in", "for", "me", "what", "that", "this", "all", "it", "are",
         "my", "with", "do", "how", "please",
     ];
-    let has = |known: &&&str| {
-        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        words.any(|word| word.eq_ignore_ascii_case(known))
-    };
-    COMMON.iter().filter(has).nth(1).is_some()
+    let mut first = None;
+    text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| (2..7).contains(&word.len())).any(
+        |word| {
+            let known = COMMON.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word));
+            // Two different ones.
+            known.is_some() && first.replace(known).is_some_and(|before| before != known)
+        },
+    )
 }
 
 fn begins_with_request(text: &str) -> bool {
@@ -179,6 +191,9 @@ fn is_text(byte: u8) -> bool {
 /// Runs without a space in which characters are written as `%69`, `\x69`, `\u0069` or `&#105;`.
 fn escaped(text: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
+    if memchr3(b'%', b'\\', b'&', text.as_bytes()).is_none() {
+        return runs;
+    }
     for mark in ["%20", "%69", "%49", "\\x", "\\u00", "&#"] {
         let mut end = 0;
         for at in memmem::find_iter(text.as_bytes(), mark.as_bytes()) {
@@ -233,17 +248,15 @@ fn unescape(run: &str) -> Option<String> {
 }
 
 /// The parts of the text around words that announce a payload.
-fn announced(text: &str) -> Vec<Range<usize>> {
-    static WORDS: LazyLock<Needles> = LazyLock::new(|| Needles::new(ANNOUNCED));
+fn around(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
-    WORDS.find(text, |_, word| {
+    for word in words {
         let from = parts.last().map_or(0, |last| last.end);
         if word.end > from {
             let start = text.ceil_char_boundary(word.start.saturating_sub(NEAR)).max(from);
             parts.push(start..text.floor_char_boundary((word.end + NEAR).min(text.len())));
         }
-        true
-    });
+    }
     parts
 }
 
@@ -259,14 +272,12 @@ fn ciphers(part: &str) -> Vec<(Range<usize>, String)> {
             spaced.clone().all(|word| word.len() == 8).then(|| codes(payload, 2)).flatten(),
             morse(payload),
             lettered.then(|| payload.chars().rev().collect()),
-            lettered.then(|| rotate(payload, 13)),
             base64(payload),
             hex(payload),
         ];
         decoded.extend(ways.into_iter().flatten().map(|text| (at.clone(), text)));
         if lettered && !has_common_words(payload) {
-            let turned = (1..26).map(|by| rotate(payload, by)).find(|text| has_common_words(text));
-            decoded.extend(turned.map(|text| (at, text)));
+            decoded.extend(turns(payload).map(|by| (at.clone(), rotate(payload, by))));
         }
     }
     decoded
@@ -317,6 +328,47 @@ fn begins_with_letter(text: &str) -> bool {
 fn codes(payload: &str, radix: u32) -> Option<String> {
     let codes = payload.split_ascii_whitespace().take(MOST_DECODED);
     codes.map(|code| byte_of(code.as_bytes(), radix).filter(|byte| is_text(*byte)).map(char::from)).collect()
+}
+
+/// By how much the letters may have been moved: what makes a word one that sentences or orders have.
+fn turns(payload: &str) -> impl Iterator<Item = u8> {
+    const WORDS: [&[u8]; 24] = [
+        b"the",
+        b"you",
+        b"and",
+        b"all",
+        b"for",
+        b"how",
+        b"your",
+        b"what",
+        b"this",
+        b"that",
+        b"with",
+        b"tell",
+        b"show",
+        b"send",
+        b"ignore",
+        b"forget",
+        b"please",
+        b"prompt",
+        b"reveal",
+        b"secret",
+        b"system",
+        b"previous",
+        b"password",
+        b"instructions",
+    ];
+    let mut seen = 0_u32;
+    for word in payload.as_bytes().split(|byte| !byte.is_ascii_alphabetic()) {
+        for known in WORDS.iter().filter(|known| known.len() == word.len()) {
+            let mut by = word.iter().zip(*known).map(|(here, meant)| (meant + 26 - (here | 0x20)) % 26);
+            let first = by.next().unwrap_or_default();
+            if by.all(|next| next == first) {
+                seen |= 1 << first;
+            }
+        }
+    }
+    (1..26).filter(move |by| seen >> by & 1 == 1)
 }
 
 fn rotate(payload: &str, by: u8) -> String {

@@ -57,9 +57,9 @@ fn spliced(text: &str, lines: &[Range<usize>], found: &mut Vec<Found>) {
         let [before, at, behind] = three.each_ref().map(|line| text.get(line.clone()).unwrap_or_default());
         if count < MOST_HITS
             && (12..LONGEST).contains(&at.len())
-            && is_request(at)
-            && breaks_off(before)
             && goes_on(before, behind)
+            && breaks_off(before)
+            && is_request(at)
         {
             found.push(Found::warning("spliced_order", three[1].clone(), SPLICED));
             count += 1;

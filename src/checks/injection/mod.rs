@@ -16,6 +16,7 @@ use std::{borrow::Cow, ops::Range};
 
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
 use forms::{Form, Reach};
+use search::Met;
 
 /// An order that was found; `at` lies in the text as stored.
 struct Found {
@@ -63,17 +64,21 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
     let text = without_escapes(text);
     let text = text.as_ref();
     let mut found = Vec::new();
-    search::find(text, reaches, |form, at| found.push(Found::of(form, at)));
+    let mut announced = Vec::new();
+    search::find(text, reaches, |met, at| match met {
+        Met::Form(form) => found.push(Found::of(form, at)),
+        Met::Announcement => announced.push(at),
+    });
     let words = words::look(text);
     if let Some(view) = words.view {
-        search::find(&view.text, reaches, |form, at| {
+        search::find(&view.text, reaches, |met, at| {
             // What stands in plain words was found above.
-            if let Some(at) = view.origin(&at) {
+            if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
                 found.push(Found::of(form, at));
             }
         });
     }
-    encoded::find(text, &words.blobs, reaches, &mut found);
+    encoded::find(text, &words.blobs, &announced, reaches, &mut found);
     layout::find(text, &words.repeated, reaches, &mut found);
     found.sort_by_key(|one| (one.at.start, one.at.end));
     found.dedup_by(|a, b| a.rule == b.rule && a.at == b.at);
@@ -84,6 +89,9 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
 fn without_escapes(text: &str) -> Cow<'_, str> {
     const ESCAPES: [(&str, &str); 3] = [("\\n", " \n"), ("\\r", " \r"), ("\\t", " \t")];
     let mut text = Cow::Borrowed(text);
+    if memchr::memchr(b'\\', text.as_bytes()).is_none() {
+        return text;
+    }
     for (escape, blank) in ESCAPES {
         if memchr::memmem::find(text.as_bytes(), escape.as_bytes()).is_some() {
             text = Cow::Owned(text.replace(escape, blank));

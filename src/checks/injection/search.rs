@@ -6,9 +6,12 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-use regex::Regex;
+use regex::bytes::Regex;
 
-use super::forms::{self, Form, Reach};
+use super::{
+    encoded,
+    forms::{self, Form, Reach},
+};
 use crate::checks::needles::Needles;
 
 /// How much is looked at before a word, in bytes.
@@ -20,9 +23,16 @@ const COVERED: usize = 160;
 /// Hits of one form in one text.
 const MOST_HITS: usize = 5;
 
+/// What a search meets.
+pub(super) enum Met {
+    Form(&'static Form),
+    /// A word that announces an encoded payload.
+    Announcement,
+}
+
 struct Index {
     needles: Needles,
-    /// By word: the form that it belongs to.
+    /// By word: the form that it belongs to. The words behind these announce a payload.
     by_word: Vec<usize>,
     forms: Vec<(&'static Form, OnceLock<Option<Regex>>)>,
 }
@@ -30,7 +40,8 @@ struct Index {
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let words = forms::all().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, *word)));
     let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
-    Index { needles: Needles::new(words), by_word, forms: forms::all().map(|form| (form, OnceLock::new())).collect() }
+    let needles = Needles::new(words.into_iter().chain(encoded::ANNOUNCED));
+    Index { needles, by_word, forms: forms::all().map(|form| (form, OnceLock::new())).collect() }
 });
 
 /// How far a form was looked for, where its last hit ended, how many there were.
@@ -41,12 +52,15 @@ struct Progress {
     count: usize,
 }
 
-/// Calls `note` with every form that stands in the text and reaches it, and with its place.
-pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl FnMut(&'static Form, Range<usize>)) {
+/// Calls `note` with every form that stands in the text and reaches it and with every announcement, and with its place.
+pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl FnMut(Met, Range<usize>)) {
     let index = &*INDEX;
     let mut progress = vec![Progress::default(); index.forms.len()];
     index.needles.find(text, |number, word| {
-        let Some(at) = index.by_word.get(number).copied() else { return true };
+        let Some(at) = index.by_word.get(number).copied() else {
+            note(Met::Announcement, word);
+            return true;
+        };
         if let (Some((form, regex)), Some(now)) = (index.forms.get(at), progress.get_mut(at))
             && word.start >= now.until
             && now.count < MOST_HITS
@@ -56,7 +70,7 @@ pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl F
             now.until = word.start + COVERED;
             if let Some(hit) = regex.and_then(|regex| around(text, regex, &word, now.last)) {
                 *now = Progress { until: now.until.max(hit.end), last: hit.end, count: now.count + 1 };
-                note(form, hit);
+                note(Met::Form(form), hit);
             }
         }
         true
@@ -67,9 +81,12 @@ pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl F
 fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option<Range<usize>> {
     let mut from = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
     let text = text.get(..text.floor_char_boundary(word.end + AFTER))?;
-    while let Some(hit) = regex.find_at(text, from) {
-        let lead = hit.as_str().len() - hit.as_str().trim_start_matches(parts).len();
-        let at = hit.start() + lead..hit.start() + hit.as_str().trim_end().len();
+    while let Some(hit) = regex.find_at(text.as_bytes(), from) {
+        // An expression that counts bytes may end within a character.
+        let (start, end) = (text.ceil_char_boundary(hit.start()), text.floor_char_boundary(hit.end()));
+        let whole = text.get(start..end).unwrap_or_default();
+        let lead = whole.len() - whole.trim_start_matches(parts).len();
+        let at = start + lead..start + whole.trim_end().len();
         if !at.is_empty() && !is_discussed(text, at.start) && !is_note_in_code(text, &at) {
             return Some(at);
         }

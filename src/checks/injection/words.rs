@@ -23,7 +23,7 @@ pub(super) struct View {
 }
 
 /// The words that are recognised in disguise, by their first letter, which disguises leave alone.
-fn keys(first: u8) -> &'static [&'static str] {
+const fn keys(first: u8) -> &'static [&'static str] {
     match first {
         b'a' => &["approve", "assistant"],
         b'b' => &["bypass"],
@@ -99,43 +99,90 @@ pub(super) fn look(text: &str) -> Words {
     let mut run = Run::default();
     let mut repeated = Vec::new();
     let mut at = 0;
-    while let Some(start) =
-        bytes.get(at..).and_then(|rest| rest.iter().position(|b| CLASS[usize::from(*b)] & WORD != 0))
-    {
-        let start = at + start;
-        let rest = bytes.get(start..).unwrap_or_default();
-        let mut class = 0;
-        let length = rest.iter().position(|b| {
-            let this = CLASS[usize::from(*b)];
-            class |= this;
-            this & WORD == 0
-        });
-        at = start + length.unwrap_or(rest.len());
-        let word = start..at;
-        if word.len() >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
-            blobs.push(word.clone());
-        }
-        if repeated.len() < MOST_REPEATED {
-            repeated.extend(run.push(bytes, &word));
-        }
-        if word.len() == 1 {
-            letters.push(text, start);
+    while let Some(first) = bytes.get(at) {
+        let mut class = CLASS[usize::from(*first)];
+        if class & WORD == 0 {
+            at += 1;
             continue;
         }
-        let shortest = if class & (FOREIGN | LEET) == 0 { 5 } else { 3 };
-        let fits = (shortest..=LONGEST).contains(&word.len());
-        let known = text.get(word.clone()).filter(|_| fits).and_then(|word| meant(word, class));
-        let spelt = if letters.count > 0 { letters.take() } else { None };
-        if changes.len() < MOST_CHANGES {
-            changes.extend(spelt);
-            changes.extend(known.map(|key| (word, key.to_owned())));
+        let start = at;
+        at += 1;
+        while let Some(byte) = bytes.get(at)
+            && CLASS[usize::from(*byte)] & WORD != 0
+        {
+            class |= CLASS[usize::from(*byte)];
+            at += 1;
+        }
+        let length = at - start;
+        if length >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
+            blobs.push(start..at);
+        }
+        if let Some(run) = run.push(bytes, start..at)
+            && repeated.len() < MOST_REPEATED
+        {
+            repeated.push(run);
+        }
+        if length == 1 {
+            letters.push(start);
+            continue;
+        }
+        if letters.count > 0
+            && let Some(spelt) = std::mem::take(&mut letters).spelt(text)
+            && changes.len() < MOST_CHANGES
+        {
+            changes.push(spelt);
+        }
+        if may_mean(bytes.get(start..at).unwrap_or_default(), class)
+            && changes.len() < MOST_CHANGES
+            && let Some(key) = text.get(start..at).and_then(|word| meant(word, class))
+        {
+            changes.push((start..at, key.to_owned()));
         }
     }
     if changes.len() < MOST_CHANGES {
-        changes.extend(letters.take());
+        changes.extend(letters.spelt(text));
     }
     Words { view: View::new(text, changes), blobs, repeated }
 }
+
+/// Whether a word may be a key in disguise, by its length and, where it is in plain letters, its first one.
+fn may_mean(word: &[u8], class: u8) -> bool {
+    if class & FOREIGN != 0 {
+        return (3..=LONGEST).contains(&word.len());
+    }
+    let lengths = match word.first() {
+        Some(first) if class & LEET == 0 => LENGTHS.get(usize::from(first & 0x1f)).copied().unwrap_or_default(),
+        _ => DISGUISED,
+    };
+    word.len() < 32 && lengths >> word.len() & 1 == 1
+}
+
+/// By the first letter's place in the alphabet, the lengths that a misspelt key may have, as bits.
+const LENGTHS: [u32; 32] = {
+    let mut lengths = [0; 32];
+    let mut letter = 1;
+    while letter <= 26 {
+        let keys = keys(b'a' - 1 + letter);
+        let mut at = 0;
+        while at < keys.len() {
+            // One letter more or less.
+            lengths[letter as usize] |= 0b111 << (keys[at].len() - 1);
+            at += 1;
+        }
+        letter += 1;
+    }
+    lengths
+};
+
+/// The lengths that any key may have in disguise, or a small word.
+const DISGUISED: u32 = {
+    let (mut lengths, mut at) = (0b1_1000, 0);
+    while at < LENGTHS.len() {
+        lengths |= LENGTHS[at];
+        at += 1;
+    }
+    lengths
+};
 
 impl View {
     fn new(text: &str, changes: Vec<(Range<usize>, String)>) -> Option<Self> {
@@ -158,23 +205,26 @@ impl View {
 
 /// The same word in a row.
 #[derive(Default)]
-struct Run<'a> {
-    word: &'a [u8],
+struct Run {
     at: Range<usize>,
+    /// The last of them.
+    last: Range<usize>,
     count: usize,
 }
 
-impl<'a> Run<'a> {
+impl Run {
     /// Takes the next word; where it ends a long run of another one, says where that was.
-    fn push(&mut self, bytes: &'a [u8], at: &Range<usize>) -> Option<Range<usize>> {
-        let word = bytes.get(at.clone()).unwrap_or_default();
-        if word == self.word {
+    fn push(&mut self, bytes: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+        if self.last.len() == at.len() && bytes.get(self.last.clone()) == bytes.get(at.clone()) {
             self.count += 1;
             self.at.end = at.end;
+            self.last = at;
             return None;
         }
-        let long = self.count >= REPETITIONS && self.word.len() > 2 && self.word.iter().all(u8::is_ascii_alphanumeric);
-        let ended = std::mem::replace(self, Self { word, at: at.clone(), count: 1 });
+        let long = self.count >= REPETITIONS
+            && self.last.len() > 2
+            && bytes.get(self.last.clone()).is_some_and(|word| word.iter().all(u8::is_ascii_alphanumeric));
+        let ended = std::mem::replace(self, Self { last: at.clone(), at, count: 1 });
         long.then_some(ended.at)
     }
 }
@@ -182,35 +232,38 @@ impl<'a> Run<'a> {
 /// Single letters in a row.
 #[derive(Default)]
 struct Letters {
-    joined: String,
     at: Range<usize>,
     count: usize,
 }
 
 impl Letters {
-    fn push(&mut self, text: &str, at: usize) {
-        // Between the letters of a word stands one character, between words more.
-        let gap = at.saturating_sub(self.at.end);
-        if self.count > 0 && gap > WIDEST {
-            *self = Self::default();
+    fn push(&mut self, at: usize) {
+        if self.count == 0 || at.saturating_sub(self.at.end) > WIDEST {
+            *self = Self { at: at..at, count: 0 };
         }
-        if self.count == 0 {
-            self.at = at..at;
-        } else if gap > 1 {
-            self.joined.push(' ');
-        }
-        self.joined.push_str(text.get(at..=at).unwrap_or_default());
         self.at.end = at + 1;
         self.count += 1;
     }
 
     /// The words that the letters spell, if one of them matters.
-    fn take(&mut self) -> Option<(Range<usize>, String)> {
-        let Self { joined, at, count } = std::mem::take(self);
-        if count < SPACED {
+    fn spelt(self, text: &str) -> Option<(Range<usize>, String)> {
+        if self.count < SPACED {
             return None;
         }
-        let mut spelt = joined.to_ascii_lowercase();
+        let mut spelt = String::with_capacity(self.at.len());
+        let mut gap = 0;
+        for byte in text.get(self.at.clone())?.bytes() {
+            if CLASS[usize::from(byte)] & WORD == 0 {
+                gap += 1;
+                continue;
+            }
+            // Between the letters of a word stands one character, between words more.
+            if gap > 1 {
+                spelt.push(' ');
+            }
+            spelt.push(char::from(byte.to_ascii_lowercase()));
+            gap = 0;
+        }
         let mut known = false;
         // The plural takes the singular with it.
         for key in (b'a'..=b'z').flat_map(keys).filter(|key| **key != "instruction") {
@@ -219,7 +272,7 @@ impl Letters {
                 known = true;
             }
         }
-        known.then(|| (at, spelt.split_whitespace().collect::<Vec<_>>().join(" ")))
+        known.then(|| (self.at, spelt.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 }
 
@@ -249,13 +302,9 @@ static CLASS: [u8; 256] = {
 
 /// The key word that is meant by one that is not written like it.
 fn meant(word: &str, class: u8) -> Option<&'static str> {
+    let disguised = class & (FOREIGN | LEET) != 0;
     let mut buffer = [0_u8; LONGEST];
-    let plain = if class & (FOREIGN | LEET) == 0 {
-        let plain = buffer.get_mut(..word.len())?;
-        plain.copy_from_slice(word.as_bytes());
-        plain.make_ascii_lowercase();
-        plain
-    } else {
+    let plain = if disguised {
         if !word.bytes().any(|byte| byte.is_ascii_alphabetic()) && class & FOREIGN == 0 {
             return None;
         }
@@ -265,8 +314,12 @@ fn meant(word: &str, class: u8) -> Option<&'static str> {
             length += 1;
         }
         buffer.get_mut(..length)?
+    } else {
+        let plain = buffer.get_mut(..word.len())?;
+        plain.copy_from_slice(word.as_bytes());
+        plain.make_ascii_lowercase();
+        plain
     };
-    let disguised = class & (FOREIGN | LEET) != 0;
     let plain = &*plain;
     if disguised && let Some(small) = SMALL.iter().find(|small| is_same(plain, small.as_bytes())) {
         return Some(small);

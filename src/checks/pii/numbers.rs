@@ -33,8 +33,8 @@ pub(super) struct Run<'t> {
 }
 
 impl<'t> Run<'t> {
-    /// The run whose first group begins at `start`.
-    fn read(text: &'t str, start: usize) -> Self {
+    /// The run whose first group begins at `start`; `groups` is what an earlier run leaves.
+    fn read(text: &'t str, start: usize, mut groups: Vec<Range<usize>>) -> Self {
         let bytes = text.as_bytes();
         let opens = |at: usize| at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
         let mut first = start;
@@ -43,7 +43,7 @@ impl<'t> Run<'t> {
         let plus = opens(first) == Some(b'+');
         first -= usize::from(plus);
         let begins_line = opens(first).is_none_or(|byte| byte == b'\n');
-        let mut groups = Vec::new();
+        groups.clear();
         let mut at = start;
         let mut brackets = bracket;
         loop {
@@ -161,6 +161,7 @@ impl<'t> Run<'t> {
 
 pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
     let bytes = text.as_bytes();
+    let mut groups = Vec::new();
     let mut at = 0;
     while let Some(digit) = bytes.get(at..).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
         let digit = at + digit;
@@ -171,12 +172,13 @@ pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) 
         at = word.end;
         let own = bytes.get(word.clone()).unwrap_or_default();
         if own.iter().all(u8::is_ascii_digit) {
-            let run = Run::read(text, word.start);
+            let run = Run::read(text, word.start, std::mem::take(&mut groups));
             // Fewer digits are nothing that this file knows.
             if run.groups.iter().map(Range::len).sum::<usize>() >= 7 && !bytes_before(bytes, run.span.start) {
                 digits(&run, contexts, found);
             }
             at = at.max(run.span.end);
+            groups = run.groups;
         } else if own.len() <= LONGEST_WORD
             && let Some(end) = letters(text, word, found)
         {

@@ -94,12 +94,12 @@ fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
     if !["secret", "token", "key", "access", "private"].iter().any(|one| word.eq_ignore_ascii_case(one)) {
         return None;
     }
+    let loud = word.bytes().all(|b| b.is_ascii_uppercase());
+    let span = named::key_after(text, hit.end, loud)?;
     let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(12))..hit.start)?.to_ascii_lowercase();
     if HARMLESS.iter().any(|word| before.contains(word)) {
         return None;
     }
-    let loud = word.bytes().all(|b| b.is_ascii_uppercase());
-    let span = named::key_after(text, hit.end, loud)?;
     Some(Found { span, rule: "service_key", title: "a key of a service", severity: Severity::Warning })
 }
 
@@ -125,6 +125,11 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     }
     // Most names in prose are given no value: this comes before all that asks what the name says.
     let (value, mut written) = value_after(text, start, end)?;
+    let literal = text.get(value.clone())?;
+    let within = literal.starts_with('{') && strength == Name::Strong;
+    if !within && !may_judge(literal) {
+        return None;
+    }
     let last = |name: &'_ str| name.rfind(['_', '-', '.']).map_or(0, |at| at + 1);
     let from_hit = text.get(hit.start..end)?;
     let full_last = name.get(last(name)..)?;
@@ -142,8 +147,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     if HARMLESS.iter().any(|word| lower_name.contains(word)) {
         return None;
     }
-    let literal = text.get(value.clone())?;
-    if literal.starts_with('{') && strength == Name::Strong {
+    if within {
         return within_json(literal, value.start);
     }
     // SQL: WITH PASSWORD '…'.
@@ -213,6 +217,11 @@ fn within_json(json: &str, start: usize) -> Option<Found> {
     None
 }
 
+/// Whether a value has the length of a credential and is one word of ASCII.
+fn may_judge(value: &str) -> bool {
+    (5..=1000).contains(&value.len()) && value.is_ascii() && !value.contains(' ')
+}
+
 /// How bad it is that `name` has this value; `None` when the value is no credential.
 fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
     // A marker that someone wrote beside a value does not hide it.
@@ -222,7 +231,7 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     {
         return judge(name, &format!("{head}{rest}"), strength, written);
     }
-    if !(5..=1000).contains(&value.len()) || !value.is_ascii() || value.contains(' ') {
+    if !may_judge(value) {
         return None;
     }
     // In this order a text of names alone stays cheap: each is its neighbour's value, and reads as a placeholder.
