@@ -2,13 +2,13 @@
 //! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
 //! look-ups of the environment and the words that manuals write.
 
-use std::{ops::Range, sync::LazyLock};
+use std::ops::Range;
 
 use super::{
     Found,
     gibberish::is_gibberish,
     literals::{Written, hyphenated, value_after},
-    named, values,
+    named, names, values,
 };
 use crate::domain::Severity;
 
@@ -68,24 +68,9 @@ fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
     find(text, hit, Name::Weak)
 }
 
-/// Endings of names that hold something about a credential rather than the credential.
-static OTHER_ENDINGS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    "id ids name names type url uri path file field length len size count limit expires expiry expiration ttl hint \
-     label prompt policy reset confirm regex pattern format version method endpoint timestamp at in index store \
-     provider manager service usage header sha chars or"
-        .split_whitespace()
-        .collect()
-});
-
-fn is_other(ending: &str) -> bool {
-    OTHER_ENDINGS.iter().any(|other| other.eq_ignore_ascii_case(ending))
-}
-
-/// Words in names of what is no secret.
-const HARMLESS: [&str; 8] = ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"];
-
 fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
-    assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))
+    let found = assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))?;
+    (!names::within_resource(text, found.span.start)).then_some(found)
 }
 
 /// A key that little but the word itself leads to.
@@ -95,11 +80,15 @@ fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(12))..hit.start)?.to_ascii_lowercase();
-    if HARMLESS.iter().any(|word| before.contains(word)) {
+    if names::is_open(&before) {
         return None;
     }
     let loud = word.bytes().all(|b| b.is_ascii_uppercase());
     let span = named::key_after(text, hit.end, loud)?;
+    let name = text.get(values::word_start(text, hit.end, 64)..hit.end)?;
+    if names::is_open(&name.to_ascii_lowercase()) || names::only_finds(name, text.get(span.clone())?) {
+        return None;
+    }
     Some(Found { span, rule: "service_key", title: "a key of a service", severity: Severity::Warning })
 }
 
@@ -131,7 +120,10 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let camel_tail =
         full_last.rfind(|c: char| c.is_ascii_uppercase()).and_then(|at| full_last.get(at..)).unwrap_or_default();
     let camel = camel_tail.len() > 1 && camel_tail.len() < full_last.len();
-    if is_other(from_hit.get(last(from_hit)..)?) || is_other(full_last) || camel && is_other(camel_tail) {
+    if names::is_about(from_hit.get(last(from_hit)..)?)
+        || names::is_about(full_last)
+        || camel && names::is_about(camel_tail)
+    {
         return None;
     }
     let lower = from_hit.to_ascii_lowercase();
@@ -139,10 +131,10 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
         return None;
     }
     let lower_name = name.to_ascii_lowercase();
-    if HARMLESS.iter().any(|word| lower_name.contains(word)) {
+    let literal = text.get(value.clone())?;
+    if names::is_open(&lower_name) || names::only_finds(name, literal) {
         return None;
     }
-    let literal = text.get(value.clone())?;
     if literal.starts_with('{') && strength == Name::Strong {
         return within_json(literal, value.start);
     }
@@ -233,7 +225,11 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     let ruled_out = values::is_marker(value)
         || is_expression(value, written)
         || name.to_ascii_lowercase().contains(&value.to_ascii_lowercase())
-        || looks_like_place(value);
+        || looks_like_place(value)
+        || names::is_sealed(value)
+        || names::is_time(value)
+        || names::is_file(value)
+        || is_said_in_digits(value);
     (!ruled_out).then_some(severity)
 }
 
@@ -267,6 +263,16 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     let symbols =
         others > 0 && digits > 0 && letters > 0 && quoted && value.len() >= 8 && !value.contains(['/', '.', ':']);
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
+}
+
+/// `s3cr3t`: the word itself, with digits in place of letters.
+fn is_said_in_digits(value: &str) -> bool {
+    let letter = |c: char| match c {
+        '3' => 'e',
+        '5' | '$' => 's',
+        other => other.to_ascii_lowercase(),
+    };
+    value.chars().map(letter).eq("secret".chars())
 }
 
 /// `wxyz200119`: a few letters and a number of several digits, as people make passwords.

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Found, encoded::decode, gibberish::is_gibberish, values};
+use super::{Found, encoded::decode, gibberish::is_gibberish, samples, values};
 use crate::domain::Severity;
 
 type Find = fn(&str, Range<usize>) -> Option<Found>;
@@ -121,6 +121,9 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
     let payload_end = header_end + 1 + run(header_end + 1);
     let signed = dot(payload_end) && run(payload_end + 1) >= 16;
     if !signed || header.get("alg").is_none() && header.get("typ").is_none() && header.get("enc").is_none() {
+        return None;
+    }
+    if samples::is_sample_claim(text.get(header_end + 1..payload_end)?) {
         return None;
     }
     // An encrypted token (JWE) has five parts.

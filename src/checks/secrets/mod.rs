@@ -9,6 +9,8 @@
 //! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
 //!   follows (`named`).
 //!
+//! `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
+//!
 //! `encoded` opens runs of base64 and looks through what is in them.
 //!
 //! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
@@ -24,6 +26,8 @@ mod formats;
 mod gibberish;
 mod literals;
 mod named;
+mod names;
+mod samples;
 mod services;
 pub(super) mod values;
 
@@ -75,6 +79,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 pub(super) fn find(text: &str) -> Vec<Found> {
     let mut found = find_plain(text);
     found.extend(encoded::find(text, find_plain));
+    found.retain(|one| !text.get(one.span.clone()).is_some_and(samples::is_printed));
     merge(found)
 }
 

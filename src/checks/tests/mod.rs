@@ -23,6 +23,7 @@ mod events;
 mod fences;
 mod injection;
 mod loops;
+mod names;
 mod outputs;
 mod outside_hosts;
 mod pii;
