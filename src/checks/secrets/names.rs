@@ -11,13 +11,17 @@ const ABOUT: &str = "id ids name names type url uri path file field length len s
      status state";
 
 /// What tells of a name, wherever it stands in it, that everybody may know the value.
-const OPEN: [&str; 14] = [
+const OPEN: [&str; 18] = [
     "public",
     "publishable",
     "pubkey",
     "primary",
     "foreign",
     "csrf",
+    "xsrf",
+    "authenticity",
+    "antiforgery",
+    "requestverification",
     "cache",
     "sort",
     "partition",
@@ -122,6 +126,11 @@ pub(super) fn is_time(value: &str) -> bool {
             })
     };
     value.len() == 10 && form("9999-99-99") || value.len() <= 40 && form("9999-99-99T99:99")
+}
+
+/// Whether a value is a digest that says so: `sha256:9f86…`.
+pub(super) fn is_digest(value: &str) -> bool {
+    ["md5:", "sha1:", "sha256:", "sha384:", "sha512:", "SHA256:"].iter().any(|head| value.starts_with(head))
 }
 
 /// Whether a value is the path of a file: `uploads/2026/11/IZ5DmZBfp0vL.png`.
