@@ -22,6 +22,8 @@ pub(super) enum Topic {
     Licence,
     /// A passport or an identity card.
     Passport,
+    /// The sort code of a bank's branch.
+    SortCode,
     /// A date of birth.
     Birth,
     /// An address in a network.
@@ -231,6 +233,7 @@ const LABELS: &[(Topic, &[Word])] = &[
             ("passport #", false),
             ("passport is", true),
             ("passport_n", false),
+            ("passport ", false),
             ("passeport", true),
             ("pasaporte", true),
             ("reisepass", false),
@@ -240,6 +243,7 @@ const LABELS: &[(Topic, &[Word])] = &[
             ("护照", false),
         ],
     ),
+    (Topic::SortCode, &[("sort code", true), ("sort-code", true), ("sort_code", true), ("sortcode", true)]),
     (
         Topic::Birth,
         &[

@@ -25,8 +25,12 @@ pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) 
             Topic::National(place) => national(text, at.end, place),
             Topic::Licence => value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-")
                 .map(|span| Found::new("driving_licence", "the number of a driving licence", Severity::Warning, span)),
-            Topic::Passport => value(text, at.end, |id| (7..=9).contains(&id.len()) && digits_of(id) >= 6, "")
+            // The bare word stands in many a text: its number follows at once.
+            Topic::Passport => value(text, at.end, is_passport, "")
+                .filter(|span| span.start == at.end || !text.get(at.clone()).is_some_and(|word| word.ends_with(' ')))
                 .map(|span| Found::new("passport", "the number of a passport", Severity::Warning, span)),
+            Topic::SortCode => bank_account(text, at)
+                .map(|span| Found::new("uk_bank_account", "the number of a bank account", Severity::Warning, span)),
             Topic::Birth => {
                 birth_date(text, at.end).map(|span| Found::new("birth_date", "a date of birth", Severity::Info, span))
             }
@@ -54,6 +58,35 @@ fn is_bare(text: &str, at: &Range<usize>) -> bool {
 
 fn digits_of(id: &str) -> usize {
     id.bytes().filter(u8::is_ascii_digit).count()
+}
+
+/// Digits with a letter or two, or the nine signs of a German one, which has no vowel.
+fn is_passport(id: &str) -> bool {
+    let digits = digits_of(id);
+    let german = id.len() == 9
+        && (3..9).contains(&digits)
+        && id.bytes().all(|byte| byte.is_ascii_digit() || b"CFGHJKLMNPRTVWXYZ".contains(&byte))
+        && id.starts_with(|first: char| first.is_ascii_alphabetic());
+    (7..=9).contains(&id.len()) && digits >= 6 || german
+}
+
+/// The account of eight digits beside a sort code of six: `Account number 48291037, sort code 20-45-91`.
+fn bank_account(text: &str, label: &Range<usize>) -> Option<Range<usize>> {
+    const NEAR: usize = 64;
+    let code = value(text, label.end, |id| id.len() == 6 && digits_of(id) == 6, "- ")?;
+    let from = text.floor_char_boundary(label.start.saturating_sub(NEAR));
+    let window = text.get(from..text.floor_char_boundary(code.end + NEAR))?;
+    let mut at: usize = 0;
+    for run in window.split(|c: char| !c.is_ascii_alphanumeric()) {
+        let before = window.get(window.floor_char_boundary(at.saturating_sub(24))..at)?.to_ascii_lowercase();
+        if run.len() == 8 && digits_of(run) == 8 && ["account", "acct", "a/c"].iter().any(|word| before.contains(word))
+        {
+            return Some(from + at..from + at + run.len());
+        }
+        let after = at + run.len();
+        at = after + window.get(after..)?.chars().next().map_or(0, char::len_utf8);
+    }
+    None
 }
 
 fn national(text: &str, from: usize, place: usize) -> Option<Found> {

@@ -63,7 +63,12 @@ pub(super) const NATIONAL: &[National] = &[
     }),
     national("br_cpf", "a Brazilian CPF", &["cpf"], br_cpf),
     national("in_aadhaar", "an Indian Aadhaar number", &["aadhaar", "aadhar", "uidai"], in_aadhaar),
-    national("in_pan", "an Indian PAN", &["pan number", "pan card", "permanent account number", "pan no"], in_pan),
+    national(
+        "in_pan",
+        "an Indian PAN",
+        &["pan", "pan number", "pan card", "permanent account number", "pan no"],
+        in_pan,
+    ),
     national(
         "cn_resident_id",
         "a Chinese resident number",
@@ -85,6 +90,10 @@ pub(super) const NATIONAL: &[National] = &[
     }),
     national("tr_kimlik", "a Turkish identity number", &["tc kimlik", "t.c. kimlik", "kimlik no"], tr_kimlik),
     national("mx_curp", "a Mexican CURP", &["curp"], mx_curp),
+    national("cl_rut", "a Chilean RUT", &["rut", "r.u.t.", "rol único", "rol único tributario"], cl_rut),
+    national("ar_dni", "an Argentine DNI", &["dni", "documento nacional de identidad"], ar_dni),
+    // Not of a state, but of a person all the same: the telephone that somebody carries.
+    national("imei", "the identity of a person's telephone", &["imei"], |id| is_digits(id, 15) && luhn(id)),
 ];
 
 /// Digits that need no announcement, by their groups and their checks.
@@ -376,4 +385,22 @@ fn mx_curp(id: &str) -> bool {
         && id.get(10..11).is_some_and(|sex| "HMX".contains(sex))
         && (1..=12).contains(&number(id, 6..8))
         && (1..=31).contains(&number(id, 8..10))
+}
+
+fn cl_rut(id: &str) -> bool {
+    let Some((body, check)) = id.split_at_checked(id.len().saturating_sub(1)) else { return false };
+    let weights = [2, 3, 4, 5, 6, 7].into_iter().cycle();
+    let sum: u32 =
+        body.bytes().rev().zip(weights).map(|(byte, weight)| u32::from(byte.wrapping_sub(b'0')) * weight).sum();
+    let expected = match 11 - sum % 11 {
+        11 => "0".to_owned(),
+        10 => "K".to_owned(),
+        digit => digit.to_string(),
+    };
+    (is_digits(body, 7) || is_digits(body, 8)) && check == expected && id != "123456785"
+}
+
+fn ar_dni(id: &str) -> bool {
+    // Seven or eight digits without a check, given out in order: those alive begin at three million.
+    (is_digits(id, 7) || is_digits(id, 8)) && number(id, 0..id.len()) >= 3_000_000 && id != "12345678"
 }

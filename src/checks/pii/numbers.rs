@@ -245,11 +245,20 @@ fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts<'_>) -> Optio
         [4, 4, 4, 1..=4] | [4, 6, 4 | 5] | [4, 4, 4, 4, 3] => run.is_uniform_in(window.clone(), " -"),
         _ => false,
     };
-    if card && is_card(&digits, span.start, contexts) {
+    if card && !is_identifier(run.text, span.start) && is_card(&digits, span.start, contexts) {
         return Some(Found::new("credit_card", "the number of a payment card", Severity::Warning, span));
     }
     let (rule, title) = national::unannounced(&digits, &sizes, run.text.get(span.clone())?)?;
     Some(Found::new(rule, title, Severity::Warning, span))
+}
+
+/// Whether a number without quotes is the member `id` of an object, or one whose name ends so.
+fn is_identifier(text: &str, start: usize) -> bool {
+    let from = text.ceil_char_boundary(start.saturating_sub(NEAR));
+    let before = text.get(from..start).unwrap_or_default().trim_end();
+    let name = before.strip_suffix(':').map(str::trim_end).and_then(|name| name.strip_suffix('"')).unwrap_or_default();
+    let name = name.rsplit('"').next().unwrap_or_default();
+    name == "id" || name.ends_with("_id") || name.ends_with("Id")
 }
 
 /// A word of letters and digits: an IBAN begins with it, or it is a national number.

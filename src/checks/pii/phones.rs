@@ -14,7 +14,7 @@ const BEHIND: usize = 3;
 /// Whether a run of digits is a telephone number that somebody has.
 pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts<'_>) -> bool {
     let digits = run.digits();
-    if !(7..=15).contains(&digits.len()) || run.groups.len() > 7 || is_fictitious(&digits) {
+    if !(7..=15).contains(&digits.len()) || run.groups.len() > 7 || is_fictitious(&digits) || is_toll_free(&digits) {
         return false;
     }
     if run.plus {
@@ -87,6 +87,13 @@ fn is_fictitious(digits: &str) -> bool {
     let sequence = ["1234567", "123456789", "1234567890", "12345678", "0123456789"].contains(&own);
     let same = digits.bytes().skip(1).all(|digit| Some(&digit) == digits.as_bytes().first());
     american || own.starts_with("7700900") || sequence || same
+}
+
+/// Numbers of North America that cost the caller nothing: those of firms and hotlines.
+fn is_toll_free(digits: &str) -> bool {
+    const AREAS: [&str; 7] = ["800", "833", "844", "855", "866", "877", "888"];
+    let own = digits.strip_prefix('1').filter(|_| digits.len() == 11);
+    own.is_some_and(|own| AREAS.iter().any(|area| own.starts_with(area)))
 }
 
 /// Whether the digits begin with a country's code (ITU-T E.164; those of one and two digits, and the first two of three).

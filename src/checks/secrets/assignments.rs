@@ -2,13 +2,13 @@
 //! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
 //! look-ups of the environment and the words that manuals write.
 
-use std::{ops::Range, sync::LazyLock};
+use std::ops::Range;
 
 use super::{
     Found,
     gibberish::is_gibberish,
-    literals::{Written, hyphenated, value_after},
-    named, values,
+    literals::{Written, hyphenated, value_after, whole},
+    named, names, values,
 };
 use crate::domain::Severity;
 
@@ -39,7 +39,32 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("session", weak),
     ("cookie", weak),
     ("auth", weak),
+    ("contrase\u{f1}a", strong),
+    ("contrasena", strong),
+    ("mot de passe", strong),
+    ("kennwort", strong),
+    ("wachtwoord", strong),
+    ("senha", strong),
+    ("has\u{142}o", strong),
+    ("l\u{f6}senord", strong),
+    ("heslo", strong),
+    ("jelsz\u{f3}", strong),
+    ("\u{15f}ifre", strong),
+    ("parola", strong),
+    ("\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}", strong),
+    ("\u{41f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}", strong),
+    ("\u{5bc6}\u{7801}", strong),
+    ("\u{5bc6}\u{78bc}", strong),
+    ("\u{30d1}\u{30b9}\u{30ef}\u{30fc}\u{30c9}", strong),
+    ("\u{be44}\u{bc00}\u{bc88}\u{d638}", strong),
 ];
+
+/// Whether a name is the word for a password in another language than English.
+fn is_foreign(lower: &str) -> bool {
+    const WORDS: [&str; 10] =
+        ["contrase", "mot de", "kennw", "wachtw", "senha", "has\u{142}o", "heslo", "jelsz", "parola", "l\u{f6}senord"];
+    !lower.is_ascii() || WORDS.iter().any(|word| lower.starts_with(word))
+}
 
 /// Whether a name holds a word that wakes these rules.
 pub(super) fn names_secret(name: &str) -> bool {
@@ -68,24 +93,9 @@ fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
     find(text, hit, Name::Weak)
 }
 
-/// Endings of names that hold something about a credential rather than the credential.
-static OTHER_ENDINGS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    "id ids name names type url uri path file field length len size count limit expires expiry expiration ttl hint \
-     label prompt policy reset confirm regex pattern format version method endpoint timestamp at in index store \
-     provider manager service usage header sha chars or"
-        .split_whitespace()
-        .collect()
-});
-
-fn is_other(ending: &str) -> bool {
-    OTHER_ENDINGS.iter().any(|other| other.eq_ignore_ascii_case(ending))
-}
-
-/// Words in names of what is no secret.
-const HARMLESS: [&str; 8] = ["public", "pubkey", "primary", "foreign", "csrf", "cache", "sort", "partition"];
-
 fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
-    assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))
+    let found = assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))?;
+    (!names::within_resource(text, found.span.start)).then_some(found)
 }
 
 /// A key that little but the word itself leads to.
@@ -97,7 +107,11 @@ fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
     let loud = word.bytes().all(|b| b.is_ascii_uppercase());
     let span = named::key_after(text, hit.end, loud)?;
     let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(12))..hit.start)?.to_ascii_lowercase();
-    if HARMLESS.iter().any(|word| before.contains(word)) {
+    if names::is_open(&before) {
+        return None;
+    }
+    let name = text.get(values::word_start(text, hit.end, 64)..hit.end)?;
+    if names::is_open(&name.to_ascii_lowercase()) || names::only_finds(name, text.get(span.clone())?) {
         return None;
     }
     Some(Found { span, rule: "service_key", title: "a key of a service", severity: Severity::Warning })
@@ -136,7 +150,10 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let camel_tail =
         full_last.rfind(|c: char| c.is_ascii_uppercase()).and_then(|at| full_last.get(at..)).unwrap_or_default();
     let camel = camel_tail.len() > 1 && camel_tail.len() < full_last.len();
-    if is_other(from_hit.get(last(from_hit)..)?) || is_other(full_last) || camel && is_other(camel_tail) {
+    if names::is_about(from_hit.get(last(from_hit)..)?)
+        || names::is_about(full_last)
+        || camel && names::is_about(camel_tail)
+    {
         return None;
     }
     let lower = from_hit.to_ascii_lowercase();
@@ -144,7 +161,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
         return None;
     }
     let lower_name = name.to_ascii_lowercase();
-    if HARMLESS.iter().any(|word| lower_name.contains(word)) {
+    if names::is_open(&lower_name) || names::only_finds(name, literal) {
         return None;
     }
     if within {
@@ -157,32 +174,35 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     {
         written = Written::Quoted;
     }
+    // `--recv-keys 9DC8…`: of options only those of passwords and tokens say enough.
+    if strength == Name::Weak && name.starts_with('-') && text.get(..value.start).is_some_and(|t| t.ends_with(' ')) {
+        written = Written::Loose;
+    }
     let strength = if capitals && written == Written::Loose { Name::Strong } else { strength };
     let severity = judge(name, literal, strength, written)?;
     if written != Written::Quoted && is_identifier(literal, text.get(value.end..)?) {
         return None;
     }
-    let (rule, title) = if lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
-        ("generic_password", "a password")
-    } else if lower.contains("token") {
-        ("generic_token", "a token")
-    } else if lower.contains("key") {
-        ("generic_api_key", "an API key")
-    } else {
-        ("generic_secret", "a secret")
-    };
-    Some(Found { span: value, rule, title, severity })
+    let (rule, title) =
+        if is_foreign(&lower) || lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
+            ("generic_password", "a password")
+        } else if lower.contains("token") {
+            ("generic_token", "a token")
+        } else if lower.contains("key") {
+            ("generic_api_key", "an API key")
+        } else {
+            ("generic_secret", "a secret")
+        };
+    Some(Found { span: whole(text, value), rule, title, severity })
 }
 
 /// Whether a value may follow: most names in prose are followed by neither a sign nor a digit.
 fn may_assign(text: &str, end: usize) -> bool {
     let after = text.as_bytes().get(end..).unwrap_or_default();
-    after
-        .iter()
-        .take(32)
-        .take_while(|b| **b != b'\n')
-        .any(|b| b.is_ascii_digit() || matches!(b, b'=' | b':' | b'>' | b'"' | b'\'' | b'`'))
-        || text.as_bytes().get(end.saturating_sub(1)).is_some_and(u8::is_ascii_digit)
+    after.iter().take(32).take_while(|b| **b != b'\n').any(|b| {
+        b.is_ascii_digit()
+            || matches!(b, b'=' | b':' | b'>' | b'"' | b'\'' | b'`' | b'|' | b'!' | b'@' | b'#' | b'$' | 0xef)
+    }) || text.as_bytes().get(end.saturating_sub(1)).is_some_and(u8::is_ascii_digit)
         || text
             .get(text.floor_char_boundary(end.saturating_sub(40))..end)
             .is_some_and(|name| name.bytes().any(|b| b.is_ascii_digit()))
@@ -242,7 +262,12 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     let ruled_out = values::is_marker(value)
         || is_expression(value, written)
         || name.to_ascii_lowercase().contains(&value.to_ascii_lowercase())
-        || looks_like_place(value);
+        || looks_like_place(value)
+        || names::is_sealed(value)
+        || names::is_time(value)
+        || names::is_file(value)
+        || names::is_digest(value)
+        || is_said_in_digits(value);
     (!ruled_out).then_some(severity)
 }
 
@@ -256,6 +281,10 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     }
     let entropy = if digits < 2 { 0.0 } else { values::entropy(value) };
     let dense = digits >= 2 && value.len() >= 16 && entropy >= 3.0 && others * 4 <= value.len();
+    let telling = digits > 0 || value.bytes().any(|b| b"!@#$%^&*+=".contains(&b));
+    if written == Written::Said && !(strength == Name::Strong && telling && value.len() >= 8) {
+        return None;
+    }
     let long_random = value.len() >= 20 && entropy >= 3.5 && digits >= 2 && others * 5 <= value.len();
     if written == Written::Loose {
         return (strength == Name::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
@@ -273,9 +302,23 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     let env = written == Written::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
     let mixed = (values::is_mixed(value) || is_word_and_number(value)) && (quoted || env || value.len() >= 8);
     let gibberish = is_gibberish(value) && (quoted || env || value.len() >= 8);
-    let symbols =
-        others > 0 && digits > 0 && letters > 0 && quoted && value.len() >= 8 && !value.contains(['/', '.', ':']);
+    let symbols = others > 0
+        && digits > 0
+        && letters > 0
+        && (quoted || written == Written::Said)
+        && value.len() >= 8
+        && !value.contains(['/', '.', ':']);
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
+}
+
+/// `s3cr3t`: the word itself, with digits in place of letters.
+fn is_said_in_digits(value: &str) -> bool {
+    let letter = |c: char| match c {
+        '3' => 'e',
+        '5' | '$' => 's',
+        other => other.to_ascii_lowercase(),
+    };
+    value.chars().map(letter).eq("secret".chars())
 }
 
 /// `wxyz200119`: a few letters and a number of several digits, as people make passwords.

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Found, encoded::decode, gibberish::is_gibberish, values};
+use super::{Found, encoded::decode, gibberish::is_gibberish, samples, values};
 use crate::domain::Severity;
 
 type Find = fn(&str, Range<usize>) -> Option<Found>;
@@ -14,6 +14,15 @@ type Find = fn(&str, Range<usize>) -> Option<Found>;
 pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("-----BEGIN ", private_key),
     ("---- BEGIN ", private_key),
+    ("MIIEpAIBAAKCAQEA", bare_key),
+    ("MIIEowIBAAKCAQEA", bare_key),
+    ("MIIEogIBAAKCAQEA", bare_key),
+    ("MIIJKAIBAAKCAgEA", bare_key),
+    ("MIIJKQIBAAKCAgEA", bare_key),
+    ("MIIJJwIBAAKCAgEA", bare_key),
+    ("MIIEvgIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
+    ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
+    ("MIIEvAIBADANBgkqhkiG9w0BAQEFAASC", bare_key),
     ("PuTTY-User-Key-File-", putty_key),
     ("eyJ", json_web_token),
     ("://", url_credentials),
@@ -81,6 +90,47 @@ fn is_key_byte(byte: u8) -> bool {
         || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b'\n' | b'\r' | b' ' | b'\t' | b'"' | b',' | b':' | b'-')
 }
 
+/// An RSA key of 2,048 or 4,096 bits whose first line is missing, by the head of its encoding (RFC 8017, A.1.2, and
+/// RFC 5208): its lines of base64.
+fn bare_key(text: &str, hit: Range<usize>) -> Option<Found> {
+    let window = text.as_bytes().get(hit.start..text.len().min(hit.start + LONGEST_KEY))?;
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let run = |from: usize| window.get(from..).unwrap_or_default().iter().take_while(|byte| part(byte)).count();
+    if !values::starts_word(text, hit.start) {
+        return None;
+    }
+    let mut end = run(0);
+    // Lines follow one another, the last of them shorter.
+    while let Some(gap) = line_end(window.get(end..).unwrap_or_default()) {
+        let next = run(end + gap);
+        let ends =
+            window.get(end + gap + next).is_none_or(|byte| !byte.is_ascii_graphic() || b"\\\"'<-".contains(byte));
+        let line = window.get(end + gap..end + gap + next).unwrap_or_default();
+        // Another key begins there, which is found for itself.
+        if line.starts_with(b"MII")
+            || next < 2
+            || !ends
+            || next < 40 && !line.iter().any(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'/' | b'='))
+        {
+            break;
+        }
+        end += gap + next;
+    }
+    let body = text.get(hit.start..hit.start + end)?;
+    (end >= 60 && values::entropy(body) >= 4.0).then_some(Found {
+        span: hit.start..hit.start + end,
+        rule: "private_key",
+        title: "a private key",
+        severity: Severity::Critical,
+    })
+}
+
+/// Length of a line's end, as it is or as an escape, with the blanks of the next line.
+fn line_end(rest: &[u8]) -> Option<usize> {
+    let end = [b"\r\n".as_slice(), b"\n", b"\\r\\n", b"\\n"].iter().find(|end| rest.starts_with(end))?.len();
+    Some(end + rest.get(end..)?.iter().take(40).take_while(|byte| matches!(byte, b' ' | b'\t')).count())
+}
+
 fn putty_key(text: &str, hit: Range<usize>) -> Option<Found> {
     let window = text.get(hit.start..text.floor_char_boundary(hit.start + LONGEST_KEY))?;
     let at = window.find("Private-Lines:")?;
@@ -123,6 +173,9 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
     if !signed || header.get("alg").is_none() && header.get("typ").is_none() && header.get("enc").is_none() {
         return None;
     }
+    if samples::is_sample_claim(text.get(header_end + 1..payload_end)?) {
+        return None;
+    }
     // An encrypted token (JWE) has five parts.
     let mut end = payload_end;
     for _ in 0..3 {
@@ -161,7 +214,7 @@ fn url_credentials(text: &str, hit: Range<usize>) -> Option<Found> {
 }
 
 /// Whether what stands in a password's place is one, and not a variable or the word itself.
-fn is_password(value: &str) -> bool {
+pub(super) fn is_password(value: &str) -> bool {
     const WORDS: [&str; 14] = [
         "password", "passwd", "pass", "pwd", "pw", "secret", "token", "user", "admin", "root", "guest", "test",
         "postgres", "mysql",

@@ -39,6 +39,7 @@ pub(super) const FORMATS: &[Format] = &[
     )
     .left(Left::Word),
     Format::live("digitalocean_token", "a DigitalOcean token", &["dop_v1_", "doo_v1_", "dor_v1_"], "do[opr]_v1_[a-f0-9]{64}"),
+    Format::live("render_key", "a Render API key", &["rnd_"], "rnd_[A-Za-z0-9]{28}"),
     Format::live("heroku_key", "a Heroku API key", &["HRKU-"], "HRKU-[A-Za-z0-9_-]{36,}"),
     Format::live(
         "heroku_uuid_key",

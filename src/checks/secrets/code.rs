@@ -36,6 +36,13 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("sonar_token", "a SonarQube token", &["sqp_", "squ_", "sqa_"], "sq[pua]_[a-f0-9]{40}"),
     Format::live("sourcegraph_token", "a Sourcegraph token", &["sgp_"], "sgp_(?:[A-Za-z0-9]{16}_|local_){0,2}[a-f0-9]{40}"),
     Format::live("azure_devops_pat", "an Azure DevOps token", &["AZDO"], "[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}").left(Left::Word),
+    Format::live(
+        "azure_devops_legacy_pat",
+        "an Azure DevOps token",
+        &["azure_devops", "azuredevops", "azdo"],
+        r#"(?i:az(?:ure_?devops|do)[a-z_]{0,12}(?:pat|token)["']?[ \t]{0,3}(?:=|:)[ \t]{0,3}["']?)([a-z0-9]{52})"#,
+    )
+    .left(Left::Anything),
     Format::live("dependency_track_key", "a Dependency-Track key", &["odt_"], "odt_(?:[A-Za-z0-9]{8}_)?[A-Za-z0-9]{32,44}"),
     Format::live(
         "contribsys_credential",

@@ -1,5 +1,6 @@
-//! Credentials that are wrapped in base64. In: a text. Out: each run of base64 that decodes to text with a credential in
-//! it, whole. Runs are met by looking at every 32nd byte, so clean text costs next to nothing; one level is opened.
+//! Credentials that are wrapped in base64 or in hexadecimal digits, and wallets' keys, whose checksum such digits hold.
+//! In: a text. Out: each run that decodes to text with a credential in it, whole. Runs are met by looking at every 32nd
+//! byte, so clean text costs next to nothing; what is wrapped several times is opened as often.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::Found;
+use super::{Found, wallets};
 use crate::domain::Severity;
 
 /// Shortest run that is opened, in bytes: 24 bytes of text.
@@ -17,6 +18,9 @@ const SHORTEST: usize = 32;
 
 /// Longest run that is opened. Beyond it are images and archives.
 const LONGEST: usize = 16 * 1024;
+
+/// How often one run is opened: base64 of base64 of a credential.
+const DEEPEST: usize = 3;
 
 /// Accepts both alphabets (after [`decode`] made them one), with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -35,14 +39,24 @@ pub(super) fn decode(value: &str) -> Option<Vec<u8>> {
 
 /// The runs that wrap a credential; `find` looks through what they decode to.
 pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+    find_to(text, &find, DEEPEST)
+}
+
+fn find_to(text: &str, find: &dyn Fn(&str) -> Vec<Found>, depth: usize) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = SHORTEST - 1;
     while at < text.len() {
         let run = run_around(text.as_bytes(), at);
         // The next place of the grid that lies behind this one and behind the run.
         at = (run.end.max(at + 1) + SHORTEST) / SHORTEST * SHORTEST - 1;
-        if let Some(inner) = open(text, run.clone()).and_then(|inner| worst(find(&inner))) {
+        if let Some(inner) = open(text, run.clone()).and_then(|inner| {
+            let wrapped = if depth > 1 { find_to(&inner, find, depth - 1) } else { Vec::new() };
+            worst(find(&inner).into_iter().chain(wrapped))
+        }) {
             found.push(Found { span: run, ..inner });
+        } else if text.get(run.clone()).is_some_and(wallets::is_wallet_key) {
+            let title = "a wallet's private key";
+            found.push(Found { span: run, rule: "wallet_key", title, severity: Severity::Critical });
         }
     }
     found
@@ -68,6 +82,7 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
 fn open(text: &str, run: Range<usize>) -> Option<String> {
     let encoded = text.get(run).filter(|run| (SHORTEST..=LONGEST).contains(&run.len()))?;
     let printable = |bytes: &[u8]| bytes.iter().all(|b| (0x20..0x7f).contains(b) || matches!(b, b'\n' | b'\r' | b'\t'));
+    let decode = if encoded.bytes().all(|byte| byte.is_ascii_hexdigit()) { decode_hex } else { decode };
     // The beginning tells nearly all that is no text.
     if !printable(&decode(encoded.get(..16)?)?) {
         return None;
@@ -76,7 +91,13 @@ fn open(text: &str, run: Range<usize>) -> Option<String> {
     printable(&decoded).then(|| String::from_utf8(decoded).ok())?
 }
 
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
+    let value = |digit: &u8| u8::try_from(char::from(*digit).to_digit(16)?).ok();
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| Some(value(high)? << 4 | value(low)?)).collect())?
+}
+
 /// The gravest of them that is no mere example.
-fn worst(found: Vec<Found>) -> Option<Found> {
-    found.into_iter().filter(|one| one.severity >= Severity::Warning).max_by_key(|one| one.severity)
+fn worst(found: impl Iterator<Item = Found>) -> Option<Found> {
+    found.filter(|one| one.severity >= Severity::Warning).max_by_key(|one| one.severity)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use regex::Regex;
 
-use super::{Found, cloud, code, contexts, services, values};
+use super::{Found, broken, cloud, code, contexts, services, values};
 use crate::domain::Severity;
 
 /// What may stand to the left of a row's literal and still belong to the match.
@@ -89,7 +89,14 @@ pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found>
     let (format, compiled) = COMPILED.get(at)?;
     let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern)).ok()).as_ref()?;
     match format.left {
-        Left::Nothing => values::starts_word(text, hit.start).then(|| find_from(hit.start, text, format, regex))?,
+        Left::Nothing if !values::starts_word(text, hit.start) => None,
+        Left::Nothing => {
+            let found = find_from(hit.start, text, format, regex);
+            let next = found.as_ref().and_then(|found| text.as_bytes().get(found.span.end));
+            let may_go_on = next.is_none_or(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b'\r' | b'\n'));
+            let broken = may_go_on.then(|| find_broken(hit, text, format, regex, found.is_some())).flatten();
+            broken.or(found)
+        }
         // `rookTable` does not name Okta.
         Left::Anything => {
             let before = text.as_bytes().get(..hit.start)?.last();
@@ -115,9 +122,23 @@ fn find_from(start: usize, text: &str, format: &'static Format, regex: &Regex) -
     if !values::ends_word(text, span.end) {
         return None;
     }
-    let severity = match values::judge_format(secret.as_str()) {
+    judge(secret.as_str(), span, format)
+}
+
+/// The same, where quotes or a line's end break it.
+fn find_broken(hit: Range<usize>, text: &str, format: &'static Format, regex: &Regex, whole: bool) -> Option<Found> {
+    let joined = broken::joined(text, hit.start, hit.end, whole)?;
+    let captures = regex.captures(&joined.text)?;
+    let secret = captures.get(1).or_else(|| captures.get(0))?;
+    let place = |at: usize| joined.places.get(at).copied();
+    let span = place(secret.start())?..place(secret.end().checked_sub(1)?)? + 1;
+    joined.ends.contains(&secret.end()).then(|| judge(secret.as_str(), span, format))?
+}
+
+fn judge(secret: &str, span: Range<usize>, format: &'static Format) -> Option<Found> {
+    let severity = match values::judge_format(secret) {
         // It was made up or mistyped: no such token was ever issued.
-        values::Look::Live if format.checksum && !checksum_holds(secret.as_str()) => Severity::Warning,
+        values::Look::Live if format.checksum && !checksum_holds(secret) => Severity::Warning,
         values::Look::Live => format.severity,
         values::Look::Example => Severity::Info,
         values::Look::Placeholder => return None,

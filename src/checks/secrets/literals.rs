@@ -15,6 +15,8 @@ pub(super) enum Written {
     Shell,
     /// After another sign, up to a blank or a bracket.
     Bare,
+    /// After the name and a verb: `the password is …`.
+    Said,
     /// After the name and a space alone.
     Loose,
 }
@@ -31,28 +33,14 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     };
     // What closes the name: "name", 'name', \"name\", ["name"], (name).
     let mut name_quoted = false;
-    for close in [b'\\', b'"', b'\'', b'`', b']'] {
+    for close in [b'\\', b'"', b'\'', b'`', b']', b'*', b'*'] {
         if bytes.get(at) == Some(&close) {
-            name_quoted |= close != b'\\';
+            name_quoted |= !matches!(close, b'\\' | b'*');
             at += 1;
         }
     }
-    let spaces = blank(at);
-    at += spaces;
-    let rest = text.get(at..text.floor_char_boundary(at + 4))?;
-    let (operator, written) = match rest.as_bytes() {
-        [b':', b':', ..] => return None,
-        [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Written::Bare),
-        [b'=', ..] if spaces == 0 => (1, Written::Shell),
-        [b'=' | b':', ..] => (1, Written::Bare),
-        [b'>', ..] if !name_quoted => (1, Written::Bare),
-        [b',', ..] if name_quoted => (1, Written::Quoted),
-        [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
-        [b'(', ..] => (1 + decoding_call(text, at + 1)?, Written::Quoted),
-        _ if spaces > 0 && text.get(..start)?.ends_with("--") => (0, Written::Shell),
-        _ if spaces > 0 => (0, Written::Loose),
-        _ => return None,
-    };
+    at += blank(at);
+    let (operator, written) = sign(text, start..end, at, name_quoted)?;
     at += operator;
     at += blank(at);
     // A list's first, and what a call decodes.
@@ -67,6 +55,11 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     }
     if bytes.get(at) == Some(&b'\\') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
         at += 1;
+    }
+    // Behind the colon of `**name:** value`, and before that of `name: **value**`.
+    if bytes.get(at..at + 2) == Some(b"**") {
+        at += 2;
+        at += blank(at);
     }
     let window = text.get(at..text.floor_char_boundary(at + LONGEST_VALUE))?;
     if let Some(quote) = window.bytes().next().filter(|b| matches!(b, b'"' | b'\'' | b'`')) {
@@ -89,7 +82,81 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     };
     let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
     let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
-    Some((at..at + length, written))
+    let value = window.get(..length)?.trim_end_matches("**");
+    let value = if written == Written::Said { value.trim_end_matches(['.', ':', '?', '!']) } else { value };
+    Some((at..at + value.len(), written))
+}
+
+/// A value that was read as far as values are, to the end of its run: keys in base64 have thousands of bytes.
+pub(super) fn whole(text: &str, value: Range<usize>) -> Range<usize> {
+    const LONGEST_RUN: usize = 16 * 1024;
+    if value.len() + 4 < LONGEST_VALUE {
+        return value;
+    }
+    let rest = text.as_bytes().get(value.end..).unwrap_or_default();
+    let part = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-');
+    let length = rest.iter().take(LONGEST_RUN).take_while(part).count();
+    let padding = rest.get(length..).unwrap_or_default().iter().take(2).take_while(|b| **b == b'=').count();
+    value.start..value.end + length + padding
+}
+
+/// The sign at `at` between a name and its value: its length, and how the value behind it is written.
+fn sign(text: &str, name: Range<usize>, at: usize, name_quoted: bool) -> Option<(usize, Written)> {
+    let spaces = text.get(..at)?.ends_with([' ', '\t']);
+    let rest = text.as_bytes().get(at..)?;
+    Some(match rest {
+        [b':', b':', ..] => return None,
+        [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Written::Bare),
+        [b'=', ..] if !spaces => (1, Written::Shell),
+        [b'=' | b':', ..] => (1, Written::Bare),
+        // A colon of full width.
+        [0xef, 0xbc, 0x9a, ..] => (3, Written::Bare),
+        [b'>', ..] if !name_quoted => (1, Written::Bare),
+        [b'<', b'/', ..] => (next_element(rest)?, Written::Bare),
+        [b',', ..] if name_quoted => (1, Written::Quoted),
+        [b'v' | b'V', ..] if name_quoted && spaces => (attribute(rest)?, Written::Quoted),
+        [b'|', ..] if in_cell(text, name.start) => (1, Written::Bare),
+        [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
+        [b'(', ..] => (1 + decoding_call(text, at + 1)?, Written::Quoted),
+        _ if spaces && is_option(text, name) => (0, Written::Shell),
+        _ if spaces => verb(rest).map_or((0, Written::Loose), |length| (length, Written::Said)),
+        _ => return None,
+    })
+}
+
+/// `--password VALUE`, `-Password VALUE`.
+fn is_option(text: &str, name: Range<usize>) -> bool {
+    text.get(name.start..).is_some_and(|name| name.starts_with('-'))
+        || text.get(..name.start).is_some_and(|before| before.ends_with("--"))
+}
+
+/// `</key> <string>`: from the end of an element that holds a name to the inside of the next.
+fn next_element(rest: &[u8]) -> Option<usize> {
+    const LONGEST: usize = 80;
+    let rest = rest.get(..rest.len().min(LONGEST))?;
+    let close = rest.iter().position(|byte| *byte == b'>')? + 1;
+    let blank = rest.get(close..)?.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let next = rest.get(close + blank..)?;
+    let named = next.starts_with(b"<string>") || next.starts_with(b"<value>");
+    named.then(|| Some(close + blank + next.iter().position(|byte| *byte == b'>')? + 1))?
+}
+
+/// `value=` behind a name in quotes.
+fn attribute(rest: &[u8]) -> Option<usize> {
+    let named = rest.get(..6)?.eq_ignore_ascii_case(b"value=") && matches!(rest.get(6), Some(b'"' | b'\''));
+    named.then_some(6)
+}
+
+/// Whether a bar stands before a name: a cell of a table, no pipe.
+fn in_cell(text: &str, start: usize) -> bool {
+    let before = text.as_bytes().get(..start).unwrap_or_default();
+    before.iter().rev().take(40).find(|byte| !matches!(byte, b' ' | b'\t' | b'*' | b'`')) == Some(&b'|')
+}
+
+/// The verb between a name and its value in a sentence, in some languages.
+fn verb(rest: &[u8]) -> Option<usize> {
+    const VERBS: [&str; 9] = ["is now ", "is: ", "is ", "was ", "to ", "ist ", "est ", "es ", "\u{e8} "];
+    VERBS.iter().find(|verb| rest.starts_with(verb.as_bytes())).map(|verb| verb.len())
 }
 
 /// Length of `Base64.decode(`, `b64decode(`, `unhexlify(` and their like before a quote.

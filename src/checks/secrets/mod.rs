@@ -7,25 +7,36 @@
 //! - `formats`: what a provider's credential looks like, a table of literal and expression;
 //! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
 //! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
-//!   follows (`named`).
+//!   follows (`named`);
+//! - `flags` and `calls`: passwords in commands' short options, in calls and in statements.
 //!
-//! `encoded` opens runs of base64 and looks through what is in them.
+//! `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
+//!
+//! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in
+//! them; `broken` joins what quotes or a line's end break.
 //!
 //! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
 //! (`gibberish` tells letters at random from words)?
 
 mod assignments;
+mod broken;
+mod calls;
 mod carriers;
 mod cloud;
 mod code;
 mod contexts;
 mod encoded;
+mod escaped;
+mod flags;
 mod formats;
 mod gibberish;
 mod literals;
 mod named;
+mod names;
+mod samples;
 mod services;
 pub(super) mod values;
+mod wallets;
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -64,8 +75,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let rows = formats()
         .enumerate()
         .flat_map(|(at, format)| format.needles.iter().map(move |needle| (*needle, Finder::Format(at))));
-    let special =
-        carriers::NEEDLES.iter().chain(assignments::NEEDLES).map(|(needle, find)| (*needle, Finder::Special(*find)));
+    let special = [carriers::NEEDLES, assignments::NEEDLES, flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES]
+        .into_iter()
+        .flatten();
+    let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
     let (literals, finders): (Vec<&str>, Vec<Finder>) = rows.chain(special).unzip();
     Index { needles: Needles::new(literals), finders }
 });
@@ -75,6 +88,8 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 pub(super) fn find(text: &str) -> Vec<Found> {
     let mut found = find_plain(text);
     found.extend(encoded::find(text, find_plain));
+    found.extend(escaped::find(text, find_plain));
+    found.retain(|one| !text.get(one.span.clone()).is_some_and(samples::is_printed));
     merge(found)
 }
 
@@ -109,7 +124,11 @@ fn find_plain(text: &str) -> Vec<Found> {
 
 /// Whether `name` is a rule of this check.
 pub(super) fn is_rule(name: &str) -> bool {
-    carriers::RULES.contains(&name) || assignments::RULES.contains(&name) || formats().any(|format| format.name == name)
+    [carriers::RULES, assignments::RULES, calls::RULES, wallets::RULES, &[flags::RULE]]
+        .into_iter()
+        .flatten()
+        .any(|rule| *rule == name)
+        || formats().any(|format| format.name == name)
 }
 
 fn merge(mut found: Vec<Found>) -> Vec<Found> {

@@ -20,8 +20,8 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live(
         "discord_bot_token",
         "a Discord bot token",
-        &["discord"],
-        r"(?i:discord)[^\n]{0,40}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})",
+        &["discord", "bot.run(", "bot.start(", "client.run(", "client.start(", ".login("],
+        r"(?i:discord|(?:bot|client)[.](?:run|start)\(|[.]login\()[^\n]{0,40}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})",
     )
     .left(Left::Anything),
     Format::live("teams_webhook", "a Microsoft Teams webhook", &[".webhook.office.com/", "outlook.office"], r"(?:\.webhook\.office\.com/|outlook\.office(?:365)?\.com/)(webhook(?:b2)?/[a-z0-9-]{36}@[a-z0-9-]{36}/IncomingWebhook/[a-z0-9]{32}/[a-z0-9-]{36})").left(Left::Anything),
@@ -70,6 +70,7 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("figma_token", "a Figma token", &["figd_", "figdr_", "figoh_"], "fig(?:d|dr|oh)_[A-Za-z0-9_-]{40,}"),
     Format::live("hubspot_token", "a HubSpot token", &["pat-na", "pat-eu"], "pat-(?:na|eu)[0-9]-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
     Format::live("airtable_token", "an Airtable token", &["airtable", "bearer pat"], r"(?i:airtable|bearer )[^\n]{0,30}?\b(pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|key[A-Za-z0-9]{14})").left(Left::Anything),
+    Format::live("airtable_personal_token", "an Airtable token", &["pat"], r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
     Format::live("asana_token", "an Asana token", &["asana"], r#"(?i:asana[a-z0-9_ .-]{0,20}["']?[ \t]{0,3}(?:=|:)[ \t]{0,3}["']?)((?:[0-9]/[0-9]{10,20}(?:/[0-9]{10,20})?:)?[a-f0-9]{32})"#).left(Left::Anything),
     Format::live("typeform_token", "a Typeform token", &["tfp_"], "tfp_[A-Za-z0-9_.=-]{40,60}"),
     Format::live("contentful_token", "a Contentful management token", &["CFPAT-"], "CFPAT-[A-Za-z0-9_-]{43}"),
@@ -93,6 +94,7 @@ pub(super) const FORMATS: &[Format] = &[
     Format::live("intra42_secret", "a 42 Intra client secret", &["s-s4t2ud-", "s-s4t2af-"], "s-s4t2(?:ud|af)-[a-f0-9]{64}"),
     Format::live("klaviyo_key", "a Klaviyo key", &["pk_"], "pk_[a-f0-9]{34}"),
     Format::live("checkout_key", "a Checkout.com key", &["sk_"], "sk_[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    Format::live("ethereum_key", "a wallet's private key", &["accounts", "private_key", "privatekey", "private key", "deployer_key"], r#"(?i:accounts|(?:private|deployer)[_ ]?key)[a-z_]{0,12}["']?[ \t]{0,3}(?:=>|=|:)[ \t]{0,3}\[?\s{0,12}["']?(0x[a-fA-F0-9]{64})"#).left(Left::Anything),
     Format::live("otp_secret", "a one-time-password secret", &["otpauth://"], r#"otpauth://[^\s"'<>]{0,300}?[?&]secret=([A-Z2-7]{16,})"#),
     Format::live("password_hash", "a password hash of a system account", &["$6$", "$5$", "$1$", "$y$", "$8$", "$9$"], r"\$(?:[15689]|y)\$(?:rounds=[0-9]+\$)?[A-Za-z0-9./]{1,16}\$(?:[A-Za-z0-9./]{86}|[A-Za-z0-9./]{43}|[A-Za-z0-9./]{22})").lesser(),
     Format::live("bcrypt_hash", "a password hash", &["$2a$", "$2b$", "$2y$"], r"\$2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}").lesser(),

@@ -40,6 +40,7 @@ formats![
         concat!("dor_v1_", "4c3b41ef18a04d593cdc679c21849758", "4bd8c2ebec8b3c47ce6dbb3edc4f7f1f"),
         "dor_v1_xxxxxxxxxxxxxxxxxxxx",
     ),
+    (render_key, concat!("rnd_", "q8Zr1LmX0pTn5v", "Kc2JhWq8Zr1LmX"), "rnd_q8Zr1LmX0pTn5vKc2JhWq8Z"),
     (heroku_key, concat!("HRKU-", "YwzbtVXH5PdjHFQ8v8", "5u5YeO9LmzSwdZtMuy"), "HRKU-xxxxxxxxxxxxxxxxxxxx"),
     (
         heroku_uuid_key,

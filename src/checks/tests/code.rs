@@ -153,4 +153,9 @@ formats![
         concat!("Zqumpm08hsE8JNpjJOQGa2rb19FlY0mG1ylvuh", "fJXqIEnomef2mSJ5CMTIeg1ZTVnVv2fgKD0f6Y", "AZDO", "YIgr"),
         "Zqumpm08hsE8JNpjJOQGAZDO"
     ),
+    (
+        azure_devops_legacy_pat,
+        concat!("AZURE_DEVOPS_EXT_PAT=", "qw3hd7ynk5zr2m4tvb6xjc8pl", "fs9ga1oe0iu3hd7ynk5zr2m4tvb"),
+        "AZURE_DEVOPS_EXT_PAT=qw3hd7ynk5zr2m4tvb6xjc8pl"
+    ),
 ];

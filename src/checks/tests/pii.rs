@@ -50,6 +50,14 @@ fn personal_data_is_found_with_its_exact_span() {
         ("driver's license number is D4478812", "driving_licence", "D4478812"),
         ("Passport no: C03005988", "passport", "C03005988"),
         ("my ip is blocked, my address 91.198.174.192 is", "ip_address", "91.198.174.192"),
+        ("PAN: BKZPM4821R", "in_pan", "BKZPM4821R"),
+        ("RUT 12.678.579-8", "cl_rut", "12.678.579-8"),
+        ("DNI 27.483.192", "ar_dni", "27.483.192"),
+        ("IMEI: 352099001761481", "imei", "352099001761481"),
+        ("US passport 571934628 on file", "passport", "571934628"),
+        ("Reisepass-Nr. C4VN7L2K9", "passport", "C4VN7L2K9"),
+        ("Account number 48291037, sort code 20-45-91", "uk_bank_account", "48291037"),
+        ("sort code: 204591, account no: 48291037.", "uk_bank_account", "48291037"),
         ("Patient: Maria van Lopez\n", "person_name", "Maria van Lopez"),
     ] {
         assert!(seen(text).contains(&(rule.to_owned(), value.to_owned())), "{text}: {:?}", seen(text));
@@ -84,6 +92,14 @@ fn what_looks_like_personal_data_is_left_alone() {
         "My passport expires next week.",
         "The patient was discharged.",
         "port 8080, pid 1234567, timestamp 1700000000000",
+        "{\"id\": 4539578763621486, \"parent_id\": 4539578763621486, \"itemId\": 4539578763621486}",
+        "poison control 1-800-222-1222",
+        "released 1.800.555.1234-rc1",
+        "RUT 12.678.579-7 has a wrong check digit",
+        "IMEI 352099001761480 has one too",
+        "the passport module 20241120 was loaded",
+        "The sort code 20-45-91 is our branch in Leeds.",
+        "pan to 1024768",
         "@app.route(\"/x\") and getty@tty1.service",
     ] {
         assert_eq!(seen(text), [], "{text}");

@@ -137,6 +137,16 @@ formats![
         concat!("airtable", ": patBYsnygY84yxXfu.28fc7108fc34aeecb0e035", "cabae6d5984afa6cb7e29185a02fcbacd0e61312a7"),
         "airtablexxxxxxxxxxxxxxxxxxxx",
     ),
+    (
+        airtable_personal_token,
+        concat!("patQm7xTz3LbW4yRd", ".", "4f2a9c1e7d6b5a4938271605f4e3d2c1", "b0a998874f2a9c1e7d6b5a4938271605"),
+        "patQm7xTz3LbW4yRd.4f2a9c1e7d6b5a4938271605f4e3d2c1"
+    ),
+    (
+        ethereum_key,
+        concat!("accounts: ['0x", "4f2a9c1e7d6b5a4938271605f4e3d2c1", "b0a998874f2a9c1e7d6b5a4938271605", "']"),
+        "accounts: ['0x4f2a9c1e7d6b5a4938271605f4e3d2c1b0a99887']"
+    ),
     (asana_token, concat!("asana", ":c97a98a0419a82d", "322d19b43e73c7087"), "asanaxxxxxxxxxxxxxxxxxxxx"),
     (typeform_token, concat!("tfp_", "5En3havydHtsXLjwutl7", "m9Y4WIpDcmc6YRS9oN44"), "tfp_xxxxxxxxxxxxxxxxxxxx"),
     (

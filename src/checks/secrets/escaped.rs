@@ -1,0 +1,100 @@
+//! Credentials that are written in escapes, character by character: `%67%68…`, `&#103;…`, `\x67…`, `\u0067…`, and
+//! letters of full width. In: a text. Out: each run of escapes with a credential in it, whole. Runs are met by looking
+//! at every 32nd byte, so clean text costs next to nothing.
+
+use std::ops::Range;
+
+use super::Found;
+use crate::domain::Severity;
+
+/// Distance of the places that are looked at; the shortest run with a credential is longer.
+const STEP: usize = 32;
+
+/// Most bytes of a run that are read.
+const LONGEST: usize = 16 * 1024;
+
+/// Longest escape, in bytes.
+const WIDEST: usize = 8;
+
+/// The runs that hold a credential; `find` looks through what they say.
+pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = STEP - 1;
+    while let Some(byte) = bytes.get(at) {
+        // Bytes that stand in an escape; of those most stand in a word, whose neighbours then say no.
+        let run = if may_belong(*byte) { run_around(bytes, at) } else { at..at };
+        if run.len() > STEP {
+            found.extend(within(bytes, run.clone(), &find));
+        }
+        at = run.end.max(at) + STEP - (run.end.max(at) + 1) % STEP;
+    }
+    found
+}
+
+fn may_belong(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte >= 0x80 || matches!(byte, b'%' | b'&' | b'#' | b';' | b'\\' | b'x' | b'u')
+}
+
+/// The escape that begins at a place: the character and its length in bytes.
+fn escape(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+    let rest = bytes.get(at..bytes.len().min(at + WIDEST))?;
+    let number = |digits: &[u8], radix| {
+        let value = u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()?;
+        value.is_ascii_graphic().then_some(value)
+    };
+    let entity = |from: usize, radix| {
+        let length = rest.get(from..)?.iter().position(|byte| *byte == b';')?;
+        Some((number(rest.get(from..from + length)?, radix)?, from + length + 1))
+    };
+    match rest {
+        [b'%', a, b, ..] => Some((number(&[*a, *b], 16)?, 3)),
+        [b'&', b'#', b'x' | b'X', ..] => entity(3, 16),
+        [b'&', b'#', ..] => entity(2, 10),
+        [b'\\', b'x', a, b, ..] => Some((number(&[*a, *b], 16)?, 4)),
+        [b'\\', b'u', b'0', b'0', a, b, ..] => Some((number(&[*a, *b], 16)?, 6)),
+        [0xef, 0xbc, c @ 0x81..=0xbf, ..] => Some((c - 0x81 + b'!', 3)),
+        [0xef, 0xbd, c @ 0x80..=0x9e, ..] => Some((c - 0x80 + b'`', 3)),
+        _ => None,
+    }
+}
+
+/// The run of escapes that holds `at`, empty where none does.
+fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
+    let covering = |end: usize| {
+        let first = end.saturating_sub(WIDEST);
+        (first..end).rev().find(|start| escape(bytes, *start).is_some_and(|(_, length)| start + length >= end))
+    };
+    let Some(mut start) = covering(at + 1) else { return at..at };
+    let mut end = start;
+    while end - start < LONGEST
+        && let Some((_, length)) = escape(bytes, end)
+    {
+        end += length;
+    }
+    // What lies before: no further than the last place that was looked at.
+    while start + STEP + WIDEST > at
+        && let Some(before) = covering(start).filter(|_| start > 0)
+    {
+        start = before;
+    }
+    start..end
+}
+
+/// The credentials in a run, by the places of their escapes.
+fn within(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+    let mut said = String::new();
+    let mut starts = Vec::new();
+    let mut at = run.start;
+    while at < run.end
+        && let Some((character, length)) = escape(bytes, at)
+    {
+        said.push(char::from(character));
+        starts.push(at);
+        at += length;
+    }
+    starts.push(at);
+    let found = find(&said).into_iter().filter(|one| one.severity >= Severity::Warning);
+    let place = |place: usize| starts.get(place).copied();
+    found.filter_map(|one| Some(Found { span: place(one.span.start)?..place(one.span.end)?, ..one })).collect()
+}

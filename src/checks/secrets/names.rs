@@ -1,0 +1,143 @@
+//! What a name says about its value. In: a name such as `nextPageToken`, `PUBLIC_KEY` or `Idempotency-Key`, or the
+//! place of a value. Out: whether it holds no credential, though a word in it says `token` or `key`. It goes by the
+//! words that a name is made of: the last says what the value is, the one before it of what kind.
+
+use super::values;
+
+/// What a name ends with that holds something about a credential rather than the credential.
+const ABOUT: &str = "id ids name names type url uri path file field length len size count limit expires expiry expiration ttl hint \
+     label prompt policy reset confirm regex pattern format version method endpoint timestamp at in index store \
+     provider manager service usage header sha chars or fingerprint arn used created updated rotated date time age \
+     status state";
+
+/// What tells of a name, wherever it stands in it, that everybody may know the value.
+const OPEN: [&str; 18] = [
+    "public",
+    "publishable",
+    "pubkey",
+    "primary",
+    "foreign",
+    "csrf",
+    "xsrf",
+    "authenticity",
+    "antiforgery",
+    "requestverification",
+    "cache",
+    "sort",
+    "partition",
+    "idempoten",
+    "websocket",
+    "correlation",
+    "sitekey",
+    "fingerprint",
+];
+
+/// What a token is that marks a place in a list or a state of a thing.
+const PLACES: &str = "next nextpage page cursor continuation continue pagination paging resume sync change lock sequence trace delta marker";
+
+/// What a key is that finds a thing.
+const LOOKUPS: &str = "site object row range hash lookup";
+
+/// What a token is that tells one call from others, where it is a UUID.
+const CALLS: &str = "request trace span transaction message event job operation upload";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// Whether a name that ends with this word tells about a credential.
+pub(super) fn is_about(ending: &str) -> bool {
+    has(ABOUT, ending)
+}
+
+/// Whether a text before a key, or a name, says that the value is open to all.
+pub(super) fn is_open(lower: &str) -> bool {
+    OPEN.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a name says that this value finds a place, a thing or a call, and opens nothing.
+pub(super) fn only_finds(name: &str, value: &str) -> bool {
+    let Some((kind, noun)) = kind_and_noun(name) else { return false };
+    match noun {
+        Noun::Token => has(PLACES, kind) || values::is_uuid(value) && has(CALLS, kind),
+        Noun::Key => has(LOOKUPS, kind),
+    }
+}
+
+enum Noun {
+    Token,
+    Key,
+}
+
+/// The last two words of a name, the last of which is `token` or `key`; they may be written as one, `pagetoken`.
+fn kind_and_noun(name: &str) -> Option<(&str, Noun)> {
+    let cut = |word: &str| {
+        let end = name.len().checked_sub(word.len())?;
+        name.get(end..)?.eq_ignore_ascii_case(word).then(|| name.get(..end))?
+    };
+    let (rest, noun) = cut("token").map(|rest| (rest, Noun::Token)).or_else(|| Some((cut("key")?, Noun::Key)))?;
+    let rest = rest.trim_end_matches(['_', '-', '.']);
+    let bytes = rest.as_bytes();
+    // A word begins behind a sign, and at a capital whose neighbour is a small letter.
+    let begins = |at: usize| {
+        let small = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_lowercase);
+        let sign = at.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(|byte| !byte.is_ascii_alphanumeric());
+        let capital = bytes.get(at).is_some_and(u8::is_ascii_uppercase);
+        sign || capital && (small(at.checked_sub(1)) || small(Some(at + 1)))
+    };
+    let start = (0..rest.len()).rev().find(|at| begins(*at)).unwrap_or(0);
+    Some((rest.get(start..)?, noun))
+}
+
+/// Longest resource name that is looked back through, in bytes.
+const LONGEST_RESOURCE: usize = 160;
+
+/// Whether a place lies in the name of a resource, which names a secret and holds none: `arn:aws:secretsmanager:…`.
+pub(super) fn within_resource(text: &str, at: usize) -> bool {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || b":/_.-+@*".contains(byte);
+    let length = before.iter().rev().take(LONGEST_RESOURCE).take_while(|byte| part(byte)).count();
+    let word = text.get(at - length..at).unwrap_or_default();
+    ["arn:aws", "arn:minio", ".vault.azure.net/secrets/", "projects/"]
+        .iter()
+        .any(|head| word.find(head).is_some_and(|found| found == 0 || head.starts_with('.')))
+}
+
+/// Whether a value is sealed: a cluster, a key service or a vault opens it, and a repository may hold it. The heads are
+/// those of sops, Jasypt, Vault's transit engine, AWS KMS, Spring Cloud, Ansible and Bitnami's sealed secrets (the length
+/// of an encrypted session key of 512 bytes).
+pub(super) fn is_sealed(value: &str) -> bool {
+    let head = ["ENC[", "ENC(", "vault:v1:", "vault:v2:", "vault:v3:", "AQICAH", "{cipher}", "$ANSIBLE_VAULT;"]
+        .iter()
+        .any(|head| value.starts_with(head));
+    let cluster = value.len() >= 100
+        && ["AgA", "AgB", "AgC", "AgD"].iter().any(|head| value.starts_with(head))
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+    head || cluster
+}
+
+/// Whether a value is a point in time: `2026-11-20T08:00:00Z`.
+pub(super) fn is_time(value: &str) -> bool {
+    let form = |form: &str| {
+        value.len() >= form.len()
+            && value.bytes().zip(form.bytes()).all(|(byte, kind)| match kind {
+                b'9' => byte.is_ascii_digit(),
+                _ => byte == kind || kind == b'T' && byte == b' ',
+            })
+    };
+    value.len() == 10 && form("9999-99-99") || value.len() <= 40 && form("9999-99-99T99:99")
+}
+
+/// Whether a value is a digest that says so: `sha256:9f86…`.
+pub(super) fn is_digest(value: &str) -> bool {
+    ["md5:", "sha1:", "sha256:", "sha384:", "sha512:", "SHA256:"].iter().any(|head| value.starts_with(head))
+}
+
+/// Whether a value is the path of a file: `uploads/2026/11/IZ5DmZBfp0vL.png`.
+pub(super) fn is_file(value: &str) -> bool {
+    let Some((stem, ending)) = value.rsplit_once('.') else { return false };
+    let letters = ending.bytes().any(|byte| byte.is_ascii_lowercase());
+    let plain = ending.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let folders = stem.split('/').filter(|part| part.bytes().any(|byte| byte.is_ascii_lowercase())).count();
+    (2..=5).contains(&ending.len()) && letters && plain && stem.contains('/') && folders >= 2
+}
