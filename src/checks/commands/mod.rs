@@ -8,8 +8,9 @@
 //! which are read in turn; then `files`, `disks`, `git`, `databases`, `migrations`, `services`, `clouds`, `publishing`,
 //! `rights`, `persistence`, `protections` and `windows` judge single calls, `incoming` and `outgoing` whole pipelines,
 //! `code` what interpreters are given. `targets` knows what a path means, `lexicon` holds the names.
-//! `walk` strings them together. A script is parsed only where it names a program that some rule knows.
+//! `walk` strings them together, within a `budget`. A script is parsed only where it names a program that some rule knows.
 
+mod budget;
 mod clouds;
 mod code;
 mod databases;
@@ -43,6 +44,7 @@ use aho_corasick::AhoCorasick;
 
 pub(super) use scripts::{Script, is_shell_tool, of_event, words};
 
+use self::budget::Budget;
 use crate::domain::{CheckName, Hit, Severity};
 
 /// What a rule saw in a command.
@@ -68,8 +70,9 @@ impl Sight {
 
 /// Every hit in the scripts of an event, read one by one as hits are asked for.
 pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
-    scripts.iter().flat_map(|script| {
-        walk::look(&script.text).into_iter().map(|(sight, at)| {
+    let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
+    scripts.iter().flat_map(move |script| {
+        walk::look(&script.text, &budget).into_iter().map(|(sight, at)| {
             let place = script.place(at);
             Hit {
                 check: CheckName::Commands,
