@@ -14,7 +14,7 @@ const LEAST: usize = 60 * STEP;
 const BYTE: usize = 12;
 
 /// … and at most: some 20 ms.
-const MOST: usize = 640 * STEP;
+const MOST: usize = 600 * STEP;
 
 /// What is left to spend on one event.
 #[derive(Debug)]

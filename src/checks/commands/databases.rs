@@ -51,6 +51,7 @@ pub(super) fn is_client(program: &str) -> bool {
             | "monetdb"
             | "mclient"
             | "osql"
+            | "sql"
             | "ksql"
             | "pgbench"
             | "athenacli"

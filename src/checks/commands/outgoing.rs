@@ -177,7 +177,8 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
         "procdump" | "procdump64" => call.args.iter().any(|arg| arg.text.contains("lsass")),
         "cmdkey" | "vaultcmd" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/list")),
         "curl" | "wget" | "http" | "iwr" | "invoke-restmethod" => call.args.iter().any(|arg| {
-            let metadata = ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];
+            let metadata =
+                ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
             metadata.iter().any(|host| arg.text.contains(host))
                 && ["credentials", "token", "identity", "user-data", "/ram/"].iter().any(|part| arg.text.contains(part))
         }),

@@ -127,9 +127,9 @@ pub(super) fn prompt_len(line: &[u8]) -> usize {
 /// The syntax tree; `None` where it takes more than two thirds of what is left: a rest is for its beginning.
 fn tree(script: &str, budget: &Budget) -> Option<Tree> {
     let (most, spent) = (budget.left() / 3 * 2, Cell::new(script.len()));
-    // Where the grammar does not hold, each step looks for ways on, and costs as much as three.
+    // Where the grammar does not hold, each step looks for ways on, and costs as much as six.
     let mut watch = |state: &tree_sitter::ParseState| {
-        spent.set(spent.get() + if state.has_error() { 3 * STEP } else { STEP });
+        spent.set(spent.get() + if state.has_error() { 6 * STEP } else { STEP });
         if spent.get() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     // The grammar's scanner hands characters to C's `isalpha`, which reads outside of its table for those beyond Latin-1
