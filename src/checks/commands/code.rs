@@ -58,8 +58,17 @@ pub(super) fn look(code: &str) -> Option<Sight> {
         let what = "Code given to an interpreter deletes a directory with all that is in it.".to_owned();
         return (!harmless).then(|| Sight::new("recursive_delete", severity, what));
     }
-    if says(&["unlink(", "unlink ", "unlinksync(", "os.remove(", "file.delete", "removefile("])
-        && let Some(path) = literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= Target::Home)
+    if says(&[
+        "unlink(",
+        "unlink ",
+        "\"unlink\"",
+        "'unlink'",
+        "unlinksync(",
+        "os.remove(",
+        "file.delete",
+        "removefile(",
+    ]) && let Some(path) =
+        literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= Target::Home)
     {
         let what = format!("Code given to an interpreter deletes files of the system or of a user ({path}).");
         return Some(Sight::new("recursive_delete", Severity::Warning, what));

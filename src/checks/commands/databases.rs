@@ -51,6 +51,7 @@ pub(super) fn is_client(program: &str) -> bool {
             | "monetdb"
             | "mclient"
             | "osql"
+            | "sql"
             | "ksql"
             | "pgbench"
             | "athenacli"
@@ -72,7 +73,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     };
     if drops {
         let what = format!("`{}` drops data of a database.", call.shown());
-        sights.push(Sight::new("database_destruction", Critical, what));
+        let severity = if is_passing(call) { Warning } else { Critical };
+        sights.push(Sight::new("database_destruction", severity, what));
     } else if is_client(&call.program) {
         database(call, sights);
     }
@@ -87,12 +89,18 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         joined = call.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
         statements.push(&joined);
     }
+    if call.says(":memory:") {
+        return;
+    }
+    let passing = is_passing(call);
     let mut worst: Option<(Severity, &str)> = None;
     for text in statements {
         let text = bare(text);
+        let most = if passing || is_rolled_back(&text) { Warning } else { Critical };
         for (severity, what) in text.split([';', '\n']).chain([text.as_str()]).filter_map(destroys_data) {
             // A statement over several lines has its condition further down.
             let whole = text.contains(';') || destroys_data(&text).is_some();
+            let severity = severity.min(most);
             if whole && worst.is_none_or(|(known, _)| severity > known) {
                 worst = Some((severity, what));
             }
@@ -102,6 +110,25 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         let what = format!("A statement given to {} {what}.", call.program);
         sights.push(Sight::new("database_destruction", severity, what));
     }
+}
+
+/// Whether the database that a call names is one to throw away: `test`, `app_test`, `tmp_1`.
+fn is_passing(call: &Call) -> bool {
+    let passes =
+        |word: &str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests" | "tmp" | "temp" | "scratch");
+    call.operands().filter(|name| !name.contains(char::is_whitespace)).any(|name| {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        name.split(['_', '-', '.']).any(passes)
+    })
+}
+
+/// Whether a text ends its transaction by taking all back.
+fn is_rolled_back(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    let last = upper.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+    (last.ends_with("ROLLBACK") || last.ends_with("ROLLBACK TRANSACTION"))
+        && !upper.contains("COMMIT")
+        && (upper.contains("BEGIN") || upper.contains("START TRANSACTION"))
 }
 
 /// A statement without comments, and with nothing in its literals: `DROP/**/TABLE`, `VALUES ('drop table x')`.
@@ -144,6 +171,11 @@ fn destroys_data(statement: &str) -> Option<(Severity, &'static str)> {
     // After one of these it is a key's name.
     let reads =
         |word: &str| matches!(word, "GET" | "SET" | "EXISTS" | "TYPE" | "TTL" | "INFO" | "HELP" | "SCAN" | "COMMAND");
+    // Where a store saves itself to is where a key or a job can be put.
+    if matches!(words.windows(3).find(|three| three.first() == Some(&"CONFIG")), Some([_, "SET", "DIR" | "DBFILENAME"]))
+    {
+        return Some((Critical, "has the store save itself elsewhere, as a file of somebody else's"));
+    }
     let flushes = words.iter().position(|word| matches!(*word, "FLUSHALL" | "FLUSHDB"));
     if flushes.is_some_and(|at| at.checked_sub(1).and_then(|before| words.get(before)).is_none_or(|word| !reads(word)))
     {

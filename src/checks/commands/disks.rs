@@ -37,7 +37,10 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     };
     if destroyed {
         let what = format!("`{}` destroys what a disk holds.", call.shown());
-        sights.push(Sight::new("disk_overwrite", Critical, what));
+        // An image of a disk is a file of the project.
+        let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= Target::Inside);
+        let severity = if image && call.program.starts_with("mk") { Warning } else { Critical };
+        sights.push(Sight::new("disk_overwrite", severity, what));
     } else if let Some(severity) = overwritten(call) {
         let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
         sights.push(Sight::new("overwrite", severity, what));

@@ -39,6 +39,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             ("git_remote_delete", "deletes branches on the remote")
         }
         "reset" if says(&["--hard", "--merge", "--keep"]) => ("git_discard", "discards uncommitted work"),
+        // What git ignores is made again.
+        "clean" if call.has('X', "") && !call.has('x', "") => return,
         "clean" if call.has('f', "force") && !dry => ("git_discard", "deletes untracked files"),
         "checkout" if says(&["--", "-f", "--force"]) || first == "." => ("git_discard", "discards uncommitted work"),
         "switch" if says(&["--discard-changes", "-f", "--force"]) => ("git_discard", "discards uncommitted work"),

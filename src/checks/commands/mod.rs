@@ -3,12 +3,14 @@
 //!
 //! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
 //! `sudo sh -c "rm -rf $HOME"` does. A walk takes four steps:
-//! `scripts` says which texts of an event are commands; `shell` parses one into pipelines, with the values of its own
+//! `scripts` says which texts of an event are commands, and `tools` which tool calls amount to one; `shell` parses one into pipelines, with the values of its own
 //! variables; `resolve` takes wrappers away and hands back the scripts within (`bash -c`, here-documents, `ssh host …`),
 //! which are read in turn; then `files`, `disks`, `git`, `databases`, `migrations`, `services`, `clouds`, `publishing`,
 //! `rights`, `persistence`, `protections` and `windows` judge single calls, `incoming` and `outgoing` whole pipelines,
 //! `code` what interpreters are given. `targets` knows what a path means, `lexicon` holds the names.
-//! `walk` strings them together. A script is parsed only where it names a program that some rule knows.
+//! `walk` strings them together, within a `budget`. A script is parsed only where it names a program that some rule knows.
+
+mod budget;
 
 mod clouds;
 mod code;
@@ -32,6 +34,7 @@ mod scripts;
 mod services;
 mod shell;
 mod targets;
+mod tools;
 mod walk;
 mod windows;
 mod words;
@@ -43,6 +46,7 @@ use aho_corasick::AhoCorasick;
 
 pub(super) use scripts::{Script, is_shell_tool, of_event, words};
 
+use self::budget::Budget;
 use crate::domain::{CheckName, Hit, Severity};
 
 /// What a rule saw in a command.
@@ -68,13 +72,14 @@ impl Sight {
 
 /// Every hit in the scripts of an event, read one by one as hits are asked for.
 pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
-    scripts.iter().flat_map(|script| {
-        walk::look(&script.text).into_iter().map(|(sight, at)| {
-            let place = script.place(at);
+    let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
+    scripts.iter().flat_map(move |script| {
+        walk::look(&script.text, &budget).into_iter().filter(|(sight, _)| script.counts(sight)).map(|(sight, at)| {
+            let place = script.place(at.clone());
             Hit {
                 check: CheckName::Commands,
                 rule: sight.rule.to_owned(),
-                severity: sight.severity,
+                severity: script.severity(&sight, at),
                 field: script.field.clone(),
                 start: place.start,
                 end: place.end,

@@ -121,7 +121,9 @@ fn private(call: &Call) -> Option<String> {
             let named = |text: &str| {
                 ["/etc/passwd", "/etc/hosts", "/var/log/", "_history"].iter().any(|place| text.contains(place))
             };
-            let all = || call.args.iter().chain(&call.reads);
+            // What `ssh` is told to do, it does over there.
+            let own = if call.program == "ssh" { &[][..] } else { call.args.as_slice() };
+            let all = || own.iter().chain(&call.reads);
             let local = matches!(call.program.as_str(), "dig" | "nslookup" | "host" | "ping" | "curl" | "wget");
             let told = |program: &str| {
                 matches!(program, "whoami" | "hostname" | "id" | "uname" | "ifconfig" | "ip" | "base64" | "xxd")
@@ -165,6 +167,15 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
         }
         "secret-tool" => says("lookup") || says("search"),
         "gpg" | "gpg2" => starts("--export-secret"),
+        "gh" => says("auth") && says("token"),
+        "kubectl" | "oc" => {
+            let prints = call.args.iter().any(|arg| matches!(arg.text.as_str(), "yaml" | "json" | "-oyaml" | "-ojson"))
+                || starts("--output=")
+                || starts("-o=");
+            says("get")
+                && operands.iter().any(|word| matches!(*word, "secret" | "secrets") || word.starts_with("secret/"))
+                && prints
+        }
         "mimikatz" | "lazagne" | "linpeas" | "hashdump" | "unshadow" | "gsecdump" | "pwdump" | "secretsdump"
         | "gcore" => true,
         "reg" => {
@@ -177,7 +188,8 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
         "procdump" | "procdump64" => call.args.iter().any(|arg| arg.text.contains("lsass")),
         "cmdkey" | "vaultcmd" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/list")),
         "curl" | "wget" | "http" | "iwr" | "invoke-restmethod" => call.args.iter().any(|arg| {
-            let metadata = ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];
+            let metadata =
+                ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
             metadata.iter().any(|host| arg.text.contains(host))
                 && ["credentials", "token", "identity", "user-data", "/ram/"].iter().any(|part| arg.text.contains(part))
         }),

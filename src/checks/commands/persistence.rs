@@ -18,7 +18,7 @@ pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
 
 /// What the call leaves behind.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
-    const PLACES: [&str; 34] = [
+    const PLACES: [&str; 35] = [
         "authorized_keys",
         "/etc/cron",
         "/var/spool/cron",
@@ -53,6 +53,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         "/etc/modules-load.d",
         "Start Menu\\Programs\\Startup",
         "/etc/xdg/autostart",
+        ".git/hooks/",
     ];
     let place = call
         .writes

@@ -237,7 +237,15 @@ impl<'s> Reader<'s> {
                 let operator = self.source(node).trim_start_matches(|c: char| c.is_ascii_digit());
                 // Of `rm 2>/dev/null -rf /etc` the grammar takes the arguments for more files.
                 let mut files = node.children_by_field_name("destination", &mut cursor);
-                let target = files.next().map(|to| self.word(to, depth + 1));
+                let target = files.next().map(|to| {
+                    if to.kind() != "process_substitution" {
+                        return self.word(to, depth + 1);
+                    }
+                    // `bash < <(echo rm -rf /)`
+                    let (output, runs) = self.substitution(to, depth + 1);
+                    command.given = output.or(command.given.take()).filter(|_| operator.starts_with('<'));
+                    Word { raw: self.source(to).to_owned(), runs, ..Word::default() }
+                });
                 for argument in files {
                     let words = self.words(argument, depth + 1);
                     command.words.extend(words);

@@ -2,15 +2,24 @@
 //! known by their places, as a command names them.
 
 use super::{Sight, persistence::writes_operand, resolve::Call};
-use crate::domain::Severity::{Critical, Warning};
+use crate::domain::Severity::{Critical, Info, Warning};
 
 /// What the call changes.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     if let Some(wrapper) = &call.raised_by {
         let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
+        // To look, and to install what the system's own sources hold, is everyday work.
+        let everyday = match call.program.as_str() {
+            "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" => true,
+            "apt" | "apt-get" | "dnf" | "yum" | "apk" => {
+                matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
+                    && !call.operands().skip(1).any(|name| name.contains('/'))
+            }
+            program => program == wrapper.as_str() && (call.says("-l") || call.says("-v")),
+        };
         sights.push(Sight::new(
             "privilege",
-            Warning,
+            if everyday { Info } else { Warning },
             format!("`{shown}` runs with another user's rights, usually root's."),
         ));
     }

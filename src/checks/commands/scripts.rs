@@ -5,8 +5,12 @@ use std::{borrow::Cow, ops::Range};
 
 use serde_json::Value;
 
-use super::fences::shell_parts;
-use crate::domain::{Event, FieldName};
+use super::{
+    Sight,
+    fences::shell_parts,
+    tools::{built_commands, cell_commands, command, within_json},
+};
+use crate::domain::{Event, FieldName, Severity, ToolCall};
 
 /// A text that is a command or a script.
 pub(in crate::checks) struct Script<'e> {
@@ -16,9 +20,41 @@ pub(in crate::checks) struct Script<'e> {
     pub(in crate::checks) text: Cow<'e, str>,
     /// Where it stands in the field; a script made of a list of words stands at its first word.
     at: Range<usize>,
+    /// Who would run it.
+    run: Run,
+}
+
+/// Who would run a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    /// The tool that it was given to.
+    Tool,
+    /// Whoever builds or installs what was written.
+    Builder,
+    /// Whoever follows a text.
+    Reader,
+    /// Nobody: a text that documents, or warns of it.
+    Nobody,
 }
 
 impl Script<'_> {
+    /// Whether what was seen counts here: a build may delete and install as it likes within its own machine.
+    pub(super) fn counts(&self, sight: &Sight) -> bool {
+        self.run != Run::Builder
+            || matches!(sight.rule, "download_and_run" | "decoded_and_run" | "reverse_shell" | "exfiltration")
+    }
+
+    /// How bad it is here.
+    pub(super) fn severity(&self, sight: &Sight, part: Range<usize>) -> Severity {
+        let shown = self.text.get(part).unwrap_or(&self.text);
+        let mild = match self.run {
+            Run::Tool => false,
+            Run::Builder | Run::Nobody => true,
+            Run::Reader => sight.rule == "download_and_run" && INSTALLERS.iter().any(|from| shown.contains(from)),
+        };
+        if mild { sight.severity.min(Severity::Warning) } else { sight.severity }
+    }
+
     /// Where a part of the script stands in the field.
     pub(in crate::checks) fn place(&self, part: Range<usize>) -> Range<usize> {
         match self.text {
@@ -27,6 +63,26 @@ impl Script<'_> {
         }
     }
 }
+
+/// Where the installers come from that documentation of well-known programs names.
+const INSTALLERS: [&str; 16] = [
+    "https://sh.rustup.rs",
+    "https://raw.githubusercontent.com/Homebrew/install/",
+    "https://raw.githubusercontent.com/nvm-sh/nvm/",
+    "https://raw.githubusercontent.com/ohmyzsh/ohmyzsh/",
+    "https://install.python-poetry.org",
+    "https://astral.sh/",
+    "https://get.docker.com",
+    "https://bun.sh/install",
+    "https://bun.com/install",
+    "https://deno.land/install.sh",
+    "https://get.k3s.io",
+    "https://deb.nodesource.com/",
+    "https://get.sdkman.io",
+    "https://starship.rs/install.sh",
+    "https://ollama.com/install.sh",
+    "https://get.pnpm.io/install.sh",
+];
 
 /// Words in the names of tools that run commands.
 const SHELL_TOOLS: [&str; 12] =
@@ -86,47 +142,125 @@ fn humps(mut word: &str) -> impl Iterator<Item = &str> {
 pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
     let mut scripts = Vec::new();
     let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
+    // A document that is written shows commands to its readers.
+    let written = event.tool.as_ref().and_then(|tool| path_of(&tool.args));
+    let documents = written.is_some_and(|path| {
+        let ending = path.rsplit('.').next().unwrap_or_default();
+        ["md", "mdx", "rst", "adoc", "txt", "markdown", "html"].contains(&ending)
+    });
     event.for_each_text(|field, text| {
-        if field.is_tool_argument() {
-            let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
-            let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
-            if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
-                scripts.push(Script { field, at: 0..text.len(), text: Cow::Borrowed(text) });
-                return;
-            }
+        if let Some(tool) = event.tool.as_ref().filter(|_| field.is_tool_argument())
+            && given(tool, &field, text, shell_tool, written, &mut scripts)
+        {
+            return;
         }
         if field.is_output() || field.is_tool_argument() {
-            let parts = shell_parts(text).into_iter().map(|(start, part)| Script {
-                field: field.clone(),
-                at: start..start + part.len(),
-                text: Cow::Borrowed(part),
+            let parts = shell_parts(text).into_iter().map(|(start, part)| {
+                let before = text.get(..start).unwrap_or_default();
+                let warns = warns(before);
+                let documents = documents && field.is_tool_argument();
+                let run = if warns || documents { Run::Nobody } else { Run::Reader };
+                Script { field: field.clone(), at: start..start + part.len(), text: Cow::Borrowed(part), run }
             });
             scripts.extend(parts);
         }
     });
     if let Some(tool) = &event.tool {
-        lists(&tool.args, "tool.args", &mut scripts);
+        lists(tool, shell_tool, &mut scripts);
     }
     scripts
 }
 
-/// Commands given as a list of words, such as `["rm", "-rf", "/"]`, joined as a shell would read them.
-fn lists(args: &Value, path: &str, scripts: &mut Vec<Script<'_>>) {
-    let Value::Object(map) = args else { return };
+/// The file that a call is about.
+fn path_of(args: &Value) -> Option<&str> {
+    ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
+}
+
+/// Whether the sentence before a fence says not to do what it shows.
+fn warns(before: &str) -> bool {
+    const NOT: [&str; 11] = [
+        "do not",
+        "don't",
+        "never",
+        "must not",
+        "should not",
+        "dangerous",
+        "not run",
+        "avoid",
+        "instead of",
+        "not to",
+        "wrong:",
+    ];
+    // The last line that says anything, without the fence's own.
+    let line = before.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['`', '~']));
+    let lower = line.unwrap_or_default().to_lowercase();
+    NOT.iter().any(|word| lower.contains(word))
+}
+
+/// Takes an argument as commands; `true` where nothing else of it is to be read.
+fn given<'e>(
+    tool: &ToolCall,
+    field: &FieldName,
+    text: &'e str,
+    shell_tool: bool,
+    written: Option<&str>,
+    scripts: &mut Vec<Script<'e>>,
+) -> bool {
+    let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+    let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run| {
+        scripts.push(Script { field: field.clone(), text, at, run });
+    };
+    let amounts = command(tool, key, text);
+    let done = amounts.is_some();
+    if let Some(command) = amounts {
+        push(Cow::Owned(command), 0..text.len(), Run::Tool);
+    }
+    if is(&["code", "cell", "source", "new_source"]) {
+        for (at, command) in cell_commands(text) {
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Tool);
+        }
+    }
+    if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
+        push(Cow::Borrowed(text), 0..text.len(), Run::Tool);
+        return true;
+    }
+    for command in within_json(text, &COMMAND_KEYS) {
+        push(Cow::Owned(command), 0..text.len(), Run::Tool);
+    }
+    if let Some(path) = written.filter(|path| *path != text) {
+        for (at, command) in built_commands(path, text) {
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Builder);
+        }
+    }
+    done
+}
+
+/// Commands given as a list of words, such as `["rm", "-rf", "/"]`, or as a program and a list of its arguments, joined as
+/// a shell would read them.
+fn lists(tool: &ToolCall, shell_tool: bool, scripts: &mut Vec<Script<'_>>) {
+    let Value::Object(map) = &tool.args else { return };
     for (key, value) in map {
         let Value::Array(items) = value else { continue };
         let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-        let Some(words) = words.filter(|words| words.len() > 1 && COMMAND_KEYS.contains(&&*key.to_ascii_lowercase()))
-        else {
-            continue;
+        let Some(words) = words.filter(|words| !words.is_empty()) else { continue };
+        let lower = key.to_ascii_lowercase();
+        let program = ["command", "cmd", "program", "executable"].iter().find_map(|key| map.get(*key)?.as_str());
+        let before = match &*lower {
+            "argv" => None,
+            "args" | "arguments" if program.is_some() => program,
+            "args" | "arguments" if shell_tool => None,
+            key if COMMAND_KEYS.contains(&key) && words.len() > 1 => None,
+            _ => continue,
         };
         let first = words.first().map_or(0, |word| word.len());
-        let joined =
-            words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ");
+        let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+        let joined = before.map(str::to_owned).into_iter().chain(quoted).collect::<Vec<_>>().join(" ");
         scripts.push(Script {
-            field: FieldName(Cow::Owned(format!("{path}.{key}.0"))),
+            field: FieldName(Cow::Owned(format!("tool.args.{key}.0"))),
             at: 0..first,
             text: Cow::Owned(joined),
+            run: Run::Tool,
         });
     }
 }

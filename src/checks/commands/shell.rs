@@ -9,7 +9,11 @@ use std::{
 
 use tree_sitter::{ParseOptions, Parser, Tree};
 
-use super::reader::Reader;
+use super::{
+    budget::{Budget, STEP},
+    may_matter,
+    reader::Reader,
+};
 
 /// Longest script that is parsed, in bytes; what follows is left out.
 pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
@@ -17,15 +21,12 @@ pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
 /// Deepest nesting that is followed.
 pub(super) const DEEPEST: usize = 60;
 
-/// Most steps of the parser, in its own units of a hundred operations: its error recovery must not cost a worker.
-const MOST_STEPS: usize = 40_000;
-
 /// Bytes that the parser is given at a time.
 const PORTION: usize = 256;
 
-/// Most bytes that the parser is given for one script. An ordinary one is read twice; the grammar's scanner reads one
-/// like `)))…` to its end again from every bracket.
-const MOST_READ: usize = 2 * 1024 * 1024;
+/// What reading a portion costs. An ordinary script is read twice; the grammar's scanner reads one like `)))…` to its end
+/// again from every bracket.
+const PORTION_COST: usize = 32;
 
 /// Most bars of a script; the parser's recovery from an unfinished pipeline grows with the square of its stages.
 const MOST_BARS: usize = 1_000;
@@ -78,19 +79,23 @@ pub(super) struct Parsed {
     pub(super) comments: Vec<Range<usize>>,
 }
 
-/// Reads a script.
-pub(super) fn parse(script: &str) -> Parsed {
+/// Reads a script as far as its budget goes.
+pub(super) fn parse(script: &str, budget: &Budget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
-    let mut script = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
+    let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
     let tree = loop {
-        match tree(script) {
-            Some(tree) => break tree,
-            None if script.len() < PORTION => return Parsed::default(),
+        match tree(read, budget) {
+            Some(tree) => break Some(tree),
+            None if read.len() < PORTION => break None,
             // Of a script that takes too much, the beginning is read.
-            None => script = script.get(..script.floor_char_boundary(script.len() / 2)).unwrap_or_default(),
+            None => read = read.get(..read.floor_char_boundary(read.len() / 2)).unwrap_or_default(),
         }
     };
-    Reader::read(script, tree.root_node())
+    let unread = if tree.is_some() { read.len() } else { 0 };
+    if script.get(unread..).is_some_and(may_matter) {
+        budget.cut();
+    }
+    tree.map_or_else(Parsed::default, |tree| Reader::read(read, tree.root_node()))
 }
 
 thread_local! {
@@ -119,12 +124,13 @@ pub(super) fn prompt_len(line: &[u8]) -> usize {
     }
 }
 
-/// The syntax tree; `None` where it takes too much.
-fn tree(script: &str) -> Option<Tree> {
-    let (mut steps, read) = (0, Cell::new(0));
-    let mut watch = |_: &tree_sitter::ParseState| {
-        steps += 1;
-        if steps > MOST_STEPS || read.get() > MOST_READ { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+/// The syntax tree; `None` where it takes more than two thirds of what is left: a rest is for its beginning.
+fn tree(script: &str, budget: &Budget) -> Option<Tree> {
+    let (most, spent) = (budget.left() / 3 * 2, Cell::new(script.len()));
+    // Where the grammar does not hold, each step looks for ways on, and costs as much as six.
+    let mut watch = |state: &tree_sitter::ParseState| {
+        spent.set(spent.get() + if state.has_error() { 6 * STEP } else { STEP });
+        if spent.get() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     // The grammar's scanner hands characters to C's `isalpha`, which reads outside of its table for those beyond Latin-1
     // and takes the process down (tree-sitter-bash 0.25). A letter for each byte keeps every place.
@@ -144,20 +150,23 @@ fn tree(script: &str) -> Option<Tree> {
             }
         }
     }
-    PARSER.with_borrow_mut(|parser| {
+    let tree = PARSER.with_borrow_mut(|parser| {
         let parser = parser.as_mut()?;
         // Else it would go on with the last script, where that one was given up.
         parser.reset();
         parser.parse_with_options(
             &mut |at, _| {
-                read.set(read.get() + PORTION);
-                let rest = if read.get() > MOST_READ { None } else { bytes.get(at..) };
+                spent.set(spent.get() + PORTION_COST);
+                let rest = if spent.get() > most { None } else { bytes.get(at..) };
                 rest.map_or(&[][..], |rest| rest.get(..PORTION).unwrap_or(rest))
             },
             None,
             Some(ParseOptions::new().progress_callback(&mut watch)),
         )
-    })
+    });
+    budget.spend(spent.get());
+    // What was cut off while it was read is no tree of the script.
+    tree.filter(|_| spent.get() <= most)
 }
 
 /// Blanks the signs of words like `{rm,-rf,/}`, which a shell reads as `rm -rf /` and the grammar as a group.

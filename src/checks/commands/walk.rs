@@ -4,16 +4,16 @@
 use std::{borrow::Cow, collections::VecDeque, ops::Range};
 
 use super::{
-    Sight, code, incoming, may_matter, outgoing, printed,
+    Sight,
+    budget::Budget,
+    code, incoming, may_matter, outgoing, printed,
     resolve::{self, Call, Resolved},
     shell, single, text_sights, wrappers,
 };
+use crate::domain::Severity;
 
 /// Scripts within scripts that are read for one script.
-const MOST_SCRIPTS: usize = 24;
-
-/// Bytes of scripts within one script that are read.
-const MOST_WITHIN: usize = 512 * 1024;
+const MOST_SCRIPTS: usize = 64;
 
 /// Functions and aliases of a script that are followed.
 const MOST_FUNCTIONS: usize = 64;
@@ -33,7 +33,7 @@ struct Waiting<'t> {
 }
 
 /// What a script would do, and where in it.
-pub(super) fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
+pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Sight, Range<usize>)> {
     if !may_matter(script) {
         return Vec::new();
     }
@@ -43,7 +43,8 @@ pub(super) fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
     let mut read = 0;
     while let Some(next) = waiting.pop_front() {
         read += 1;
-        if read > MOST_SCRIPTS {
+        if read > MOST_SCRIPTS || !budget.reads(next.text.len().min(shell::LONGEST_SCRIPT)) {
+            budget.cut();
             break;
         }
         let mut note = |mut sight: Sight, at: &Range<usize>, by: Option<&str>| {
@@ -60,7 +61,11 @@ pub(super) fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
                 seen.push((sight, at.clone()));
             }
         };
-        read_one(&next, &mut downloaded, &mut note, &mut waiting);
+        read_one(&next, budget, &mut downloaded, &mut note, &mut waiting);
+    }
+    if budget.tells() {
+        let what = "The script is so long or nested so deeply that only its beginning was read.".to_owned();
+        seen.push((Sight::new("too_involved", Severity::Warning, what), 0..script.len()));
     }
     seen
 }
@@ -68,12 +73,13 @@ pub(super) fn look(script: &str) -> Vec<(Sight, Range<usize>)> {
 /// Reads one script: notes what it does, and queues the scripts within it.
 fn read_one(
     script: &Waiting<'_>,
+    budget: &Budget,
     downloaded: &mut Vec<String>,
     note: &mut impl FnMut(Sight, &Range<usize>, Option<&str>),
     waiting: &mut VecDeque<Waiting<'_>>,
 ) {
+    let parsed = shell::parse(&script.text, budget);
     let text = script.text.get(..script.text.floor_char_boundary(shell::LONGEST_SCRIPT)).unwrap_or_default();
-    let parsed = shell::parse(text);
     let mut said = Said { functions: parsed.functions, ..Said::default() };
     said.functions.truncate(MOST_FUNCTIONS);
     // What a script only prints, looks for or says in a comment.
@@ -94,7 +100,7 @@ fn read_one(
         let mut sights = Vec::new();
         incoming::look(&resolved.calls, downloaded, &mut sights);
         outgoing::look(&resolved.calls, text.get(start..end).unwrap_or_default(), &mut sights);
-        for code in &resolved.code {
+        for code in resolved.code.iter().filter(|code| budget.reads(code.text.len())) {
             let sight = code::look(&code.text);
             sights.extend(sight.map(|sight| sight.with(&format!("It is given to {}.", code.by))));
         }
@@ -111,7 +117,7 @@ fn read_one(
                 note(sight, place, call.via.as_deref().or(script.by.as_deref()));
             }
         }
-        said.queue(&resolved, script, &whole, waiting);
+        said.queue(&resolved, script, &whole, budget, waiting);
         said.go(&resolved.calls, end);
     }
     let live = without(text, inert);
@@ -135,8 +141,6 @@ struct Said {
     written: Vec<(String, String)>,
     /// Where the last `cd` went, and where that ends.
     dir: Option<(String, usize)>,
-    /// Bytes of the scripts within it.
-    within: usize,
 }
 
 impl Said {
@@ -181,6 +185,7 @@ impl Said {
         resolved: &Resolved,
         script: &Waiting<'_>,
         place: &Range<usize>,
+        budget: &Budget,
         waiting: &mut VecDeque<Waiting<'_>>,
     ) {
         let mut inner: Vec<(String, String)> = Vec::new();
@@ -198,8 +203,8 @@ impl Said {
             inner.extend(code::commands_in(&code.text).into_iter().map(|text| (text, code.by.clone())));
         }
         for (text, by) in inner {
-            self.within += text.len();
-            if self.within > MOST_WITHIN || waiting.len() > MOST_SCRIPTS {
+            if waiting.len() > MOST_SCRIPTS || !budget.reads(text.len()) {
+                budget.cut();
                 return;
             }
             if text != script.text && may_matter(&text) {
@@ -210,7 +215,7 @@ impl Said {
 
     /// The content of a file that the script wrote and the call runs, and its name.
     fn file_run_by(&self, call: &Call) -> Option<(String, String)> {
-        let file = resolve::file_run(call).filter(|_| !self.written.is_empty() && self.within <= MOST_WITHIN)?;
+        let file = resolve::file_run(call).filter(|_| !self.written.is_empty())?;
         let same = |name: &str| name.trim_start_matches("./").eq_ignore_ascii_case(file.trim_start_matches("./"));
         let base = |name: &str| name.rsplit('/').next() == Some(file);
         let (name, content) = self.written.iter().rev().find(|(name, _)| same(name) || base(name))?;

@@ -193,6 +193,18 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
     match (call.program.as_str(), operands.first().copied().unwrap_or_default()) {
         ("eval", _) => found.push(texts.join(" ")),
         ("trap", command) => found.push(command.to_owned()),
+        ("expect", _) => {
+            let code = texts.iter().position(|text| *text == "-c").and_then(|at| texts.get(at + 1));
+            found.extend(
+                code.into_iter()
+                    .flat_map(|code| code.split([';', '\n']))
+                    .filter_map(|line| line.trim_start().strip_prefix("spawn ").map(str::to_owned)),
+            );
+        }
+        ("fd" | "fdfind", _) => {
+            let at = texts.iter().position(|text| matches!(*text, "-x" | "-X" | "--exec" | "--exec-batch"));
+            found.extend(at.and_then(|at| texts.get(at + 1..)).map(|words| format!("{} ./*", words.join(" "))));
+        }
         ("watch", _) => found.extend(all(0)),
         ("git", "submodule") if operands.get(1) == Some(&"foreach") => found.extend(all(2)),
         ("git", "bisect") if operands.get(1) == Some(&"run") => found.extend(all(2)),
@@ -221,6 +233,11 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
         ("sed" | "gsed", script) => {
             let command = script.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$').strip_prefix("e ");
             found.extend(command.map(str::to_owned));
+            // `s/x/rm -rf \/srv/e` runs what it puts in.
+            let mut parts = script.strip_prefix("s/").map(|rest| rest.replace("\\/", "\u{1f}")).unwrap_or_default();
+            parts = parts.split_once('/').map_or_else(String::new, |(_, rest)| rest.to_owned());
+            let runs = parts.rsplit_once('/').filter(|(_, flags)| flags.contains('e'));
+            found.extend(runs.map(|(command, _)| command.replace('\u{1f}', "/")));
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::running;
 use crate::{
     checks::{review, screen},
     domain::{CheckName, Event, ToolCall},
@@ -84,5 +85,46 @@ fn texts_that_are_made_to_be_dear_cost_by_their_length() {
         let (short, long) = (of(8 * 1024), of(64 * 1024));
         // Eight times the text costs about eight times as much; its square would cost 64 times.
         assert!(long < short * 28 + Duration::from_millis(20), "{unit:?}: {short:?}, and 8 times the text {long:?}");
+    }
+}
+
+/// Scripts that hold scripts, and what the shell's grammar takes hard.
+const NESTED: [&str; 14] = [
+    "ssh a '",
+    "ssh a \"",
+    "ssh a `",
+    "eval '",
+    "eval \"",
+    "eval ",
+    "eval $(",
+    "${A:-${A",
+    "rm ${",
+    "sudo sh -c '",
+    "python -c \"os.system('",
+    "echo 'rm' | sh;",
+    "rm|",
+    "x=$x$x;",
+];
+
+#[test]
+fn scripts_within_scripts_cost_no_more_than_a_bound_and_hide_nothing() {
+    for unit in NESTED {
+        for bytes in [8 * 1024, 64 * 1024, 256 * 1024] {
+            let command = format!("rm -rf /\n{}rm -rf /", unit.repeat(bytes / unit.len()));
+            let event = running(&command);
+            let once = || {
+                let began = Instant::now();
+                let hits = review(&event, &[], &[CheckName::Commands].into());
+                (began.elapsed(), hits)
+            };
+            let (took, hits) = (0..3).map(|_| once()).min_by_key(|(took, _)| *took).unwrap();
+            // Some 20 ms where it is optimised; without a bound these took seconds even there.
+            assert!(took < Duration::from_millis(600), "{unit:?} of {bytes} bytes: {took:?}");
+            assert!(hits.iter().any(|hit| hit.rule == "recursive_delete"), "{unit:?} of {bytes} bytes: {hits:?}");
+            if bytes > 64 * 1024 {
+                let told = hits.iter().filter(|hit| hit.rule == "too_involved").count();
+                assert_eq!(told, 1, "{unit:?}: what is left unread is said, and once");
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ mod properties;
 mod secrets;
 mod services;
 mod shells;
+mod tools;
 mod triggers;
 
 use crate::domain::{CheckName, Event, Hit, Severity, ToolCall};

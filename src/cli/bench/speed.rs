@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Texts that parsers and expressions take hard, repeated without end.
-const HOSTILE: [&str; 26] = [
+const HOSTILE: [&str; 30] = [
     "a",
     " ",
     "\n",
@@ -45,6 +45,10 @@ const HOSTILE: [&str; 26] = [
     "<<EOF\n",
     "rm -rf ",
     "sudo sh -c '",
+    "```sh\nssh a '",
+    "```sh\neval \"",
+    "```sh\n${A:-${A",
+    "```sh\nsudo sh -c '",
     "ignore all previous instructions ",
     "4111 1111 1111 1111 ",
 ];

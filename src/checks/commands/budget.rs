@@ -1,0 +1,67 @@
+//! What reading the commands of one event may cost. In: what was read. Out: whether there is anything left. All scripts
+//! of an event and those within them share one budget, so that no text costs more than its length and a small bound,
+//! however it is nested.
+
+use std::cell::Cell;
+
+/// One step of the parser, about 25 µs. What else is read is counted in fractions of it.
+pub(super) const STEP: usize = 256;
+
+/// What any event may spend …
+const LEAST: usize = 60 * STEP;
+
+/// … for each byte of its scripts beyond that …
+const BYTE: usize = 12;
+
+/// … and at most: some 20 ms.
+const MOST: usize = 600 * STEP;
+
+/// What is left to spend on one event.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: Cell<usize>,
+    /// Something was left unread, and nobody said so yet.
+    over: Cell<bool>,
+    /// It was said once.
+    told: Cell<bool>,
+}
+
+impl Budget {
+    /// For scripts of so many bytes in all.
+    pub(super) fn of(bytes: usize) -> Self {
+        let left = bytes.saturating_mul(BYTE).saturating_add(LEAST).min(MOST);
+        Self { left: Cell::new(left), over: Cell::new(false), told: Cell::new(false) }
+    }
+
+    /// What may still be spent.
+    pub(super) fn left(&self) -> usize {
+        self.left.get()
+    }
+
+    /// Takes what something cost.
+    pub(super) fn spend(&self, cost: usize) {
+        self.left.set(self.left.get().saturating_sub(cost));
+    }
+
+    /// Takes what reading a text outside of the parser costs; `false` where it is not to be read.
+    pub(super) fn reads(&self, bytes: usize) -> bool {
+        let cost = bytes / 8 + STEP;
+        let affords = cost <= self.left();
+        if affords {
+            self.spend(cost)
+        } else {
+            self.cut()
+        }
+        affords
+    }
+
+    /// Notes that something is left unread.
+    pub(super) fn cut(&self) {
+        self.over.set(true);
+    }
+
+    /// Whether something was left unread of which nobody was told; asked once, it is told.
+    pub(super) fn tells(&self) -> bool {
+        self.over.replace(false) && !self.told.replace(true)
+    }
+}

@@ -1,0 +1,264 @@
+//! What a tool call does by its arguments where a command would do the same: SQL given to a database's tool, code to an
+//! interpreter's, a path to one that deletes, reads or writes. In: an event's tool call. Out: the commands that would do
+//! as much, so that one set of rules judges both.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{scripts::words, targets::is_credential_file};
+use crate::domain::ToolCall;
+
+/// Longest argument that is looked at, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// What the words of a tool's name tell.
+struct Name<'n>(Vec<Cow<'n, str>>);
+
+impl Name<'_> {
+    fn has(&self, list: &[&str]) -> bool {
+        self.0.iter().any(|word| list.contains(&&**word))
+    }
+}
+
+/// Words of tools that speak to a database.
+const DATABASES: [&str; 20] = [
+    "sql",
+    "query",
+    "database",
+    "db",
+    "psql",
+    "postgres",
+    "postgresql",
+    "pg",
+    "mysql",
+    "mariadb",
+    "sqlite",
+    "mssql",
+    "oracle",
+    "snowflake",
+    "bigquery",
+    "redshift",
+    "clickhouse",
+    "duckdb",
+    "supabase",
+    "redis",
+];
+
+/// Words of tools that run code, and the interpreter whose code it is.
+const INTERPRETERS: [(&str, &str); 16] = [
+    ("python", "python"),
+    ("python3", "python"),
+    ("ipython", "python"),
+    ("py", "python"),
+    ("jupyter", "python"),
+    ("notebook", "python"),
+    ("interpreter", "python"),
+    ("repl", "python"),
+    ("code", "python"),
+    ("node", "node"),
+    ("nodejs", "node"),
+    ("javascript", "node"),
+    ("js", "node"),
+    ("ruby", "ruby"),
+    ("perl", "perl"),
+    ("php", "php"),
+];
+
+/// Hosts that hand out the credentials of a machine.
+const METADATA: [&str; 5] =
+    ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
+
+/// The command that an argument amounts to; `key` is its own name.
+pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    let name = Name(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect());
+    let is = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
+    let whole = Name(words(&tool.name).collect());
+    if (is(&["sql"])
+        || whole.has(&DATABASES) && is(&["query", "statement", "statements", "command", "cmd", "input", "q"]))
+        && is_statement(text)
+    {
+        return Some(format!("sql -c {}", quoted(text)));
+    }
+    if is(&["code", "source", "script", "cell", "snippet", "input", "content", "new_source"])
+        && !name.has(&["write", "edit", "create", "save", "search", "review", "format", "lint", "read"])
+        && let Some((_, program)) = INTERPRETERS.iter().find(|(word, _)| name.has(&[word]))
+    {
+        let option = if *program == "python" {
+            "-c"
+        } else if *program == "php" {
+            "-r"
+        } else {
+            "-e"
+        };
+        return Some(format!("{program} {option} {}", quoted(text)));
+    }
+    if METADATA.iter().any(|host| text.contains(host)) && text.contains("://") && !text.contains(char::is_whitespace) {
+        return Some(format!("curl {}", quoted(text)));
+    }
+    let path = is(&[
+        "path",
+        "file_path",
+        "filepath",
+        "file",
+        "filename",
+        "directory",
+        "dir",
+        "folder",
+        "target",
+        "target_file",
+        "paths",
+        "uri",
+        "destination",
+    ]);
+    if !path || text.len() > 4096 || text.contains('\n') {
+        return None;
+    }
+    let path = text.strip_prefix("file://").unwrap_or(text);
+    let deletes = ["delete", "remove", "rm", "rmdir", "unlink", "rmtree", "erase", "destroy"];
+    if name.has(&deletes) {
+        let tree = tool.args.get("recursive") == Some(&Value::Bool(true))
+            || name.has(&["directory", "dir", "folder", "tree", "rmtree", "rmdir"])
+                && tool.args.get("recursive").is_none();
+        return Some(format!("rm {} {}", if tree { "-rf" } else { "-f" }, quoted_path(path)));
+    }
+    let writes = [
+        "write",
+        "edit",
+        "create",
+        "append",
+        "save",
+        "update",
+        "insert",
+        "replace",
+        "multiedit",
+        "put",
+        "upload",
+        "patch",
+        "overwrite",
+    ];
+    if name.has(&writes) {
+        return Some(format!("tee {}", quoted_path(path)));
+    }
+    let reads = ["read", "cat", "view", "open", "get", "load", "show", "download", "fetch"];
+    (name.has(&reads) && is_credential_file(path)).then(|| format!("cat {}", quoted_path(path)))
+}
+
+/// A word as a shell takes it whole.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The same, with a leading `~` left for the shell.
+fn quoted_path(path: &str) -> String {
+    match path.strip_prefix('~') {
+        Some(rest) => format!("~{}", quoted(rest)),
+        None => quoted(path),
+    }
+}
+
+/// Whether a text begins as a statement, and is not something that is looked for.
+fn is_statement(text: &str) -> bool {
+    const VERBS: [&str; 19] = [
+        "DROP", "TRUNCATE", "DELETE", "UPDATE", "ALTER", "BEGIN", "START", "WITH", "SELECT", "INSERT", "CREATE", "SET",
+        "USE", "GRANT", "FLUSHALL", "FLUSHDB", "COMMIT", "EXPLAIN", "DO",
+    ];
+    let text = text.trim_start();
+    let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    text.starts_with("--") || text.starts_with("/*") || VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb))
+}
+
+/// The commands of a notebook's cell: lines after `!`, and all of one that begins with `%%bash` or `%%sh`. Each with the
+/// byte where it begins.
+pub(super) fn cell_commands(code: &str) -> Vec<(usize, &str)> {
+    if let Some(line) = code.lines().next().filter(|line| line.starts_with("%%bash") || line.starts_with("%%sh")) {
+        return vec![(line.len(), code.get(line.len()..).unwrap_or_default())];
+    }
+    if !code.contains('!') {
+        return Vec::new();
+    }
+    let mut at = 0;
+    let mut found = Vec::new();
+    for line in code.split_inclusive('\n') {
+        let bare = line.trim_start();
+        if let Some(command) = bare.strip_prefix('!').filter(|rest| !rest.starts_with('=')) {
+            found.push((at + line.len() - command.len(), command));
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// The commands within a text that is JSON: what its members called as commands hold.
+pub(super) fn within_json(text: &str, keys: &[&str]) -> Vec<String> {
+    let bare = text.trim_start();
+    if text.len() > LONGEST || !bare.starts_with(['{', '[']) || !keys.iter().any(|key| text.contains(key)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(bare) {
+        members(&value, keys, 0, &mut found);
+    }
+    found
+}
+
+fn members(value: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) {
+    /// Commands of one text that are followed.
+    const MOST: usize = 16;
+    if depth > 8 || found.len() >= MOST {
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| members(item, keys, depth + 1, found)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                let named = keys.iter().any(|known| known.eq_ignore_ascii_case(key));
+                match value {
+                    Value::String(text) if named => found.push(text.clone()),
+                    Value::Array(items) if named && items.iter().all(Value::is_string) => {
+                        found.push(items.iter().filter_map(Value::as_str).map(quoted).collect::<Vec<_>>().join(" "));
+                    }
+                    _ => members(value, keys, depth + 1, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a file's text is run by whoever builds or installs, and which of its lines are commands.
+pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t str)> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let workflow = (path.contains(".github/workflows/") || name == ".gitlab-ci.yml" || path.contains(".circleci/"))
+        && (name.ends_with(".yml") || name.ends_with(".yaml"));
+    let docker = name.starts_with("Dockerfile") || name.ends_with(".dockerfile") || name == "Containerfile";
+    let make = matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "justfile");
+    let package = name == "package.json";
+    if !(workflow || docker || make || package) || text.len() > LONGEST {
+        return Vec::new();
+    }
+    let mut at = 0;
+    let mut found = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start_matches([' ', '\t', '-', '@']);
+        let command = if docker {
+            ["RUN ", "CMD ", "ENTRYPOINT "].iter().find_map(|verb| bare.strip_prefix(verb))
+        } else if package {
+            // `"postinstall": "curl … | sh",`
+            bare.strip_prefix('"')
+                .and_then(|rest| rest.split_once("\": \"").or_else(|| rest.split_once("\":\"")))
+                .map(|(_, rest)| rest.trim_end().trim_end_matches(',').trim_end_matches('"'))
+        } else {
+            Some(bare.strip_prefix("run:").unwrap_or(bare))
+        };
+        let command = command.map(str::trim).filter(|command| !command.is_empty());
+        if let Some(command) = command.and_then(|command| Some((at + line.find(command)?, command))) {
+            found.push(command);
+        }
+        at += line.len();
+    }
+    found
+}
