@@ -78,12 +78,11 @@ impl Pipeline {
             Case::Filed(item) => return Ok((item, None)),
             Case::Open(reviews, now) => (reviews, now),
         };
-        let stored = match reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
-            true => {
-                self.store.event(event).await?.and_then(|row| serde_json::from_slice::<StoredEvent>(&row.payload).ok())
-            }
-            false => None,
-        };
+        let mut stored: Option<StoredEvent> = None;
+        if reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
+            let row = self.store.event(event).await?;
+            stored = row.and_then(|row| serde_json::from_slice(&row.payload).ok());
+        }
         let mut opinions = Vec::with_capacity(reviews.len());
         for review in reviews {
             let shadow = self.shadow_of(review.version).await?;
