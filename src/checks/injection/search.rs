@@ -102,6 +102,9 @@ fn parts(c: char) -> bool {
     c.is_whitespace() || matches!(c, '.' | '!' | '?' | ':' | ';' | ',' | ')' | ']' | '>' | '"' | '\'' | '*' | '-')
 }
 
+/// A quoted example is short, in bytes before and behind the phrase.
+const LONGEST_QUOTE: usize = 120;
+
 /// Whether a phrase stands in quotes in a text that talks about such phrases.
 fn is_discussed(text: &str, at: usize) -> bool {
     const TALK: [&str; 35] = [
@@ -141,7 +144,9 @@ fn is_discussed(text: &str, at: usize) -> bool {
         "translate to",
         "injection-",
     ];
-    if !is_quoted(text.get(text.ceil_char_boundary(at.saturating_sub(120))..at).unwrap_or_default()) {
+    let before = text.get(text.ceil_char_boundary(at.saturating_sub(LONGEST_QUOTE))..at).unwrap_or_default();
+    let behind = text.get(at..text.floor_char_boundary((at + LONGEST_QUOTE).min(text.len()))).unwrap_or_default();
+    if !is_quoted(before) || !behind.contains(['"', '`', '”', '»', '’', '\'', '“']) {
         return false;
     }
     let around = text
@@ -155,6 +160,10 @@ fn is_discussed(text: &str, at: usize) -> bool {
 fn is_quoted(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     let odd = |mark: char| line.matches(mark).count() % 2 == 1;
+    // The value of a key in JSON is no quotation.
+    if line.rsplit_once('"').is_some_and(|(key, _)| key.trim_end().ends_with("\":")) {
+        return false;
+    }
     let single = line.char_indices().filter(|(at, c)| {
         // An apostrophe in a word is no quote.
         *c == '\'' && !line.get(..*at).is_some_and(|left| left.ends_with(char::is_alphabetic))
