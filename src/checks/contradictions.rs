@@ -25,7 +25,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let result = edges(tool.result.as_deref().unwrap_or_default());
     let mut hits = Vec::new();
     if let Some(failure) = failure(tool, &result)
-        && let Some(claim) = claim(output)
+        && let Some(claim) = claim(output, failure != FAILED_TESTS)
     {
         hits.push(hit("success_over_error", claim, format!("The output claims success, but {failure}.")));
     }
@@ -101,8 +101,24 @@ fn of_json(result: &str) -> Option<&'static str> {
     if status.as_i64().is_some_and(|status| (400..600).contains(&status)) {
         return Some("the tool's result has an HTTP status of an error");
     }
-    ["error", "failed", "failure"].contains(&word.as_str()).then_some("the tool's result says that it failed")
+    BAD_STATUS.contains(&word.as_str()).then_some("the tool's result says that it failed")
 }
+
+/// Words of a `status` under which nothing was done, or nothing runs.
+const BAD_STATUS: [&str; 12] = [
+    "error",
+    "failed",
+    "failure",
+    "declined",
+    "rejected",
+    "denied",
+    "unhealthy",
+    "timeout",
+    "timed_out",
+    "cancelled",
+    "canceled",
+    "bounced",
+];
 
 /// What a result in words says of itself.
 fn of_text(result: &str) -> Option<&'static str> {
@@ -113,6 +129,9 @@ fn of_text(result: &str) -> Option<&'static str> {
     FAILURES.get(first).map(|(_, words)| *words)
 }
 
+/// Work on tests goes on while some of them fail.
+const FAILED_TESTS: &str = "the tool reports failed tests";
+
 /// Signs of a failure in what a tool prints, with what they say.
 const FAILURES: [(&str, &str); 4] = [
     (
@@ -120,24 +139,25 @@ const FAILURES: [(&str, &str); 4] = [
         "the command ended with an exit code other than 0",
     ),
     (
-        r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b",
+        r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b|\breturned error: [45]\d\d\b|^(?:Error )?50[0234] (?:Internal|Bad|Service|Gateway)\b",
         "the tool's result has an HTTP status of an error",
     ),
     (
         r"(?m)\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)\b|^FAILED \(|^test result: FAILED|^FAIL\s|^--- FAIL: |\bFailures: [1-9]|\bTests:\s+[1-9]\d* failed|\bFAILED\b.*::",
-        "the tool reports failed tests",
+        FAILED_TESTS,
     ),
     (
-        r"(?m)^Traceback \(most recent call last\):|^npm (?:ERR!|error code)|^fatal: |^error: could not compile|^error(?:\[E\d+\])?: |^BUILD FAILED|^FAILURE: Build failed|^make(?:\[\d+\])?: \*\*\* |^Segmentation fault|^panic: |: command not found$|: Permission denied$|^ERROR: failed to|^Error: Process completed with exit code [1-9]|^.{0,200}\berror TS\d+: ",
+        r"(?m)^Traceback \(most recent call last\):|^npm (?:ERR!|error code)|^fatal: |^ ?! \[(?:remote )?rejected\]|^error: could not compile|^error(?:\[E\d+\])?: |^BUILD FAILED|^FAILURE: Build failed|^make(?:\[\d+\])?: \*\*\* |^Segmentation fault|^panic: |: command not found$|: Permission denied$|^ERROR: failed to|^Error: Process completed with exit code [1-9]|^.{0,200}\berror TS\d+: ",
         "the tool's result reports an error",
     ),
 ];
 
-/// Where the output claims that all went well, if it speaks of nothing that did not.
-fn claim(output: &str) -> Option<Range<usize>> {
+/// Where the output claims that all went well, or (`done_by_act`) that its one act took place, if it speaks of nothing that did
+/// not.
+fn claim(output: &str, done_by_act: bool) -> Option<Range<usize>> {
     static CLAIM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)\b(?:all (?:\w+ ){0,3}(?:tests|checks|specs) (?:are )?(?:now )?(?:pass(?:ed|ing)?|green|succeed(?:ed)?)|(?:the )?tests? (?:suite )?(?:are |is |all )?(?:now )?(?:pass(?:es|ed|ing)?|green)|everything (?:works|passes|passed|is (?:working|green|fine))|(?:has |have |was |were |been )?(?:successfully|sucessfully) \w+|\w+ (?:completed |finished )?successfully|(?:completed|finished|ran|built|compiled|deployed|passed) (?:with(?:out)? (?:any )?(?:no )?(?:errors?|problems|issues)|with no (?:errors?|problems|issues)|cleanly)|(?:no|zero|0) (?:errors?|failures|failed tests)|(?:build|deployment|deploy|migration|upload|request|command|installation) (?:succeeded|was successful|is complete|completed|worked)|works as expected|e2e green|alle tests (?:sind )?(?:grün|bestanden)|erfolgreich \w+|avec succès|con éxito|成功)",
+            r"(?i)\b(?:all (?:\w+ ){0,3}(?:tests|checks|specs) (?:are )?(?:now )?(?:pass(?:ed|ing)?|green|succeed(?:ed)?)|(?:the )?tests? (?:suite )?(?:are |is |all )?(?:now )?(?:pass(?:es|ed|ing)?|green)|everything (?:works|passes|passed|is (?:working|green|fine))|(?:has |have |was |were |been )?(?:successfully|sucessfully) \w+|\w+ (?:completed |finished )?successfully|(?:completed|finished|ran|built|compiled|deployed|passed) (?:with(?:out)? (?:any )?(?:no )?(?:errors?|problems|issues)|with no (?:errors?|problems|issues)|cleanly)|(?:no|zero|0) (?:errors?|failures|failed tests)|none (?:of (?:them|the tests) )?failed|(?:build|deployment|deploy|migration|upload|request|command|installation) (?:succeeded|was successful|is complete|completed|worked)|works as expected|e2e green|alle tests (?:sind )?(?:grün|bestanden)|erfolgreich \w+|avec succès|con éxito|成功)",
         )
         .ok()
     });
@@ -147,15 +167,26 @@ fn claim(output: &str) -> Option<Range<usize>> {
         )
         .ok()
     });
+    static ACT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(?:(?:i|we)(?:'ve|’ve| have)? (?:now |just )?|(?:was|were|has been|have been) (?:now )?)(?:sent|pushed|transferred|deleted|deployed|published|uploaded|merged|installed|paid|booked|refunded|cancell?ed|restarted|migrated|e-?mailed|delivered)\b|\b(?:is|are) (?:now )?(?:healthy|up and running|reachable|online)\b",
+        )
+        .ok()
+    });
     // What denies a failure, or repairs one, speaks of none; what plans or doubts claims nothing.
     static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b").ok()
+        Regex::new(r"(?i)\bnone (?:of (?:them|the tests) )?failed\b|\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b").ok()
     });
     static DOUBT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)fail|error|exception|traceback|could ?n[o']t|\bcouldn|unable|\bnot\b|n't\b|n’t\b|cannot|however|\bbut\b|except|unfortunately|although|though|despite|problem|issue|warning|retry|retri|again|broken|refus|denied|timed? ?out|missing|exit code|status [45]\d\d|\b[45]\d\d\b|\bif\b|\bonce\b|\bshould\b|\bwill\b|\bwould\b|\blet me\b|\bnext\b|fehl|nicht|échou|erreur|\bpas\b|fall[óo]|\bno\b|失败|错误|エラー|失敗").ok()
     });
     let (claim, done) = (CLAIM.as_ref()?, DONE.as_ref()?);
-    let found = claim.find(output).or_else(|| done.find(output).filter(|_| output.trim().len() <= SHORT))?;
+    let short = output.trim().len() <= SHORT;
+    let act = ACT.as_ref().filter(|_| short && done_by_act);
+    let found = claim
+        .find(output)
+        .or_else(|| done.find(output).filter(|_| short))
+        .or_else(|| act.and_then(|act| act.find(output)))?;
     let rest = HARMLESS.as_ref()?.replace_all(output, "");
     (!DOUBT.as_ref()?.is_match(&rest)).then(|| found.range())
 }
@@ -180,7 +211,7 @@ fn figures(result: &str, output: &str) -> Option<Hit> {
         COUNTED.iter().filter_map(compile).collect()
     });
     static TOTAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"(?i)\b(?:grand |invoice |order )?total(?: amount| price| cost| due)?"?(?: is| was| comes to| came to|:|=| of)? {0,4}(?:[$€£¥]|USD|EUR|GBP)? ?(?P<n>\d[\d,]*\.\d\d)\b"#).ok()
+        Regex::new(r#"(?i)\b(?:grand |invoice |order )?(?:total|amount|balance)(?: amount| price| cost| due)?"?(?: is| was| comes to| came to|:|=| of)? {0,4}(?:[$€£¥]|USD|EUR|GBP)? ?(?P<n>\d[\d,]*\.\d\d)\b"#).ok()
     });
     let patterns = PATTERNS.iter().map(|(name, form)| (*name, form));
     patterns.chain(TOTAL.as_ref().map(|total| ("total", total))).find_map(|(name, form)| {

@@ -71,6 +71,13 @@ fn judge(output: &str) -> Option<(&'static str, &'static str)> {
     if text.len() > LONGEST_REFUSAL {
         return None;
     }
+    if ["null", "undefined", "nan", "[object object]", "(null)"].contains(&text.to_ascii_lowercase().as_str()) {
+        return Some(("content_free", "The output is what programs print for a missing value."));
+    }
+    // A list without items and a dash for nothing are answers.
+    if matches!(text, "[]" | "{}" | "-" | "–" | "—") {
+        return None;
+    }
     if !text.chars().any(char::is_alphanumeric) && !text.chars().any(|c| c as u32 > 0x2190) {
         return Some(("content_free", "The output is punctuation alone."));
     }

@@ -104,8 +104,14 @@ const TAIL: usize = 4_096;
 const TIMES: usize = 6;
 /// Bytes that a loop covers at least.
 const LOOPED: usize = 160;
+/// The same for pieces of fewer letters: padding is written so, too.
+const LAUGHED: usize = 400;
 /// Longest piece that is repeated, in bytes.
 const LONGEST_PIECE: usize = 400;
+/// Words of a sentence that counts up.
+const COUNTED_WORDS: usize = 6;
+/// Times that it stands at the end.
+const COUNTED_LINES: usize = 15;
 /// Bytes of a paragraph that does not stand in a text three times by itself.
 const PARAGRAPH: usize = 120;
 /// Paragraphs that are looked at.
@@ -115,9 +121,11 @@ const MAX_PARAGRAPHS: usize = 2_000;
 pub(super) fn repetition(event: &Event) -> Option<Hit> {
     let output = event.output.as_deref()?;
     let text = output.trim_end();
-    let (span, description) =
-        looping_end(text).map(|span| (span, "The output ends in the same words over and over.")).or_else(|| {
-            paragraph(text).map(|span| (span, "The same paragraph stands in the output three times or more."))
+    let (span, description) = looping_end(text)
+        .map(|span| (span, "The output ends in the same words over and over."))
+        .or_else(|| paragraph(text).map(|span| (span, "The same paragraph stands in the output three times or more.")))
+        .or_else(|| {
+            counting(text).map(|span| (span, "The output ends in the same sentence over and over, but for a number."))
         })?;
     Some(Hit {
         check: CheckName::Loops,
@@ -165,8 +173,30 @@ fn looping_end(text: &str) -> Option<Range<usize>> {
     let mut letters: Vec<char> = piece.chars().filter(|c| c.is_alphabetic()).collect();
     letters.sort_unstable();
     letters.dedup();
-    // Rules, borders of tables and rows of zeros are made of few letters.
-    (letters.len() >= 4).then_some(start..text.len())
+    // Rules, borders of tables and rows of zeros are made of few letters; a long row of nothing but letters is none.
+    let laughs = length >= LAUGHED && piece.chars().all(char::is_alphabetic);
+    (letters.len() >= 4 || laughs).then_some(start..text.len())
+}
+
+/// The lines at the end that are one sentence with another number each time.
+fn counting(text: &str) -> Option<Range<usize>> {
+    let bare = |line: &str| {
+        line.bytes()
+            .filter(|byte| !byte.is_ascii_digit())
+            .fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+    };
+    let mut lines = text.rsplit('\n').take(MAX_PARAGRAPHS);
+    let last = lines.next()?;
+    // Rows of a table and progress are short; a sentence that goes on is not.
+    if last.split_whitespace().count() < COUNTED_WORDS
+        || !last.ends_with(['.', '!', '…'])
+        || !last.bytes().any(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    let same = bare(last);
+    let first = lines.take_while(|line| bare(line) == same).enumerate().last()?;
+    (first.0 + 2 >= COUNTED_LINES).then(|| first.1.as_ptr() as usize - text.as_ptr() as usize..text.len())
 }
 
 /// The third place of a long paragraph that stands in the text again and again.

@@ -113,6 +113,9 @@ fn broken_off(text: &str) -> Option<Break> {
         return Some(("cut_comment", "A comment is opened and not closed."));
     }
     let last = text.lines().next_back()?.trim();
+    if let Some(cut) = cut_line(text, last) {
+        return Some(cut);
+    }
     if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
         return None;
     }
@@ -122,6 +125,50 @@ fn broken_off(text: &str) -> Option<Break> {
         return Some(("cut_tag", "A tag is opened at the end and not closed."));
     }
     if is_code(text) { code(text, last) } else { prose(text, last) }
+}
+
+/// What a last line alone shows: a cut that is announced, an address, a string or an element that stays open, an item
+/// that is but its mark.
+fn cut_line(text: &str, last: &str) -> Option<Break> {
+    if announces_cut(last) {
+        return Some(("announced_cut", "The output says itself that a part of it is left out."));
+    }
+    if last.rfind("](http").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
+        return Some(("cut_link", "The address of a link is opened at the end and not closed."));
+    }
+    let bare = last.trim_end_matches(['.', ')']);
+    let numbered =
+        !bare.is_empty() && bare.len() < 4 && bare.len() < last.len() && bare.bytes().all(|b| b.is_ascii_digit());
+    if (numbered || matches!(last, "-" | "*" | "•")) && list_items(text).len() > 1 {
+        return Some(("cut_list", "The last item of a list has no text."));
+    }
+    let declares = ["const ", "let ", "var "].iter().any(|start| last.starts_with(start)) && assigns(last);
+    if declares && last.matches('"').count() % 2 == 1 && !last.contains(['\'', '`', '/']) {
+        return Some(MID_CODE);
+    }
+    (text.starts_with('<') && has_open_element(last))
+        .then_some(("cut_tag", "An element is opened at the end and not closed."))
+}
+
+/// `[truncated]`, `(output truncated)`, `1203 more lines omitted`.
+fn announces_cut(last: &str) -> bool {
+    let tail = last.get(last.ceil_char_boundary(last.len().saturating_sub(TAIL))..).unwrap_or_default();
+    let tail = tail.to_ascii_lowercase();
+    let bracketed = tail.ends_with("truncated]") || tail.ends_with("truncated)") || tail.ends_with("truncated...]");
+    let counted = ["omitted", "not shown", "truncated"].iter().any(|end| tail.trim_end_matches('.').ends_with(end))
+        && tail.split_once(" more ").is_some_and(|(count, _)| count.ends_with(|c: char| c.is_ascii_digit()));
+    bracketed || counted
+}
+
+/// Whether a line of markup ends in the text of an element that it opened.
+fn has_open_element(last: &str) -> bool {
+    let Some((tags, text)) = last.rsplit_once('>') else { return false };
+    let tag = tags.rsplit('<').next().unwrap_or_default();
+    text.ends_with(char::is_alphanumeric)
+        && tag.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !tag.ends_with('/')
+        && !["br", "hr", "img", "input"].iter().any(|void| tag.starts_with(void))
+        && last.contains("</")
 }
 
 /// A word, a number, a name, a title: nothing that could be half of something.
@@ -184,10 +231,22 @@ fn dangles(text: &str) -> bool {
         "must",
         "through",
         "whose",
+        "und",
+        "der",
+        "für",
+        "mit",
+        "des",
+        "les",
+        "et",
+        "una",
+        "della",
     ];
     let last = text.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
     CONNECTIVES.contains(&last.to_ascii_lowercase().as_str())
         || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–'])
+        || [" >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
+            .iter()
+            .any(|open| text.ends_with(open))
 }
 
 /// Whether most lines read as code outside of fences.
@@ -254,6 +313,8 @@ fn opens_more(text: &str) -> bool {
     for line in text.lines() {
         let mut quote = None;
         let mut previous = ' ';
+        // `://` begins no comment.
+        let mut addressed = false;
         let paired = line.matches('\'').count() % 2 == 0;
         for c in line.chars() {
             match (quote, c) {
@@ -262,12 +323,13 @@ fn opens_more(text: &str) -> bool {
                 // An apostrophe opens a string only where a word does not go on.
                 (None, '\'') if !previous.is_alphanumeric() && paired => quote = Some(c),
                 (None, '#') if previous == ' ' || previous == '\t' => break,
-                (None, '/') if previous == '/' => break,
+                (None, '/') if previous == '/' && !addressed => break,
                 (None, '(' | '[' | '{') => depth += 1,
                 // What begins in the middle closes what it never opened.
                 (None, ')' | ']' | '}') => depth = (depth - 1).max(0),
                 _ => {}
             }
+            addressed = c == '/' && (previous == ':' || addressed && previous == '/');
             previous = if previous == '\\' && c == '\\' { ' ' } else { c };
         }
     }
@@ -289,6 +351,13 @@ fn prose(text: &str, last: &str) -> Option<Break> {
     if last.ends_with([':', '：']) && last.split_whitespace().count() > 3 {
         return Some(("cut_announcement", "The output announces something and ends."));
     }
+    let rule = last.len() > 2 && last.bytes().all(|b| matches!(b, b'+' | b'-' | b'=' | b'|'));
+    if rule || [":(", ";(", ":-("].iter().any(|face| last.ends_with(face)) {
+        return None;
+    }
+    if last.ends_with(" >") || last.ends_with(" <") || last.ends_with(" ||") {
+        return Some(MID_SENTENCE);
+    }
     if is_ending(last) {
         return None;
     }
@@ -301,12 +370,29 @@ fn prose(text: &str, last: &str) -> Option<Break> {
         let unpunctuated = others.iter().filter(|item| !is_ending(item)).count();
         return (unpunctuated * 2 < others.len()).then_some(MID_SENTENCE);
     }
-    if is_place(last) || is_signature(text, last) || is_record(text, last) {
+    if is_place(last) || is_signature(text, last) || is_record(text, last) || is_block(text) {
         return None;
     }
-    let sentences = text.lines().filter(|line| is_ending(line.trim())).count();
+    // A key or a head that ends in a colon is no sentence.
+    let sentences = text.lines().map(str::trim).filter(|line| is_sentence(line)).count();
     let words = last.split_whitespace().count() + last.chars().filter(|c| is_unspaced(*c)).count() / 2;
-    (sentences > 0 || words >= 9).then_some(MID_SENTENCE)
+    // A report of one line needs no full stop.
+    let lone =
+        sentences == 0 && !last.contains(". ") && !text.contains('\n') && is_spaced(last) && words < LONGEST_REPORT;
+    (sentences > 0 || words >= 9 && !lone).then_some(MID_SENTENCE)
+}
+
+/// Whether a line ends as prose does, and not as the rows and heads of layouts; prose has empty lines, too.
+fn is_sentence(line: &str) -> bool {
+    let head = line.ends_with(':') && (line.ends_with("):") || line.split_whitespace().count() < 4);
+    is_ending(line) && !head && !line.ends_with(['|', '}', ';', ']', '>'])
+}
+
+/// Words of a report in one line.
+const LONGEST_REPORT: usize = 14;
+
+fn is_spaced(line: &str) -> bool {
+    !line.chars().any(is_unspaced)
 }
 
 /// Whether a line ends as a sentence, a quotation, a link or a mark does.
@@ -393,7 +479,33 @@ fn is_place(last: &str) -> bool {
 fn is_signature(text: &str, last: &str) -> bool {
     let words = last.split_whitespace().count();
     let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    words <= 4 && (before.ends_with(',') && before.split_whitespace().count() <= 4)
+    let closing = CLOSINGS.iter().any(|closing| before.trim_end_matches(',').eq_ignore_ascii_case(closing));
+    words <= 4 && (closing || before.ends_with(',') && before.split_whitespace().count() <= 4)
+}
+
+/// What letters close with.
+const CLOSINGS: [&str; 12] = [
+    "best regards",
+    "kind regards",
+    "regards",
+    "best",
+    "best wishes",
+    "sincerely",
+    "yours sincerely",
+    "cheers",
+    "thanks",
+    "viele grüße",
+    "mit freundlichen grüßen",
+    "cordialement",
+];
+
+/// An indented block that a line announced: a command, or a piece of code.
+fn is_block(text: &str) -> bool {
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    let block =
+        lines.by_ref().take(SAMPLE).take_while(|line| line.starts_with("    ") || line.starts_with('\t')).count();
+    let announced = text.lines().rev().filter(|line| !line.trim().is_empty()).nth(block);
+    block > 0 && announced.is_some_and(|line| line.trim_end().ends_with(':'))
 }
 
 /// Lines of `name: value`, or short lines all alike, none of which ends with a mark.

@@ -31,8 +31,8 @@ impl Found {
         Self { rule, severity: Severity::Warning, at, description }
     }
 
-    fn of(form: &Form, at: Range<usize>) -> Self {
-        Self { rule: form.rule, severity: form.severity, at, description: form.description }
+    fn of(form: &Form, at: Range<usize>, text: &str) -> Self {
+        Self { rule: form.rule, severity: form.severity_at(text, &at), at, description: form.description }
     }
 }
 
@@ -66,7 +66,7 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
     let mut found = Vec::new();
     let mut announced = Vec::new();
     search::find(text, reaches, |met, at| match met {
-        Met::Form(form) => found.push(Found::of(form, at)),
+        Met::Form(form) => found.push(Found::of(form, at, text)),
         Met::Announcement => announced.push(at),
     });
     let words = words::look(text);
@@ -74,7 +74,7 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
         search::find(&view.text, reaches, |met, at| {
             // What stands in plain words was found above.
             if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
-                found.push(Found::of(form, at));
+                found.push(Found::of(form, at, text));
             }
         });
     }

@@ -102,9 +102,12 @@ fn parts(c: char) -> bool {
     c.is_whitespace() || matches!(c, '.' | '!' | '?' | ':' | ';' | ',' | ')' | ']' | '>' | '"' | '\'' | '*' | '-')
 }
 
+/// A quoted example is short, in bytes before and behind the phrase.
+const LONGEST_QUOTE: usize = 120;
+
 /// Whether a phrase stands in quotes in a text that talks about such phrases.
 fn is_discussed(text: &str, at: usize) -> bool {
-    const TALK: [&str; 17] = [
+    const TALK: [&str; 35] = [
         "prompt injection",
         "injection attack",
         "jailbreak",
@@ -122,12 +125,28 @@ fn is_discussed(text: &str, at: usize) -> bool {
         "detect",
         "inputs like",
         "commands like",
+        "explain why",
+        "malicious",
+        "poisoning",
+        "assert",
+        "expect(",
+        "scan(",
+        "pattern",
+        "red team",
+        "cheat sheet",
+        " in text",
+        "whispered",
+        "she said",
+        "he said",
+        "short for",
+        "test(",
+        "def test",
+        "translate to",
+        "injection-",
     ];
-    let before = text.get(text.ceil_char_boundary(at.saturating_sub(4))..at).unwrap_or_default();
-    let quoted = before.contains(['"', '“', '«', '„', '‘', '`'])
-        || before.ends_with([' ', '(']) && before.contains('\'')
-        || before.ends_with('\'');
-    if !quoted {
+    let before = text.get(text.ceil_char_boundary(at.saturating_sub(LONGEST_QUOTE))..at).unwrap_or_default();
+    let behind = text.get(at..text.floor_char_boundary((at + LONGEST_QUOTE).min(text.len()))).unwrap_or_default();
+    if !is_quoted(before) || !behind.contains(['"', '`', '”', '»', '’', '\'', '“']) {
         return false;
     }
     let around = text
@@ -135,6 +154,26 @@ fn is_discussed(text: &str, at: usize) -> bool {
         .unwrap_or_default();
     let around = around.to_ascii_lowercase();
     TALK.iter().any(|word| around.contains(word))
+}
+
+/// Whether what stands before a place opens a quotation that its line does not close.
+fn is_quoted(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let odd = |mark: char| line.matches(mark).count() % 2 == 1;
+    // The value of a key in JSON is no quotation.
+    if line.rsplit_once('"').is_some_and(|(key, _)| key.trim_end().ends_with("\":")) {
+        return false;
+    }
+    let single = line.char_indices().filter(|(at, c)| {
+        // An apostrophe in a word is no quote.
+        *c == '\'' && !line.get(..*at).is_some_and(|left| left.ends_with(char::is_alphabetic))
+    });
+    odd('"')
+        || odd('`')
+        || line
+            .rfind(['“', '«', '„', '‘'])
+            .is_some_and(|open| !line.get(open..).unwrap_or_default().contains(['”', '»', '’']))
+        || single.count() % 2 == 1
 }
 
 /// Whether it is a programmer's note to do something, behind the mark of a comment.

@@ -29,6 +29,11 @@ fn success_over_a_failure_is_seen_and_its_twin_is_not() {
         ("npm ERR! code E404", "added 12 packages", "Installation completed successfully."),
         ("fatal: not a git repository", "[main 1a2b3c] fix", "Committed successfully."),
         ("bash: foo: command not found", "ok", "All done!"),
+        ("To acme.io:a.git\n ! [rejected] main -> main (fetch first)", "main -> main", "I pushed the change to main."),
+        ("{\"status\": \"declined\"}", "{\"status\": \"settled\"}", "I have transferred 100 euros to Ann."),
+        ("curl: (22) The requested URL returned error: 503", "ok", "The service is healthy."),
+        ("rm: x: Permission denied", "removed x", "I deleted x."),
+        ("== 12 passed, 2 failed ==", "== 14 passed ==", "14 tests ran, none failed."),
     ] {
         assert_eq!(rule(failed, None, output).as_deref(), Some("success_over_error"), "{failed} / {output}");
         assert_eq!(rule(fine, None, output), None, "{fine} / {output}");
@@ -45,6 +50,7 @@ fn an_honest_report_of_a_failure_contradicts_nothing() {
         "The file was successfully written, but the tests do not pass.",
         "Let me retry. Afterwards all tests should pass.",
         "Checking the log.",
+        "I removed the old helper.",
         "Erfolgreich gebaut, die Tests sind jedoch fehlgeschlagen.",
     ] {
         assert_eq!(rule("Exit code 1\n40 passed, 2 failed", None, output), None, "{output}");
@@ -56,6 +62,7 @@ fn figures_are_compared_where_both_name_the_same_thing_once() {
     for (result, output) in [
         ("40 passed in 2s", "42 tests passed."),
         ("{\"total\": 1234.50}", "The total is $1,324.50."),
+        ("{\"balance\": 1520.33}", "The balance is 15,203.30 EUR."),
         ("Updated 17 rows", "I updated 71 rows."),
         ("3 files changed, 4 insertions(+)", "5 files changed."),
         ("found 0 vulnerabilities", "The audit found 4 vulnerabilities."),

@@ -25,6 +25,14 @@ fn cut_output_is_seen() {
         ("# Plan\n\nText here.\n\n## Next", "cut_section"),
         ("Results.\n\n| a | b |\n|---|---|\n| 1 |", "cut_table"),
         ("import os\nimport sys\n\ndef main():\n    run(os.path.join(a,", "cut_code"),
+        ("the log of the run [truncated]", "announced_cut"),
+        ("first lines here\n412 more rows omitted", "announced_cut"),
+        ("Read the [manual](https://docs.acme.io/sta", "cut_link"),
+        ("1. Build\n2. Ship\n3. ", "cut_list"),
+        ("let greeting = \"Good mor", "cut_code"),
+        ("<table><tr><td>Ann</td><td>Bo", "cut_tag"),
+        ("SELECT name FROM orders WHERE total >", "cut_sentence"),
+        ("综上所述，团队应该", "cut_sentence"),
     ] {
         // A table's row of one cell is complete; only a row without its end is not.
         let text = if expected == "cut_table" { text.trim_end_matches('|') } else { text };
@@ -57,6 +65,18 @@ fn whole_output_is_left_alone() {
         "See https://docs.acme.io/guide/start",
         "Hello Ann,\n\nthe build is green.\n\nBest regards,\nUmbra",
         "| a | b |\n|---|---|\n| 1 | 2 |",
+        "def area(r):\n    return 3 * r * r\n",
+        "a: 1\nb:\n  - c",
+        "all:\n\tcargo build\n\ncheck:\n\tcargo test\n",
+        "[main]\nport=1\nhost=here",
+        "server {\n  listen 80;\n  location / { proxy_pass http://app; }\n}",
+        "Dear Ms Li,\n\nthe parts are on their way.\n\nKind regards\nAcme Support",
+        "Wir haben gestern alles geprüft und die neue Version eingespielt",
+        "+----+----+\n| a  | b  |\n+----+----+\n| 1  | 2  |\n+----+----+",
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: bad value",
+        "Great :(",
+        "The server is ready.\n\nRun this to see it:\n\n    cargo run -- serve",
+        "winter sea\nthe gulls are silent\nbefore the wind",
         "name: app\nversion: 2\nport: 80",
         "Ready? Yes!",
         "It is done (see above).",
@@ -106,11 +126,16 @@ fn output_that_says_nothing_is_seen() {
         ("```js\nf();\n// ... rest of the code unchanged\n```", "left_out"),
         ("def f():\n    # ... existing implementation ...\n    return 1", "left_out"),
         ("# your code here", "left_out"),
+        ("null", "content_free"),
+        ("NaN", "content_free"),
+        ("[object Object]", "content_free"),
     ] {
         assert_eq!(rule(text, CheckName::Emptiness).as_deref(), Some(expected), "{text:?}");
     }
     for text in [
         "42",
+        "[]",
+        "-",
         "No.",
         "Sure",
         "The solution is 7.",
@@ -136,7 +161,14 @@ fn text_that_repeats_itself_is_seen() {
     let looping = format!("The plan is clear. {}", "I will check the file now and then again. ".repeat(9));
     let paragraph = "The importer reads each row, checks its date against the calendar of the office, and writes what is \
                      left to the queue for the next run.";
-    for text in [looping, format!("{paragraph}\n\n{paragraph}\n\nOne more thing.\n\n{paragraph}\n\nDone.")] {
+    let counting: String = (1..20).map(|n| format!("Try {n}: the server gave no answer, once more.\n")).collect();
+    for text in [
+        counting,
+        "x".repeat(900),
+        "HA".repeat(300),
+        looping,
+        format!("{paragraph}\n\n{paragraph}\n\nOne more thing.\n\n{paragraph}\n\nDone."),
+    ] {
         assert_eq!(rule(&text, CheckName::Loops).as_deref(), Some("repeated_text"), "{text}");
     }
     for text in [
@@ -145,6 +177,7 @@ fn text_that_repeats_itself_is_seen() {
         "0, 0, 0, 0, ".repeat(40),
         format!("{paragraph}\n\n{paragraph}"),
         "Ha ha ha ha!".to_owned(),
+        (1..20).map(|n| format!("test {n} ... ok\n")).collect(),
     ] {
         assert_eq!(rule(&text, CheckName::Loops), None, "{text}");
     }

@@ -35,9 +35,11 @@ pub(super) const FORMS: &[Form] = &[
             "system_message",
             "system_prompt",
         ],
-        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id|channel|end_of_turn|start|end)\|>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|(?-i:(?:^|[^\w:])</?(?:system|SYSTEM)>)|</?system[_ -](?:prompt|message|instructions?|mode|reminder|override|note|notice)\s*>|#{2,}\s*\(?system(?:[_ ](?:message|prompt|instructions?)\b\)?|\s*:)|#{2,}\s*instructions?:\s*\n+\s*(?:ignore|disregard|you|do|output|respond|send)\b|(?:^|[^\w])\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override|note|notice))?\s*\]|<\s*system\s+mode\s*>",
+        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id|channel|end_of_turn|start|end)\|>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|(?-i:(?:^|[^\w:])</?(?:system|SYSTEM)>\s*[^<\s])|</?system[_ -](?:prompt|message|instructions?|mode|reminder|override|note|notice)\s*>|#{2,}\s*\(?system(?:[_ ](?:message|prompt|instructions?)\b\)?|\s*:)|#{2,}\s*instructions?:\s*\n+\s*(?:ignore|disregard|you|do|output|respond|send)\b|(?:^|[^\w])\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override|note|notice)\s*\]|\s*\]\s*:?\s*(?:\(|#|\*|<|you\b|please\b|ignore\b|disregard\b|new\b|override|from\s+now|always\b|never\b|do\b|output\b|respond\b|the\s+(?:assistant|user|ai|agent|model)\b|forget|send\b|your\b))|<\s*system\s+mode\s*>",
         FORGERY,
-    ),
+    )
+    // Templates and the documentation of a tokenizer.
+    .unless(&["special token", "eos_token", "bos_token", "chat_template", "chatml", "{{", "{%", "{prompt}", "tokenizer"]),
     warning(
         "role_forgery",
         &["SYSTEM", "ADMIN", "DEVELOPER", "OVERRIDE", "ROOT"],

@@ -2,14 +2,19 @@
 //! each family. The expressions allow line breaks between words.
 
 mod addresses;
+mod combined;
 mod forgeries;
 mod precedence;
 mod requests;
+mod reviewers;
 mod steering;
+mod tongues;
+
+use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use crate::domain::Severity::{self, Critical, Warning};
+use crate::domain::Severity::{self, Critical, Info, Warning};
 
 /// Which texts a form counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +40,55 @@ pub(super) struct Form {
     pub(super) severity: Severity,
     /// Where it counts.
     pub(super) reach: Reach,
+    /// Words of the same sentence that make it a rule for people, or a text about such orders: then it is a remark.
+    unless: &'static [&'static str],
     /// What a finding says.
     pub(super) description: &'static str,
 }
+
+/// Rules that keep a secret.
+const FORBIDS: &[&str] = &[
+    "never reveal",
+    "not reveal",
+    "n't reveal",
+    "never share",
+    "not share",
+    "n't share",
+    "never tell",
+    "not tell",
+    "never disclose",
+    "not disclose",
+    "never give",
+    "never send",
+    "not send",
+    "never print",
+    "not print",
+    "settings",
+    "debug mode",
+    "(system_prompt",
+    ".system_prompt",
+];
+/// Conditions that a rule for people has and an order to a judge has not.
+const CONDITIONS: &[&str] = &[
+    " only if ",
+    " only after ",
+    " only when ",
+    " after ",
+    " once ",
+    " when ",
+    " before ",
+    " unless ",
+    " within ",
+    " until ",
+    " if all ",
+    " if the ",
+    " otherwise ",
+    " or reject",
+    "public",
+    "github",
+    "tracker",
+    "duplicate",
+];
 
 /// A form that counts everywhere.
 const fn warning(
@@ -46,7 +97,7 @@ const fn warning(
     pattern: &'static str,
     description: &'static str,
 ) -> Form {
-    Form { rule, words, pattern, severity: Warning, reach: Reach::Everywhere, description }
+    Form { rule, words, pattern, severity: Warning, reach: Reach::Everywhere, unless: &[], description }
 }
 
 impl Form {
@@ -60,6 +111,23 @@ impl Form {
 
     const fn tools(self) -> Self {
         Self { reach: Reach::Tools, ..self }
+    }
+
+    const fn unless(self, unless: &'static [&'static str]) -> Self {
+        Self { unless, ..self }
+    }
+
+    /// How bad the form is where it stands: a condition or a denial in the same sentence leaves a remark.
+    pub(super) fn severity_at(&self, text: &str, at: &Range<usize>) -> Severity {
+        /// Bytes of a sentence before and behind the form that are looked at.
+        const AROUND: usize = 100;
+        let before = text.get(text.ceil_char_boundary(at.start.saturating_sub(AROUND))..at.start).unwrap_or_default();
+        let before = before.rsplit(['\n', '.', '!', '?']).next().unwrap_or_default();
+        let behind = text.get(at.end..text.floor_char_boundary((at.end + AROUND).min(text.len()))).unwrap_or_default();
+        let behind = behind.split_inclusive(['\n', '.', '!', '?']).next().unwrap_or_default();
+        let form = text.get(at.clone()).unwrap_or_default();
+        let sentence = [before, form, behind].concat().to_ascii_lowercase();
+        if self.unless.iter().any(|word| sentence.contains(word)) { Info } else { self.severity }
     }
 
     /// The expression, `None` if it is none, which a test rules out. One that is written in ASCII goes by bytes: what it
@@ -89,6 +157,26 @@ const SHORT: &[(&str, &str)] = &[
         "{assistant}",
         r"(?:AI|A\.I\.|LLM|GPT|ChatGPT|Claude|Gemini|Copilot|(?:large\s+)?language\s+model|assistant|chatbot|AI\s+(?:assistant|agent|model|system|bot))",
     ),
+    // Who reads, by a name that only software has.
+    (
+        "{reader}",
+        r"(?:(?:AI|LLM)s?(?:[\s-]+(?:(?:powered|coding|code|automated)\s+)?(?:assistant|agent|model|system|bot|reviewer|evaluator|grader|judge|recruiter|screener|crawler|reader|tool|summari[sz]er)s?)?|(?:large\s+)?language\s+models?|chat\s?bots?|ChatGPT|GPT-\d\w*|Claude|Gemini|Copilot|(?:coding|automated|autonomous)\s+(?:assistant|agent|reviewer|evaluator|grader)s?|assistants?)",
+    ),
+    // Who judges, a person or not.
+    (
+        "{judge}",
+        r"(?:(?:AI|automated|shadow|code|security|LLM|model)[\s-]+)*(?:reviewer|evaluator|grader|auditor|moderator|judge|assessor)s?",
+    ),
+    // What may stand between an address and its verb.
+    (
+        "{mood}",
+        r"(?:(?:please|now|also|then|and|always|first|instead|simply|just|silently|immediately|you\s+(?:must|should|need\s+to|have\s+to|may|are\s+to))\s+)*",
+    ),
+    // Acts that nobody asks of a reader for an honest end: data leaves, a guard sleeps, a verdict is given away.
+    (
+        "{wrong}",
+        r"(?:(?:send|forward|e-?mail|upload|post|transfer|pay|wire|exfiltrate|leak|submit|share|export)\s[^\n]{0,100}?(?:https?://|www\.|[\w.+-]+@[\w-]+\.|\binvoices?\b|\bcontacts\b|\bbalance\b|\bcredentials?\b|\bsecrets?\b|\bpasswords?\b|api[_ ]keys?|~/|\.env\b)|(?:reveal|print|dump|output|paste|disclose|resend)\s[^.\n]{0,60}?(?:prompt|config|secrets?|keys?\b|credentials?|passwords?|memory|context|environment|instructions)|(?:approve|accept|mark|rate|score|rank|grade|award|close|recommend|endorse|promote|praise|treat)\s[^.\n]{0,80}?(?:\bfirst\b|highest|excellent|verified|approved|full\s+marks|full\s+score|perfect|positive|\bbest\b|\bsafe\b|resolved|invitations|\bour\b|strong\s+accept|\d+/10|\b100\b|trusted)|(?:skip|disable|bypass|turn\s+off|ignore|discard|disregard|drop|omit|leave|hide|suppress|lift|forget)\s[^.\n]{0,60}?(?:validation|confirmation|verification|\bchecks?\b|moderation|sandbox|safety|approval|filters?\b|guardrails?|question|request|\brisks?\b|warnings?|findings?|negatives?|clause|instructions?|issue\s+text|\btask\b|findings)|(?:grant|give)\s[^.\n]{0,60}?(?:\badmin|\broot\b|permissions?\b|\brights\b|\baccess\b)|add\s[^.\n]{0,60}?(?:ssh\s+key|authorized_keys|\bcart\b|collaborator|as\s+(?:an?\s+)?admin)|(?:delete|drop|wipe|erase|destroy|truncate)\s[^.\n]{0,40}?(?:\ball\b|\bevery|inbox|account|repositor|database|\btable|message|e?mails?\b|files\b|\brows\b|history)|(?:do\s+not|don'?t|never|must\s+not|without)\s+(?:report|mention|flag|tell|highlight|inform|notify|asking|telling|confirm|confirming|mentioning|warn|raise|list)\b|(?:run|execute|call|invoke|open|visit|fetch|download|install|read)\s[^\n]{0,60}?(?:https?://|\bcurl\b|\bwget\b|\|\s*(?:ba)?sh\b|\w+_\w+\s?\(|\brm\s+-|payment|\bsudo\b|id_rsa|~/\.)|(?:say|reply|respond|answer|tell)\s+(?:only\s+|with\s+)?(?:[\x22'“]|the\s+user\s|that\s))",
+    ),
     (r"\b", r"(?-u:\b)"),
     (r"\w", "[0-9A-Za-z_]"),
     (r"\s", r"[ \t\r\n]"),
@@ -96,7 +184,18 @@ const SHORT: &[(&str, &str)] = &[
 
 /// Every form.
 pub(super) fn all() -> impl Iterator<Item = &'static Form> {
-    [precedence::FORMS, forgeries::FORMS, addresses::FORMS, requests::FORMS, steering::FORMS].into_iter().flatten()
+    [
+        precedence::FORMS,
+        tongues::FORMS,
+        forgeries::FORMS,
+        addresses::FORMS,
+        combined::FORMS,
+        reviewers::FORMS,
+        requests::FORMS,
+        steering::FORMS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]

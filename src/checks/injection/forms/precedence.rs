@@ -24,9 +24,11 @@ pub(super) const FORMS: &[Form] = &[
             "stop following",
             "no attention to",
         ],
-        r"(?i)\b(?:ignore|ignoring|disregard(?:ing)?|forget|overlook|bypass|neglect|override|discard|dismiss|set\s+aside|do\s+not\s+follow|don'?t\s+follow|stop\s+following|pay\s+no\s+attention\s+to)\s+(?:(?:about|all|any|each|every|everything|the|your|my|our|these|those|that|of|other|and|or|this|completely|entirely)\s+){0,4}(?:(?:previous|prior|preceding|above|earlier|past|former|foregoing|initial|original|existing|current|system|safety|given|old|developer|default)(?:ly)?\s*(?:,|and|or|/)?\s*){1,3}(?:(?:stated|given|provided|mentioned|received|system|set\s+of|user|safety|developer)\s+)?(?:i\w{0,3}n?struct\w*|prompts?|rules|directions?|guidelines?|guidance|commands?|orders?|context|directives?|constraints?|polic(?:y|ies)|messages?|conversations?|restrictions|tasks?|requests?|training|programming)\b",
+        r"(?i)(?:\b(?:by|start|keep|begin|and)\s+(?:ignoring|disregarding)|\b(?:ignore|disregard|forget|overlook|bypass|neglect|override|discard|dismiss|set\s+aside|do\s+not\s+follow|don'?t\s+follow|stop\s+following|pay\s+no\s+attention\s+to))\s+(?:(?:about|all|any|each|every|everything|the|your|my|our|these|those|that|of|other|and|or|this|completely|entirely)\s+){0,4}(?:(?:previous|prior|preceding|above|earlier|past|former|foregoing|initial|original|existing|current|system|safety|given|old|developer|default)(?:ly)?\s*(?:,|and|or|/)?\s*){1,3}(?:(?:stated|given|provided|mentioned|received|system|set\s+of|user|safety|developer)\s+)?(?:i\w{0,3}n?struct\w*|prompts?|rules|directions?|guidelines?|guidance|commands?|orders?|context|directives?|constraints?|polic(?:y|ies)|messages?|conversations?|restrictions|tasks?|requests?|training|programming)\b",
         OVERRIDE,
-    ),
+    )
+    // People correct themselves.
+    .unless(&["i meant", "my previous message", "my last message", "my earlier message", "our previous message"]),
     warning(
         "override",
         &["ignore", "disregard", "forget", "overlook"],

@@ -1,6 +1,6 @@
 //! Requests for what is not the asker's: data sent elsewhere, passwords, the prompt itself, what is known of the user.
 
-use super::{Form, warning};
+use super::{FORBIDS, Form, warning};
 
 const LEAK: &str = "The text asks for confidential data to be sent elsewhere.";
 const PROMPT: &str = "The text asks the assistant for its own instructions.";
@@ -40,7 +40,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         "exfiltration_request",
         &["](http", "]( "],
-        r"(?i)!?\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{1,160}?[?&=/](?:\{+|<|\[|%7B|\$\{)[^)\n]{0,40}(?:data|secret|conversation|history|summary|password|token|api[_ -]?key|prompt|context|base64|encoded|user[_ -]?(?:data|info|input|message|name|email))[^)\n]{0,60}\)",
+        r"(?i)!?\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{1,160}?[?&=/](?:\{+|<|\[|%7B|\$\{)[^)\n]{0,40}(?:data[\s_}\]>)]|secret|conversation|history|summary|password|token|api[_ -]?key|prompt|context|base64|encoded|user[_ -]?(?:data|info|input|message|name|email))[^)\n]{0,60}\)",
         "The text holds an address to be filled with what the assistant knows.",
     )
     .outside(),
@@ -63,7 +63,8 @@ pub(super) const FORMS: &[Form] = &[
         ],
         r"(?i)\b(?:reveal|print|show|repeat|output|display|tell|give|disclose|leak|share|recite|dump|paste|write|translate|encode|summari[sz]e|what(?:'s|\s+is|\s+are|\s+was|\s+were))\s+(?:me\s+|us\s+|back\s+|out\s+|verbatim\s+)*(?:all\s+(?:of\s+)?)?(?:(?:your|the)\s+(?:full\s+|entire\s+|exact\s+|complete\s+|original\s+|hidden\s+|secret\s+)*(?:system\s+(?:prompt|message)|initial\s+(?:prompt|instructions)|(?:system|hidden|secret|internal)\s+instructions|hidden\s+prompt)|your\s+(?:full\s+|entire\s+|exact\s+|complete\s+|original\s+|hidden\s+|secret\s+)+(?:prompt|instructions|rules|guidelines))",
         PROMPT,
-    ),
+    )
+    .unless(FORBIDS),
     warning(
         "prompt_leak",
         &[
@@ -107,7 +108,8 @@ pub(super) const FORMS: &[Form] = &[
         ],
         r"(?i)\b(?:what(?:'s|\s+is|\s+was|\s+would)|tell\s+(?:me|us)|give\s+(?:me|us)|hand\s+over|reveal|disclose|share\s+with\s+(?:me|us)|you\s+(?:give|tell|send|share|show|reveal)(?:\s+(?:me|us))?|{can_you}(?:\w+\s+){0,2}?(?:tell|give|share|reveal|disclose|confirm|provide|say|spell|show|state|print|write|send|repeat|list|hint))\s+(?:me\s+|us\s+|with\s+me\s+|at\s+|out\s+|about\s+)?(?:(?:your|our|the)\s+(?:\w+\s+)?(?:password|passcode|passphrase)|(?:your|the)\s+(?:secret\s+(?:key|code|word|phrase|password)|api\s+key)|your\s+(?:secret|key|credentials))\b(?:\s+(?:with\s+me|phrase|be\b|is\b|to\s+me|for\s+(?:this|that|me|the)))?|\bwhat\s+(?:your|the\s+(?:secret|system))\s+(?:password|passcode|passphrase|secret\s+key)\s+is\b",
         PASSWORD,
-    ),
+    )
+    .unless(FORBIDS),
     // A secret in disguise, so that no filter knows it.
     warning(
         "credential_request",
