@@ -176,8 +176,12 @@ fn path_of(args: &Value) -> Option<&str> {
     ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
 }
 
+/// Bytes before a fence among which a warning is looked for.
+const NEAR: usize = 400;
+
 /// Whether the sentence before a fence says not to do what it shows.
 fn warns(before: &str) -> bool {
+    let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
     const NOT: [&str; 11] = [
         "do not",
         "don't",

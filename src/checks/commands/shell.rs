@@ -21,6 +21,9 @@ pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
 /// Deepest nesting that is followed.
 pub(super) const DEEPEST: usize = 60;
 
+/// Beginning of a script, in bytes, that is not worth another try.
+const SHORTEST: usize = 16;
+
 /// Bytes that the parser is given at a time.
 const PORTION: usize = 256;
 
@@ -86,9 +89,9 @@ pub(super) fn parse(script: &str, budget: &Budget) -> Parsed {
     let tree = loop {
         match tree(read, budget) {
             Some(tree) => break Some(tree),
-            None if read.len() < PORTION => break None,
+            None if read.len() < SHORTEST => break None,
             // Of a script that takes too much, the beginning is read.
-            None => read = read.get(..read.floor_char_boundary(read.len() / 2)).unwrap_or_default(),
+            None => read = read.get(..read.floor_char_boundary(read.len() / 4)).unwrap_or_default(),
         }
     };
     let unread = if tree.is_some() { read.len() } else { 0 };
@@ -124,12 +127,12 @@ pub(super) fn prompt_len(line: &[u8]) -> usize {
     }
 }
 
-/// The syntax tree; `None` where it takes more than two thirds of what is left: a rest is for its beginning.
+/// The syntax tree; `None` where it takes more than half of what is left: the rest is for its beginning.
 fn tree(script: &str, budget: &Budget) -> Option<Tree> {
-    let (most, spent) = (budget.left() / 3 * 2, Cell::new(script.len()));
-    // Where the grammar does not hold, each step looks for ways on, and costs as much as six.
+    let (most, spent) = (budget.left() / 2, Cell::new(script.len()));
+    // Where the grammar does not hold, each step looks for ways on, and costs as much as four.
     let mut watch = |state: &tree_sitter::ParseState| {
-        spent.set(spent.get() + if state.has_error() { 6 * STEP } else { STEP });
+        spent.set(spent.get() + if state.has_error() { 4 * STEP } else { STEP });
         if spent.get() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     // The grammar's scanner hands characters to C's `isalpha`, which reads outside of its table for those beyond Latin-1

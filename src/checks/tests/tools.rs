@@ -55,7 +55,7 @@ fn what_a_tool_does_is_judged_as_the_command_that_does_the_same() {
         ),
     ] {
         let seen = calling(name, args.clone());
-        assert_eq!(worst(&seen), Some((rule, severity)), "{name} {args}: {seen:?}");
+        assert!(seen.iter().any(|hit| hit.rule == rule && hit.severity == severity), "{name} {args}: {seen:?}");
     }
 }
 
