@@ -48,9 +48,9 @@ impl Budget {
         let cost = bytes / 8 + STEP;
         let affords = cost <= self.left();
         if affords {
-            self.spend(cost)
+            self.spend(cost);
         } else {
-            self.cut()
+            self.cut();
         }
         affords
     }

@@ -6,23 +6,7 @@ use crate::domain::Severity::{Critical, Info, Warning};
 
 /// What the call changes.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
-    if let Some(wrapper) = &call.raised_by {
-        let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
-        // To look, and to install what the system's own sources hold, is everyday work.
-        let everyday = match call.program.as_str() {
-            "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" => true,
-            "apt" | "apt-get" | "dnf" | "yum" | "apk" => {
-                matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
-                    && !call.operands().skip(1).any(|name| name.contains('/'))
-            }
-            program => program == wrapper.as_str() && (call.says("-l") || call.says("-v")),
-        };
-        sights.push(Sight::new(
-            "privilege",
-            if everyday { Info } else { Warning },
-            format!("`{shown}` runs with another user's rights, usually root's."),
-        ));
-    }
+    raised(call, sights);
     let to_sudoers = call.writes.iter().map(|to| to.text.as_str()).chain(writes_operand(call)).any(|path| {
         path.starts_with("/etc/sudoers")
             || path.starts_with("/etc/pam.d/")
@@ -102,6 +86,27 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             "privilege",
             Warning,
             format!("`{}` gives a container the host's rights.", call.shown()),
+        ));
+    }
+}
+
+/// What runs with another user's rights.
+fn raised(call: &Call, sights: &mut Vec<Sight>) {
+    if let Some(wrapper) = &call.raised_by {
+        let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
+        // To look, and to install what the system's own sources hold, is everyday work.
+        let everyday = match call.program.as_str() {
+            "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" => true,
+            "apt" | "apt-get" | "dnf" | "yum" | "apk" => {
+                matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
+                    && !call.operands().skip(1).any(|name| name.contains('/'))
+            }
+            program => program == wrapper.as_str() && (call.says("-l") || call.says("-v")),
+        };
+        sights.push(Sight::new(
+            "privilege",
+            if everyday { Info } else { Warning },
+            format!("`{shown}` runs with another user's rights, usually root's."),
         ));
     }
 }

@@ -179,26 +179,20 @@ fn path_of(args: &Value) -> Option<&str> {
 /// Bytes before a fence among which a warning is looked for.
 const NEAR: usize = 400;
 
-/// Whether the sentence before a fence says not to do what it shows.
+/// Whether the sentence before a fence says not to do what it shows. "Do not worry" says no such thing.
 fn warns(before: &str) -> bool {
+    const NOT: [&str; 7] = ["do not ", "don't ", "never ", "must not ", "should not ", "avoid ", "not to "];
+    const DO: [&str; 10] = ["run", "do ", "use ", "using", "execute", "type", "paste", "try ", "copy", "ever "];
     let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
-    const NOT: [&str; 11] = [
-        "do not",
-        "don't",
-        "never",
-        "must not",
-        "should not",
-        "dangerous",
-        "not run",
-        "avoid",
-        "instead of",
-        "not to",
-        "wrong:",
-    ];
     // The last line that says anything, without the fence's own.
     let line = before.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['`', '~']));
     let lower = line.unwrap_or_default().to_lowercase();
-    NOT.iter().any(|word| lower.contains(word))
+    let denied = |word: &&str| {
+        lower.match_indices(*word).any(|(at, _)| {
+            lower.get(at + word.len()..).is_some_and(|rest| DO.iter().any(|verb| rest.starts_with(verb)))
+        })
+    };
+    ["is dangerous", "wrong:"].iter().any(|word| lower.contains(word)) || NOT.iter().any(denied)
 }
 
 /// Takes an argument as commands; `true` where nothing else of it is to be read.

@@ -233,8 +233,10 @@ fn members(value: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) 
 pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t str)> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let workflow = (path.contains(".github/workflows/") || name == ".gitlab-ci.yml" || path.contains(".circleci/"))
-        && (name.ends_with(".yml") || name.ends_with(".yaml"));
-    let docker = name.starts_with("Dockerfile") || name.ends_with(".dockerfile") || name == "Containerfile";
+        && name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "yml" | "yaml"));
+    let docker = name.starts_with("Dockerfile")
+        || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "dockerfile")
+        || name == "Containerfile";
     let make = matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "justfile");
     let package = name == "package.json";
     if !(workflow || docker || make || package) || text.len() > LONGEST {
