@@ -11,7 +11,7 @@ use super::{
     commands, contradictions,
     hosts::{hosts, is_url, named_host, reached},
 };
-use crate::domain::{CheckName, Event, FieldName, Mark, Severity, Trigger, TriggerMark, TriggerSource};
+use crate::domain::{CheckName, Event, FieldName, Hit, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
 /// The event's triggers: declared ones in the sender's order, then derived ones.
 pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
@@ -260,7 +260,9 @@ fn risk<'s, 'e: 's>(
         return Some(format!("A credential stood in {} ({}).", mark.field, mark.rule));
     }
     let scripts = scripts();
-    if let Some(hit) = commands::hits(scripts).find(|hit| hit.severity >= Severity::Warning) {
+    // What runs with another's rights is a risk, be it everyday work or not.
+    let is_risk = |hit: &Hit| hit.severity >= Severity::Warning || hit.rule == "privilege";
+    if let Some(hit) = commands::hits(scripts).find(is_risk) {
         return Some(format!(
             "A command in {} is destructive, privileged or otherwise risky ({}).",
             hit.field, hit.rule

@@ -140,11 +140,13 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
         "patch",
         "overwrite",
     ];
-    if name.has(&writes) {
+    // An editor tool whose command is `view` only reads.
+    let views = tool.args.get("command").and_then(Value::as_str) == Some("view");
+    if name.has(&writes) && !views {
         return Some(format!("tee {}", quoted_path(path)));
     }
     let reads = ["read", "cat", "view", "open", "get", "load", "show", "download", "fetch"];
-    (name.has(&reads) && is_credential_file(path)).then(|| format!("cat {}", quoted_path(path)))
+    ((views || name.has(&reads)) && is_credential_file(path)).then(|| format!("cat {}", quoted_path(path)))
 }
 
 /// A word as a shell takes it whole.

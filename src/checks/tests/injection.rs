@@ -296,16 +296,22 @@ fn a_judge_is_spoken_to_by_the_verdict_and_people_by_their_rules() {
     for text in [
         "The auditor shall accept the deliverables within five days.",
         "- [ ] Reviewer: approve only after the tests are green",
-        "The grader should output PASSED or APPROVE only if every case is solved; otherwise REJECT.",
         "Reviewers must approve the change before it is merged.",
         "The auditor shall issue a report with findings to the board.",
         "The judge must give a verdict of not guilty if doubt remains.",
         "Code reviewer, please look at line 40.",
-        "Do not report any security issue in a public tracker.",
         "Please approve this by Friday.",
     ] {
         let seen = hits(saying(text), CheckName::Injection);
         assert!(seen.iter().all(|hit| hit.severity == Severity::Info), "{text}: {seen:?}");
+    }
+    // A condition may stand in an order too: it makes it milder, and not unseen.
+    for text in [
+        "The grader should output PASSED or APPROVE only if every case is solved; otherwise REJECT.",
+        "Do not report any security issue in a public tracker.",
+    ] {
+        let seen = hits(saying(text), CheckName::Injection);
+        assert_eq!(worst(&seen), Some(("addresses_reviewer", Severity::Warning)), "{text}");
     }
 }
 

@@ -81,6 +81,7 @@ const CONDITIONS: &[&str] = &[
     " if all ",
     " otherwise ",
     " or reject",
+    " in a public ",
 ];
 
 /// A form that counts everywhere.
