@@ -197,7 +197,7 @@ fn files_with(umbra: &Umbra, text: &str) -> usize {
 /// An event with the canary in every text that is no name.
 fn telling(agent: &str, task: &str, canary: &str) -> Value {
     json!({"agent": agent, "task_id": task, "session_id": canary, "task": canary, "task_type": canary, "input": canary,
-        "output": format!("{canary}\n```sh\nrm -rf / --no-preserve-root # {canary}\n```"),
+        "output": format!("{canary}\n```sh\nrm -rf / /srv/{canary} --no-preserve-root\n```"),
         "tool": {"name": canary, "args": {canary: [canary]}, "result": canary, "error": canary},
         "status": canary, "stop_reason": canary, "metadata": {canary: canary}, "triggers": ["task_complete"]})
 }
