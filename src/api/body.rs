@@ -9,12 +9,11 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 use axum::{
     body::Body,
     extract::Request,
-    http::{HeaderMap, HeaderValue, header},
-    response::IntoResponse,
+    http::{HeaderMap, header},
 };
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
@@ -88,13 +87,6 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })?;
     source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
     Ok(value)
-}
-
-/// An answer in JSON, made in one piece of memory where it is as short as most are.
-pub fn json(value: &impl Serialize) -> Result<impl IntoResponse, Problem> {
-    let mut bytes = Vec::with_capacity(1024);
-    serde_json::to_writer(&mut bytes, value).map_err(Problem::internal)?;
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes))
 }
 
 /// A JSON pointer (RFC 6901) from the path that was walked.

@@ -18,7 +18,7 @@ pub use self::shapes::{
 use super::{
     Api, Listing, audit,
     auth::Caller,
-    body::{self, Media, expect_media},
+    body::{Media, expect_media},
     front::RequestId,
     missing::{malformed, missing},
     params::{Params, PathPart, expect_reached, listing, preferred_wait},
@@ -79,7 +79,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
     let status = if decided { StatusCode::OK } else { StatusCode::ACCEPTED };
     let body = AcceptedEvent { verdict, ..AcceptedEvent::from(accepted) };
-    let mut response = (status, body::json(&body)?).into_response();
+    let mut response = (status, Json(body)).into_response();
     if replayed {
         response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
     }

@@ -131,9 +131,7 @@ impl Pipeline {
         // Its texts, and about as much again for names and numbers as an ordinary event has.
         let mut payload = Vec::with_capacity(stored.event.text_len() + 512);
         serde_json::to_writer(&mut payload, &stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
-        // Its marks can be copied: what is risky is looked at all the same, by the checks alone (`work`).
-        let risky = stored.triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
-        let own_traffic = !risky && is_own_traffic(&self.installation, &stored.event, &payload);
+        let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
@@ -157,14 +155,16 @@ impl Pipeline {
             let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
             return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
         }
-        let facts = Facts { own_traffic, sample: self.sample(id), cost: event.floor_cost() };
+        // Its marks can be copied: what is risky is looked at all the same, alone and by the checks alone (`work`).
+        let risky = triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
+        let facts = |own_traffic| Facts { own_traffic, sample: self.sample(id), cost: event.floor_cost() };
         let now = self.clock.now();
         let watching = rules.watcher.matches(event, triggers).into_iter();
         Ok(watching
             .filter_map(|found| {
                 let shadow = &rules.shadows.get(found.shadow)?.shadow;
-                let gated = budget::gate(shadow, facts);
-                let company = company(shadow, event, &found);
+                let gated = budget::gate(shadow, facts(own_traffic && (found.of_task || !risky)));
+                let company = if own_traffic { Company::None } else { company(shadow, event, &found) };
                 if found.is_step() {
                     // It does not match: what would skip it makes no disposition.
                     gated.is_none().then_some(())?;

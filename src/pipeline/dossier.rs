@@ -149,11 +149,9 @@ impl Dossier {
 
     /// The events whose review it is that the checks alone reject.
     pub fn rejected(&self, shadow: &Shadow) -> Vec<EventId> {
-        let judged =
-            self.pages.iter().zip(self.pages.iter().map(|page| Matter::Event(subject(page)).of_checks(shadow)));
-        let flags = |judgements: &[Judgement]| judgements.iter().any(|one| one.assessment == Assessment::Flag);
-        let rejected = judged.filter(|(_, judgements)| flags(judgements)).map(|(page, _)| page.event);
-        rejected.filter(|event| self.held_by().any(|held| held == *event)).collect()
+        let flags = |judgements: Vec<Judgement>| judgements.iter().any(|one| one.assessment == Assessment::Flag);
+        let rejected = self.pages.iter().filter(|page| flags(Matter::Event(subject(page)).of_checks(shadow)));
+        rejected.map(|page| page.event).filter(|event| self.held_by().any(|held| held == *event)).collect()
     }
 
     /// The circumstances of one of its events.
