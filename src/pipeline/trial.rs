@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// Longest that one text waits for its model, its waits between calls together.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// Longest that one text waits for its model, its waits between calls together: more than a minute's rate limit.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What all trials of a run may cost, and have.
 #[derive(Debug)]

@@ -291,7 +291,10 @@ async fn a_model_that_fails_is_an_abstention_and_what_the_checks_found_stands() 
     })
     .await;
     settings(folder.path(), &model, "");
-    let answer = json_of(&judged(&folder, &["--model", "house", "--out", "r.jsonl", "--json"]).await);
+    let (code, answer, complaints) = told(&judged(&folder, &["--model", "house", "--out", "r.jsonl", "--json"]).await);
+    assert_eq!(code, Some(1), "no row was judged by the model: {complaints}");
+    assert!(complaints.contains("house gave no opinion on 2 of 2 rows"), "{complaints}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((&answer["bill"]["failures"], &answer["set"]["abstentions"]), (&json!(2), &json!(1)), "{answer}");
     assert_eq!(answer["set"]["recall"], 1.0, "the checks flag it without the model");
     let before = asked.load(Ordering::Relaxed);
@@ -302,6 +305,24 @@ async fn a_model_that_fails_is_an_abstention_and_what_the_checks_found_stands() 
         (&json!(0), before + 2),
         "rows without an opinion are asked again"
     );
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_answer_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let rows: Vec<_> = (0..60).map(|n| row(n, &format!("All {n} rows were read."), 0, "s")).collect();
+    lines(folder.path(), "logs.jsonl", &rows);
+    let model = ModelServer::start(|_| Answer::error(400, "invalid_request_error", "no such model")).await;
+    settings(folder.path(), &model, "");
+    let (code, answer, complaints) = told(&judged(&folder, &["--model", "house", "--json"]).await);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let left = answer["bill"]["left"].as_u64().unwrap();
+    assert!(code == Some(1) && left > 30, "{answer} {complaints}");
+    assert!(
+        complaints.contains(&format!("{left} rows were not asked, since the model does not answer")),
+        "{complaints}"
+    );
+    assert!(complaints.contains("no such model"), "{complaints}");
 }
 
 #[tokio::test]

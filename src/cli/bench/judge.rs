@@ -35,7 +35,11 @@ use crate::{
 pub(super) const NOTES: &str = "A text is reviewed as the output of an agent that has completed its task. FLAG means bad, \
     or SUGGEST too with --flag-at suggest; INCONCLUSIVE is an abstention. With --out a run that was ended goes on where it \
     stood: only rows without a reply to this text by this model and shadow are asked.\n\n\
-    Exit codes: 0 done; 1 faults, or rows are left that the budget does not suffice for; 2 wrong usage.";
+    A model that has no opinion on 16 texts in a row is asked nothing more.\n\n\
+    Exit codes: 0 done; 1 faults, or rows are left (no money, no answers); 2 wrong usage.";
+
+/// Texts in a row without an opinion of the model, after which no other is asked.
+const SILENCES: usize = 16;
 
 /// The shadow that judges where none is named.
 const GENERAL: &str = "
@@ -113,7 +117,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     let mut listed: HashSet<&str> = known.keys().map(String::as_str).collect();
     let new = rows.iter().zip(&keys).filter(|(_, key)| listed.insert(key));
     let waiting: Vec<(String, Row)> = new.map(|(row, key)| (key.clone(), row.clone())).collect();
-    ask(&gateway, &shadow, &tab, waiting, options.concurrency, |reply| {
+    let solvent = ask(&gateway, &shadow, &tab, waiting, options.concurrency, |reply| {
         if let Some(file) = &mut file {
             file.add(&reply)?;
         }
@@ -121,7 +125,8 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
         Ok(())
     })
     .await?;
-    show(global, options, &rows, &keys, &known, with_model.then_some(priced))
+    show(global, options, &rows, &keys, &known, with_model.then_some(priced))?;
+    told_apart(options, &rows, &keys, &known, solvent)
 }
 
 /// The shadow that judges, with the model that was asked for.
@@ -173,7 +178,7 @@ fn event(row: &Row) -> Event {
     Event { agent: "bench".into(), output: Some(row.text.clone()), ..Event::default() }
 }
 
-/// Asks about every row that waits, several at once, until the money is spent.
+/// Asks about every row that waits, several at once, until the money is spent (`false`) or the model says nothing.
 async fn ask(
     gateway: &Arc<Gateway>,
     shadow: &Arc<Shadow>,
@@ -181,13 +186,13 @@ async fn ask(
     waiting: Vec<(String, Row)>,
     at_once: u16,
     mut said: impl FnMut(Reply) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let bar = progress::bar(waiting.len() as u64, "texts");
     let mut waiting = waiting.into_iter();
     let mut running = JoinSet::new();
-    let mut solvent = true;
+    let (mut solvent, mut silences) = (true, 0);
     loop {
-        while solvent && running.len() < usize::from(at_once) {
+        while solvent && silences < SILENCES && running.len() < usize::from(at_once) {
             let Some((key, row)) = waiting.next() else { break };
             let (gateway, shadow, tab) = (Arc::clone(gateway), Arc::clone(shadow), Arc::clone(tab));
             running.spawn(async move {
@@ -197,13 +202,16 @@ async fn ask(
         }
         let Some(done) = running.join_next().await else { break };
         match done.context("a review was ended")?? {
-            Some(reply) => said(reply)?,
+            Some(reply) => {
+                silences = if reply.failure.is_some() { silences + 1 } else { 0 };
+                said(reply)?;
+            }
             None => solvent = false,
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(())
+    Ok(solvent)
 }
 
 /// `None` where there was no money for it.
@@ -288,10 +296,28 @@ fn show(
         }
         answer(&bill.line(judged.len()));
     }
-    if left == 0 {
-        return Ok(());
+    Ok(())
+}
+
+/// Says of which rows nothing was learned, and why. A failure where rows were not asked, or the model said nothing at all.
+fn told_apart(
+    options: &Options,
+    rows: &[Row],
+    keys: &[String],
+    known: &HashMap<String, Reply>,
+    solvent: bool,
+) -> Result<(), Failure> {
+    let left = keys.iter().filter(|key| !known.contains_key(*key)).count();
+    let failures: Vec<&str> =
+        keys.iter().filter_map(|key| known.get(key)).filter_map(|reply| reply.failure.as_deref()).collect();
+    let how = if options.out.is_some() { "the same command asks again" } else { "with --out FILE a run can go on" };
+    if let Some(why) = failures.last() {
+        let (silent, all, model) = (failures.len(), rows.len(), &options.model);
+        complain(&format!("{model} gave no opinion on {silent} of {all} rows, so the checks' counts ({how}): {why}"));
     }
-    let how = if options.out.is_some() { "the same command goes on" } else { "with --out FILE a run can go on" };
-    complain(&format!("{left} rows were not asked, since the budget does not suffice for another call: {how}"));
-    Err(Failure::Said)
+    if left > 0 {
+        let why = if solvent { "the model does not answer" } else { "the budget does not suffice for another call" };
+        complain(&format!("{left} rows were not asked, since {why}: {how}"));
+    }
+    if left > 0 || failures.len() == rows.len() { Err(Failure::Said) } else { Ok(()) }
 }
