@@ -2,13 +2,70 @@
 //! place of a value. Out: whether it holds no credential, though a word in it says `token` or `key`. It goes by the
 //! words that a name is made of: the last says what the value is, the one before it of what kind.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 use super::values;
 
 /// What a name ends with that holds something about a credential rather than the credential.
-const ABOUT: &str = "id ids name names type url uri path file field length len size count limit expires expiry expiration ttl hint \
-     label prompt policy reset confirm regex pattern format version method endpoint timestamp at in index store \
-     provider manager service usage header sha chars or fingerprint arn used created updated rotated date time age \
-     status state";
+const ABOUT: &[&str] = &[
+    "id",
+    "ids",
+    "name",
+    "names",
+    "type",
+    "url",
+    "uri",
+    "path",
+    "file",
+    "field",
+    "length",
+    "len",
+    "size",
+    "count",
+    "limit",
+    "expires",
+    "expiry",
+    "expiration",
+    "ttl",
+    "hint",
+    "label",
+    "prompt",
+    "policy",
+    "reset",
+    "confirm",
+    "regex",
+    "pattern",
+    "format",
+    "version",
+    "method",
+    "endpoint",
+    "timestamp",
+    "at",
+    "in",
+    "index",
+    "store",
+    "provider",
+    "manager",
+    "service",
+    "usage",
+    "header",
+    "sha",
+    "chars",
+    "or",
+    "fingerprint",
+    "arn",
+    "used",
+    "created",
+    "updated",
+    "rotated",
+    "date",
+    "time",
+    "age",
+    "status",
+    "state",
+];
 
 /// What tells of a name, wherever it stands in it, that everybody may know the value.
 const OPEN: [&str; 18] = [
@@ -33,16 +90,33 @@ const OPEN: [&str; 18] = [
 ];
 
 /// What a token is that marks a place in a list or a state of a thing.
-const PLACES: &str = "next nextpage page cursor continuation continue pagination paging resume sync change lock sequence trace delta marker";
+const PLACES: &[&str] = &[
+    "next",
+    "nextpage",
+    "page",
+    "cursor",
+    "continuation",
+    "continue",
+    "pagination",
+    "paging",
+    "resume",
+    "sync",
+    "change",
+    "lock",
+    "sequence",
+    "trace",
+    "delta",
+    "marker",
+];
 
 /// What a key is that finds a thing.
-const LOOKUPS: &str = "site object row range hash lookup";
+const LOOKUPS: &[&str] = &["site", "object", "row", "range", "hash", "lookup"];
 
 /// What a token is that tells one call from others, where it is a UUID.
-const CALLS: &str = "request trace span transaction message event job operation upload";
+const CALLS: &[&str] = &["request", "trace", "span", "transaction", "message", "event", "job", "operation", "upload"];
 
-fn has(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case(word))
+fn has(list: &[&str], word: &str) -> bool {
+    list.iter().any(|one| one.len() == word.len() && one.eq_ignore_ascii_case(word))
 }
 
 /// Whether a name that ends with this word tells about a credential.
@@ -52,7 +126,9 @@ pub(super) fn is_about(ending: &str) -> bool {
 
 /// Whether a text before a key, or a name, says that the value is open to all.
 pub(super) fn is_open(lower: &str) -> bool {
-    OPEN.iter().any(|word| lower.contains(word))
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(OPEN).ok());
+    WORDS.as_ref().is_none_or(|words| words.is_match(lower))
 }
 
 /// Whether a name says that this value finds a place, a thing or a call, and opens nothing.
