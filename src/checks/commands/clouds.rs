@@ -1,7 +1,7 @@
 //! Commands that give rights, open what was closed, or stop the records in clusters and clouds. In: one call. Out: who
 //! may do what from then on. What they delete is told by `services`.
 
-use super::{Sight, resolve::Call};
+use super::{Sight, call::Call};
 use crate::domain::Severity::{Critical, Warning};
 
 /// What the call gives, opens or stops.

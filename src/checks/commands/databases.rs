@@ -2,7 +2,7 @@
 //! statements in arguments, here-documents and what is piped in, takes literals and comments out, and reads their first
 //! words, no more of the language.
 
-use super::{Sight, resolve::Call};
+use super::{Sight, call::Call};
 use crate::domain::Severity::{self, Critical, Warning};
 
 /// Programs that hand statements to a database.

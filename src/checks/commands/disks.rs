@@ -3,7 +3,7 @@
 
 use super::{
     Sight,
-    resolve::Call,
+    call::Call,
     targets::{Target, is_disk},
 };
 use crate::domain::Severity::{Critical, Warning};

@@ -3,7 +3,7 @@
 
 use super::{
     Sight,
-    resolve::{Call, FOUND, Fed},
+    call::{Call, FOUND, Fed},
     targets::{Target, is_guarded, is_history},
 };
 use crate::domain::Severity::{self, Critical, Info, Warning};

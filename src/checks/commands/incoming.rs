@@ -5,10 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{
-    Sight,
-    resolve::{Call, is_shell},
-};
+use super::{Sight, call::Call, resolve::is_shell};
 use crate::domain::Severity::Critical;
 
 /// Programs that fetch what a URL names.

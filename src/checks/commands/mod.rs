@@ -12,6 +12,7 @@
 
 mod budget;
 
+mod call;
 mod clouds;
 mod code;
 mod databases;
@@ -90,7 +91,7 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
 }
 
 /// What one call does by itself.
-fn single(call: &resolve::Call, sights: &mut Vec<Sight>) {
+fn single(call: &call::Call, sights: &mut Vec<Sight>) {
     rights::look(call, sights);
     persistence::look(call, sights);
     if !is_rehearsal(call) {
@@ -108,7 +109,7 @@ fn single(call: &resolve::Call, sights: &mut Vec<Sight>) {
 }
 
 /// Whether the call only says what it would do.
-fn is_rehearsal(call: &resolve::Call) -> bool {
+fn is_rehearsal(call: &call::Call) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
         matches!(
             arg,

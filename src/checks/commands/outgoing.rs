@@ -3,7 +3,7 @@
 
 use super::{
     Sight,
-    resolve::Call,
+    call::Call,
     shell::Word,
     targets::{Target, classify, is_credential_file, names_credential},
 };

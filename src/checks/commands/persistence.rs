@@ -1,7 +1,7 @@
 //! Commands that stay behind: they make something run again later, or let someone in. In: one call. Out: what it leaves,
 //! and where. Places are known by name: schedules, services, files that a login reads, keys.
 
-use super::{Sight, resolve::Call};
+use super::{Sight, call::Call};
 use crate::domain::Severity::Warning;
 
 /// Files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.

@@ -1,6 +1,6 @@
 //! Commands that publish: what others install from then on cannot be taken back. In: one call. Out: what it publishes.
 
-use super::{Sight, resolve::Call};
+use super::{Sight, call::Call};
 use crate::domain::Severity::Warning;
 
 /// Tool, and the words one of which begins what publishes.

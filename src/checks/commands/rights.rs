@@ -1,7 +1,7 @@
 //! Commands that raise rights, or change accounts and who may do what. In: one call. Out: what it changes. Files are
 //! known by their places, as a command names them.
 
-use super::{Sight, persistence::writes_operand, resolve::Call};
+use super::{Sight, call::Call, persistence::writes_operand};
 use crate::domain::Severity::{Critical, Info, Warning};
 
 /// What the call changes.

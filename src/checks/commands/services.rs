@@ -1,7 +1,7 @@
 //! Commands that destroy what other programs keep: clusters, clouds, queues, backups, what lies behind an API.
 //! In: one call. Out: what it would destroy. Tools are known by name, and what they do by the verb of their subcommand.
 
-use super::{Sight, lexicon, resolve::Call};
+use super::{Sight, call::Call, lexicon};
 use crate::domain::Severity::{Critical, Warning};
 
 /// What the call destroys.

@@ -6,8 +6,9 @@ use std::{borrow::Cow, collections::VecDeque, ops::Range};
 use super::{
     Sight,
     budget::Budget,
+    call::Call,
     code, incoming, may_matter, outgoing, printed,
-    resolve::{self, Call, Resolved},
+    resolve::{self, Resolved},
     shell, single, text_sights, wrappers,
 };
 use crate::domain::Severity;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::{Sight, lexicon, resolve::Call};
+use super::{Sight, call::Call, lexicon};
 use crate::domain::Severity::{Critical, Warning};
 
 /// Whether a text names one of the programs.

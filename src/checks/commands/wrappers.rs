@@ -2,7 +2,8 @@
 //! options hold a command as text. In: a program and its arguments. Out: places among them, or texts.
 
 use super::{
-    resolve::{Call, is_shell},
+    call::Call,
+    resolve::is_shell,
     shell::{LONGEST_SCRIPT, Word},
 };
 

@@ -1,0 +1,95 @@
+//! How code ends. In: the end of a text, and its last line. Out: whether it is code, and how it breaks off, if it does.
+
+use memchr::memmem;
+
+use super::{Break, END, SAMPLE};
+
+pub(super) const OPEN: Break = ("cut_code", "The code ends with something still open.");
+
+/// Whether most lines read as code outside of fences.
+pub(super) fn is(text: &str) -> bool {
+    if memmem::find(text.as_bytes(), b"```").is_some() || text.contains("](") || text.contains("\n## ") {
+        return false;
+    }
+    let (mut lines, mut coded) = (0, 0);
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()).take(SAMPLE) {
+        lines += 1;
+        coded += usize::from(looks_coded(line));
+    }
+    lines >= 3 && coded * 2 > lines
+}
+
+fn looks_coded(line: &str) -> bool {
+    const STARTS: [&str; 34] = [
+        "import ", "from ", "def ", "class ", "return", "if ", "for ", "while ", "fn ", "func ", "let ", "const ",
+        "var ", "use ", "pub ", "package ", "#include", "//", "/*", "*/", "} ", "async ", "await ", "export ", "type ",
+        "struct ", "impl ", "try:", "except", "else", "@", "raise ", "with ", "self.",
+    ];
+    let trimmed = line.trim();
+    line.starts_with("    ") && !trimmed.starts_with(['-', '*'])
+        || line.starts_with('\t')
+        || trimmed.ends_with(['{', '}', ';', '(', ')', ',', ']']) && !trimmed.ends_with(".)")
+        || STARTS.iter().any(|start| trimmed.starts_with(start))
+        || assigns(trimmed)
+}
+
+/// ` = `, `:=` or `=>`.
+pub(super) fn assigns(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let at = |place: Option<usize>| place.and_then(|place| bytes.get(place)).copied().unwrap_or_default();
+    line.match_indices('=').any(|(place, _)| {
+        let (before, after) = (at(place.checked_sub(1)), at(Some(place + 1)));
+        before == b':' || after == b'>' || before == b' ' && after == b' '
+    })
+}
+
+/// How code breaks off, if it does.
+pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
+    let single = last.split_whitespace().count() == 1;
+    let keyword = ["pass", "break", "continue", "return", "end", "else:", "done", "fi", "esac"].contains(&last);
+    let word = single && !keyword && last.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
+    let declares = ["var ", "let ", "const ", "from ", "def ", "class ", "func ", "fn ", "async ", "export ", "await "]
+        .iter()
+        .any(|start| last.starts_with(start))
+        && !last.contains(['=', '(', '{', ';', ':'])
+        && !last.contains(" import ");
+    let operator = last.ends_with(['=', '+', '-', ',', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
+        && !last.starts_with("//")
+        && !last.starts_with('#')
+        && !last.ends_with("++")
+        && !last.ends_with("--");
+    let comment = (last.starts_with("//") || last.starts_with("# "))
+        && last.ends_with(|c: char| c.is_alphanumeric())
+        && text.trim_end().ends_with(last);
+    let quoted = text.matches("\"\"\"").count() % 2 == 1 && text.len() < END;
+    (word || declares || operator || comment || quoted || opens_more(text)).then_some(OPEN)
+}
+
+/// Whether more brackets are opened than closed, strings and comments aside.
+fn opens_more(text: &str) -> bool {
+    let mut depth = 0_i32;
+    for line in text.lines() {
+        let mut quote = None;
+        let mut previous = ' ';
+        // `://` begins no comment.
+        let mut addressed = false;
+        let paired = line.matches('\'').count() % 2 == 0;
+        for c in line.chars() {
+            match (quote, c) {
+                (Some(open), c) if c == open && previous != '\\' => quote = None,
+                (None, '"' | '`') => quote = Some(c),
+                // An apostrophe opens a string only where a word does not go on.
+                (None, '\'') if !previous.is_alphanumeric() && paired => quote = Some(c),
+                (None, '#') if previous == ' ' || previous == '\t' => break,
+                (None, '/') if previous == '/' && !addressed => break,
+                (None, '(' | '[' | '{') => depth += 1,
+                // What begins in the middle closes what it never opened.
+                (None, ')' | ']' | '}') => depth = (depth - 1).max(0),
+                _ => {}
+            }
+            addressed = c == '/' && (previous == ':' || addressed && previous == '/');
+            previous = if previous == '\\' && c == '\\' { ' ' } else { c };
+        }
+    }
+    depth > 0
+}

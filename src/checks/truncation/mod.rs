@@ -1,0 +1,185 @@
+//! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
+//! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
+//! short answers, which need no full stop.
+
+mod code;
+mod prose;
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// How much of the end a hit covers, in bytes.
+const TAIL: usize = 80;
+
+/// The output's hit, if it breaks off.
+pub(super) fn hit(event: &Event) -> Option<Hit> {
+    let output = event.output.as_deref()?;
+    let text = output.trim_end();
+    let (rule, description) = match event.stop_reason.as_deref() {
+        Some(reason) if is_limit(reason) => {
+            ("stopped_at_limit", "The model stopped because it reached its limit of tokens.")
+        }
+        _ => broken_off(text)?,
+    };
+    let end = text.len();
+    let span: Range<usize> = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
+    Some(Hit {
+        check: CheckName::Truncation,
+        rule: rule.to_owned(),
+        severity: Severity::Warning,
+        field: FieldName::fixed("output"),
+        start: span.start,
+        end: span.end,
+        description: description.to_owned(),
+    })
+}
+
+/// Stop reasons of a limit, as providers name them.
+fn is_limit(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["length", "max_tokens", "max_output_tokens", "token_limit", "model_length", "max_length"]
+        .contains(&reason.as_str())
+        || reason == "model_context_window_exceeded"
+}
+
+/// How much of a text's end is looked at, in bytes; what encloses more is found by its fence or as JSON.
+const END: usize = 8 * 1024;
+/// Lines from the end by which code is told from prose.
+const SAMPLE: usize = 60;
+
+/// Whether a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in blocks of the same length, so a fence
+/// with a language always opens, and a bare one closes the innermost that it can.
+fn has_open_fence(text: &str) -> bool {
+    let holds = |mark: &str| memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
+    if !holds("```") && !holds("~~~") {
+        return false;
+    }
+    let mut open: Vec<(char, usize)> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '\t', '>']);
+        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
+        let length = line.chars().take_while(|c| *c == mark).count();
+        let rest = line.get(length..).unwrap_or_default().trim();
+        if length < 3 || mark == '`' && rest.contains('`') {
+            continue;
+        }
+        match open.last() {
+            Some((inner, least)) if rest.is_empty() => {
+                if *inner == mark && length >= *least {
+                    open.pop();
+                }
+            }
+            Some((inner, least)) if *inner != mark || length < *least => {}
+            _ => open.push((mark, length)),
+        }
+    }
+    !open.is_empty()
+}
+
+/// Whether the text ends within a tag: `<Card title="x"`.
+fn has_open_tag(text: &str) -> bool {
+    text.rfind('<').is_some_and(|at| {
+        let tag = text.get(at + 1..).unwrap_or_default();
+        let name = tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).count();
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let attribute = tag.contains("=\"") || tag.contains("='") || tag.starts_with('/');
+        name > 0
+            && !tag.contains('>')
+            && attribute
+            && before.is_none_or(|c| c.is_whitespace() || matches!(c, '>' | '}' | '('))
+    })
+}
+
+type Break = (&'static str, &'static str);
+
+/// How the text breaks off, if it does.
+fn broken_off(text: &str) -> Option<Break> {
+    let start = text.trim_start();
+    if start.starts_with(['{', '[']) {
+        match serde_json::from_str::<serde::de::IgnoredAny>(start) {
+            Ok(_) => return None,
+            Err(error) if error.is_eof() => {
+                return Some(("cut_json", "The output begins as JSON and ends before it is complete."));
+            }
+            Err(_) => {}
+        }
+    }
+    if has_open_fence(text) {
+        return Some(("unclosed_fence", "A fenced block is opened and not closed."));
+    }
+    if text.contains("<!--")
+        && text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->"))
+    {
+        return Some(("cut_comment", "A comment is opened and not closed."));
+    }
+    let last = text.lines().next_back()?.trim();
+    if let Some(cut) = cut_line(text, last) {
+        return Some(cut);
+    }
+    if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
+        return None;
+    }
+    // Everything else shows near the end.
+    let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
+    if has_open_tag(text) {
+        return Some(("cut_tag", "A tag is opened at the end and not closed."));
+    }
+    if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
+}
+
+/// What a last line alone shows: a cut that is announced, an address, a string or an element that stays open, an item
+/// that is but its mark.
+fn cut_line(text: &str, last: &str) -> Option<Break> {
+    if announces_cut(last) {
+        return Some(("announced_cut", "The output says itself that a part of it is left out."));
+    }
+    if last.rfind("](http").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
+        return Some(("cut_link", "The address of a link is opened at the end and not closed."));
+    }
+    let bare = last.trim_end_matches(['.', ')']);
+    let numbered =
+        !bare.is_empty() && bare.len() < 4 && bare.len() < last.len() && bare.bytes().all(|b| b.is_ascii_digit());
+    if (numbered || matches!(last, "-" | "*" | "•")) && prose::list_items(text).len() > 1 {
+        return Some(("cut_list", "The last item of a list has no text."));
+    }
+    let declares = ["const ", "let ", "var "].iter().any(|start| last.starts_with(start)) && code::assigns(last);
+    if declares && last.matches('"').count() % 2 == 1 && !last.contains(['\'', '`', '/']) {
+        return Some(code::OPEN);
+    }
+    (text.starts_with('<') && has_open_element(last))
+        .then_some(("cut_tag", "An element is opened at the end and not closed."))
+}
+
+/// `[truncated]`, `(output truncated)`, `1203 more lines omitted`.
+fn announces_cut(last: &str) -> bool {
+    let tail = last.get(last.ceil_char_boundary(last.len().saturating_sub(TAIL))..).unwrap_or_default();
+    let tail = tail.to_ascii_lowercase();
+    let bracketed = tail.ends_with("truncated]") || tail.ends_with("truncated)") || tail.ends_with("truncated...]");
+    let counted = ["omitted", "not shown", "truncated"].iter().any(|end| tail.trim_end_matches('.').ends_with(end))
+        && tail.split_once(" more ").is_some_and(|(count, _)| count.ends_with(|c: char| c.is_ascii_digit()));
+    bracketed || counted
+}
+
+/// Whether a line of markup ends in the text of an element that it opened.
+fn has_open_element(last: &str) -> bool {
+    let Some((tags, text)) = last.rsplit_once('>') else { return false };
+    let tag = tags.rsplit('<').next().unwrap_or_default();
+    text.ends_with(char::is_alphanumeric)
+        && tag.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !tag.ends_with('/')
+        && !["br", "hr", "img", "input"].iter().any(|void| tag.starts_with(void))
+        && last.contains("</")
+}
+
+/// A word, a number, a name, a title: nothing that could be half of something.
+fn is_short_answer(text: &str) -> bool {
+    !text.contains('\n')
+        && text.len() < 90
+        && text.split_whitespace().count() < 9
+        && !text.contains(". ")
+        && !text.contains('。')
+        && !prose::dangles(text)
+}

@@ -1,0 +1,258 @@
+//! How prose, lists, tables, letters and records end. In: the end of a text, and its last line. Out: how it breaks off,
+//! if it does.
+
+use super::{Break, SAMPLE};
+
+const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
+
+/// Whether the last word asks for another.
+pub(super) fn dangles(text: &str) -> bool {
+    const CONNECTIVES: &[&str] = &[
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "but",
+        "of",
+        "to",
+        "for",
+        "with",
+        "from",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "that",
+        "which",
+        "who",
+        "because",
+        "if",
+        "when",
+        "while",
+        "than",
+        "into",
+        "between",
+        "your",
+        "its",
+        "our",
+        "my",
+        "their",
+        "these",
+        "like",
+        "including",
+        "via",
+        "per",
+        "can",
+        "will",
+        "should",
+        "may",
+        "must",
+        "through",
+        "whose",
+        "und",
+        "der",
+        "für",
+        "mit",
+        "des",
+        "les",
+        "et",
+        "una",
+        "della",
+    ];
+    let last = text.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
+    CONNECTIVES.contains(&last.to_ascii_lowercase().as_str())
+        || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–'])
+        || [" >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
+            .iter()
+            .any(|open| text.ends_with(open))
+}
+
+/// How prose breaks off, if it does.
+pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
+    if last.starts_with('#') && text.lines().count() > 1 {
+        return Some(("cut_section", "The output ends with a heading and nothing under it."));
+    }
+    if last.starts_with('|') {
+        return (!last.ends_with('|')).then_some(("cut_table", "The last row of a table is not complete."));
+    }
+    let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
+    let before_last = paragraph.rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
+    if unbalanced(paragraph.get(before_last..).unwrap_or(paragraph)) {
+        return Some(("cut_bracket", "A bracket, quotation or emphasis is opened at the end and not closed."));
+    }
+    if last.ends_with([':', '：']) && last.split_whitespace().count() > 3 {
+        return Some(("cut_announcement", "The output announces something and ends."));
+    }
+    let rule = last.len() > 2 && last.bytes().all(|b| matches!(b, b'+' | b'-' | b'=' | b'|'));
+    if rule || [":(", ";(", ":-("].iter().any(|face| last.ends_with(face)) {
+        return None;
+    }
+    if last.ends_with(" >") || last.ends_with(" <") || last.ends_with(" ||") {
+        return Some(MID_SENTENCE);
+    }
+    if is_ending(last) {
+        return None;
+    }
+    if dangles(last) {
+        return Some(MID_SENTENCE);
+    }
+    let items = list_items(text);
+    if is_item(last) && items.len() > 1 {
+        let (_, others) = items.split_last()?;
+        let unpunctuated = others.iter().filter(|item| !is_ending(item)).count();
+        return (unpunctuated * 2 < others.len()).then_some(MID_SENTENCE);
+    }
+    if is_place(last) || is_signature(text, last) || is_record(text, last) || is_block(text) {
+        return None;
+    }
+    // A key or a head that ends in a colon is no sentence.
+    let sentences = text.lines().map(str::trim).filter(|line| is_sentence(line)).count();
+    let words = last.split_whitespace().count() + last.chars().filter(|c| is_unspaced(*c)).count() / 2;
+    // A report of one line needs no full stop.
+    let lone =
+        sentences == 0 && !last.contains(". ") && !text.contains('\n') && is_spaced(last) && words < LONGEST_REPORT;
+    (sentences > 0 || words >= 9 && !lone).then_some(MID_SENTENCE)
+}
+
+/// Whether a line ends as prose does, and not as the rows and heads of layouts; prose has empty lines, too.
+fn is_sentence(line: &str) -> bool {
+    let head = line.ends_with(':') && (line.ends_with("):") || line.split_whitespace().count() < 4);
+    is_ending(line) && !head && !line.ends_with(['|', '}', ';', ']', '>'])
+}
+
+/// Words of a report in one line.
+const LONGEST_REPORT: usize = 14;
+
+fn is_spaced(line: &str) -> bool {
+    !line.chars().any(is_unspaced)
+}
+
+/// Whether a line ends as a sentence, a quotation, a link or a mark does.
+fn is_ending(line: &str) -> bool {
+    line.chars().next_back().is_none_or(|c| {
+        !(c.is_alphanumeric()
+            || matches!(c, ',' | '-' | '–' | '(' | '[' | '{' | '/' | '\\' | '=' | '&' | '@' | '+' | '$' | '#' | '<'))
+            || line.ends_with("etc")
+    })
+}
+
+/// Whether brackets, quotes, code marks or bold marks are open at the end of a paragraph.
+fn unbalanced(paragraph: &str) -> bool {
+    let (mut ticks, mut stars) = (0, 0);
+    let [mut round, mut square, mut curly, mut quotes] = [0_i32; 4];
+    let mut star = false;
+    for c in paragraph.chars() {
+        // Two stars are one mark, three are a mark and one of another kind.
+        star = c == '*' && !star;
+        match c {
+            '*' if !star => stars += 1,
+            '`' => ticks += 1,
+            '(' => round += 1,
+            ')' => round -= 1,
+            '[' => square += 1,
+            ']' => square -= 1,
+            '{' => curly += 1,
+            '}' => curly -= 1,
+            '“' => quotes += 1,
+            '”' => quotes -= 1,
+            _ => {}
+        }
+    }
+    ticks % 2 == 1
+        || square > 0
+        || curly > 0
+        || quotes > 0
+        || round > 0 && !is_bracketless(paragraph)
+        || stars % 2 == 1 && ticks == 0
+}
+
+/// Whether round brackets need no partner here: in faces, and behind the numbers of a list.
+fn is_bracketless(paragraph: &str) -> bool {
+    let smiley = [":(", ";(", ":-("].iter().any(|face| paragraph.contains(face));
+    let enumerated = paragraph.lines().any(|line| {
+        line.trim_start()
+            .split(')')
+            .next()
+            .is_some_and(|head| !head.is_empty() && head.len() < 4 && head.chars().all(char::is_alphanumeric))
+    });
+    smiley || enumerated
+}
+
+/// Letters of scripts that set no spaces between words: Chinese, Japanese, Thai; two of them are about a word.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.bytes().take_while(u8::is_ascii_digit).count();
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || line.starts_with("+ ")
+        || line.starts_with("• ")
+        || number > 0 && line.get(number..).is_some_and(|rest| rest.starts_with(". ") || rest.starts_with(") "))
+}
+
+pub(super) fn list_items(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| is_item(line)).collect()
+}
+
+/// Whether the last word is an address or a path, which ends without a mark.
+fn is_place(last: &str) -> bool {
+    let word = last.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let address = word.trim_start_matches(['<', '(', '[', '"', '\'', '*', '`']);
+    let scheme = address.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    address.get(scheme..).is_some_and(|rest| rest.starts_with("://")) && word.len() > 14 && word.is_ascii()
+        || word.starts_with('/') && word.len() > 4
+        || word.contains('@') && word.contains('.')
+}
+
+/// A name under a letter.
+fn is_signature(text: &str, last: &str) -> bool {
+    let words = last.split_whitespace().count();
+    let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let closing = CLOSINGS.iter().any(|closing| before.trim_end_matches(',').eq_ignore_ascii_case(closing));
+    words <= 4 && (closing || before.ends_with(',') && before.split_whitespace().count() <= 4)
+}
+
+/// What letters close with.
+const CLOSINGS: [&str; 12] = [
+    "best regards",
+    "kind regards",
+    "regards",
+    "best",
+    "best wishes",
+    "sincerely",
+    "yours sincerely",
+    "cheers",
+    "thanks",
+    "viele grüße",
+    "mit freundlichen grüßen",
+    "cordialement",
+];
+
+/// An indented block that a line announced: a command, or a piece of code.
+fn is_block(text: &str) -> bool {
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    let block =
+        lines.by_ref().take(SAMPLE).take_while(|line| line.starts_with("    ") || line.starts_with('\t')).count();
+    let announced = text.lines().rev().filter(|line| !line.trim().is_empty()).nth(block);
+    block > 0 && announced.is_some_and(|line| line.trim_end().ends_with(':'))
+}
+
+/// Lines of `name: value`, or short lines all alike, none of which ends with a mark.
+fn is_record(text: &str, last: &str) -> bool {
+    let pair = |line: &str| {
+        line.split_once(": ")
+            .or_else(|| line.split_once('：'))
+            .is_some_and(|(name, _)| name.len() < 40 && !name.contains(". "))
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let unmarked = lines.iter().filter(|line| !is_ending(line)).count();
+    lines.len() > 1
+        && (pair(last) && lines.iter().filter(|line| pair(line)).count() * 2 > lines.len()
+            || unmarked * 4 > lines.len() * 3 && last.split_whitespace().count() < 9)
+}
