@@ -7,7 +7,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{Api, auth::Caller, params::PathPart, problem::Problem};
+use super::{
+    Api,
+    auth::Caller,
+    params::{PathPart, prefers_markdown},
+    problem::Problem,
+};
 use crate::{
     briefing::{self, Briefing, Period},
     domain::key::Scope,
@@ -59,8 +64,7 @@ pub async fn get_report(
 async fn answer(api: &Api, period: Period, headers: &HeaderMap) -> Result<Response, Problem> {
     let made = api.pipeline.briefing(period).await?;
     let made = made.ok_or_else(|| Problem::not_found(format!("{period} has not begun yet")))?;
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains("text/markdown")) {
+    if prefers_markdown(headers) {
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], briefing::page(&made)).into_response());
     }
     Ok(Json(made).into_response())

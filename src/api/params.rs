@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, time::Duration};
 
-use axum::{extract::FromRequestParts, http::HeaderMap};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, header},
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
@@ -219,6 +222,64 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
 pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let mut waits =
-        preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().strip_prefix("wait="));
-    waits.next().and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)
+        preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().split_once('=')).filter_map(
+            |(name, seconds)| name.trim_end().eq_ignore_ascii_case("wait").then(|| seconds.trim().trim_matches('"')),
+        );
+    waits.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs)
+}
+
+/// Whether a request would rather have markdown than JSON (`Accept`, RFC 9110): JSON is given unless markdown is named,
+/// and JSON is not named with a higher weight.
+pub fn prefers_markdown(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut weights = [None; 2];
+    for range in accepted.flat_map(|text| text.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let slot = match parts.next() {
+            Some(kind) if kind.eq_ignore_ascii_case("text/markdown") => 0,
+            Some(kind) if kind.eq_ignore_ascii_case("application/json") => 1,
+            _ => continue,
+        };
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        weights[slot] = Some(weight.map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0)));
+    }
+    let [markdown, json] = weights;
+    markdown.is_some_and(|markdown| markdown > 0.0 && json.is_none_or(|json| markdown >= json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::HeaderName::from_static(name), header::HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn markdown_is_for_who_names_it_and_wants_json_no_more() {
+        for (accept, markdown) in [
+            ("text/markdown", true),
+            ("Text/Markdown;charset=utf-8", true),
+            ("text/markdown, application/json;q=0.5", true),
+            ("text/markdown;q=0.1, application/json", false),
+            ("text/markdown;q=0", false),
+            ("application/json", false),
+            ("*/*", false),
+            ("text/markdownish", false),
+        ] {
+            assert_eq!(prefers_markdown(&headers("accept", accept)), markdown, "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_preference_is_read_in_any_case_and_in_quotes() {
+        for (prefer, seconds) in [
+            ("wait=3", Some(3)),
+            ("respond-async, WAIT = \"20\"; foo=1", Some(20)),
+            ("waits=3", None),
+            ("wait=soon", None),
+        ] {
+            assert_eq!(preferred_wait(&headers("prefer", prefer)), seconds.map(Duration::from_secs), "{prefer}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     body::{Media, expect_media},
     events::{invalid, refused},
     missing::{malformed, missing},
-    params::{Params, PathPart, expect_reached, listing, preferred_wait},
+    params::{Params, PathPart, expect_reached, listing, preferred_wait, prefers_markdown},
     problem::Problem,
 };
 use crate::{
@@ -188,7 +188,7 @@ pub async fn list_reviews(
     let page = api.pipeline.store.reviews(&filter, seek).await?;
     expect_reached(&api.pipeline.store, numbers, seek, &page).await?;
     let mut list = listing(feed, seek, page, |review| review);
-    if !wants_markdown(&headers) {
+    if !prefers_markdown(&headers) {
         return Ok(list.json().into_response());
     }
     let ids: Vec<ReviewId> = list.items.iter().map(|review| review.id).collect();
@@ -207,11 +207,6 @@ pub async fn list_reviews(
         }
     }
     Ok(response)
-}
-
-fn wants_markdown(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("text/markdown"))
 }
 
 fn markdown(text: String) -> Response {
@@ -264,7 +259,7 @@ pub async fn get_review(
     let id: ReviewId = id.parse().map_err(|_| malformed::<ReviewId>())?;
     let Some(row) = api.pipeline.store.review(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
-    if wants_markdown(&headers) {
+    if prefers_markdown(&headers) {
         return Ok(markdown(findings::page(&view)));
     }
     Ok(Json(view).into_response())

@@ -23,6 +23,13 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         Readiness::Ready => "model".to_owned(),
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
     };
+    let bind = setup.settings.server.bind;
+    if !bind.ip().is_loopback() && setup.settings.auth.bootstrap_admin_key_file.is_none() {
+        complain(&format!(
+            "{bind} can be reached from elsewhere: `umbra serve` refuses to listen there until there is a key \
+             (`umbra keys create`, or auth.bootstrap_admin_key_file)"
+        ));
+    }
     for remark in webhooks.remarks(loaded.value.iter().map(|shadow| shadow.name.as_str())) {
         complain(&remark);
     }

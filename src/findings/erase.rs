@@ -12,7 +12,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{ArtifactError, journal::rotated, pages};
+use super::{
+    ArtifactError,
+    journal::{HEAD, rotated},
+    pages,
+};
 use crate::domain::ReviewId;
 
 /// Where files may lie.
@@ -125,10 +129,14 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
             break;
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let named = serde_json::from_slice::<Named>(text).ok();
-        if let Some(named) = named.filter(|named| unwanted.covers(named)) {
+        let review = match serde_json::from_slice::<Named>(text) {
+            Ok(named) => unwanted.covers(&named).then_some(Some(named.review_id)),
+            // A line that a full disk has torn is whole elsewhere, and nobody can say whose words it holds.
+            Err(_) => (text.starts_with(HEAD)).then_some(None),
+        };
+        if let Some(review) = review {
             if !count_only {
-                blank(&file, at, text.len(), named.review_id)?;
+                blank(&file, at, text.len(), review)?;
             }
             blanked += 1;
         }
@@ -141,8 +149,9 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
 }
 
 /// Writes what is left of a line over it.
-fn blank(file: &File, at: u64, length: usize, review: ReviewId) -> io::Result<()> {
-    let said = format!("{{\"erased\": true, \"review_id\": \"{review}\"");
+fn blank(file: &File, at: u64, length: usize, review: Option<ReviewId>) -> io::Result<()> {
+    let review = review.map(|review| format!(", \"review_id\": \"{review}\"")).unwrap_or_default();
+    let said = format!("{{\"erased\": true{review}");
     let room = length.saturating_sub(1);
     let said = if said.len() <= room { said.as_str() } else { "{" };
     file.write_all_at(format!("{said:<room$}}}").as_bytes(), at)
@@ -162,15 +171,17 @@ mod tests {
                 "{{\"watched_agent\":\"{agent}\",\"secret\":\"kanarienvogel\",\"review_id\":\"{id}\",\"task_id\":\"{task}\"}}\n"
             )
         };
-        let (first, second) =
-            (line(1, "a", "t") + &line(2, "b", "t"), line(3, "a", "u") + "torn {\n" + &line(4, "b", "v"));
+        let (first, second) = (
+            line(1, "a", "t") + &line(2, "b", "t"),
+            line(3, "a", "u") + "torn {\n{\"shadow\":\"s\",\"quote\":\"kanarienvogel\n" + &line(4, "b", "v"),
+        );
         fs::write(rotated(&log, 1), &first).expect("a file");
         fs::write(&log, &second).expect("a file");
         let places = Places { pages: vec![dir.path().join("missing")], log: log.clone(), keep: 3 };
         let reviews = HashSet::from([ReviewId(uuid::Uuid::from_u128(4))]);
         let unwanted = Unwanted { agent: Some("a".into()), task_id: None, reviews };
         let counted = erase_files(places.clone(), unwanted.clone(), true).await.expect("it counts");
-        assert_eq!((counted.log_lines, fs::read_to_string(&log).expect("the log")), (3, second.clone()));
+        assert_eq!((counted.log_lines, fs::read_to_string(&log).expect("the log")), (4, second.clone()));
         let erased = erase_files(places.clone(), unwanted.clone(), false).await.expect("it erases");
         assert_eq!(erased, counted);
         let (old, new) = (fs::read_to_string(rotated(&log, 1)), fs::read_to_string(&log));

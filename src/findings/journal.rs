@@ -17,6 +17,9 @@ const REMEMBERED: usize = 1_000;
 /// So much of the newest file is read at the start, for what was written last before.
 const TAIL: u64 = 1 << 20;
 
+/// What each line begins with.
+pub(super) const HEAD: &[u8] = b"{\"shadow\":";
+
 /// The log's files: `observations.jsonl` is written, `observations.jsonl.1` is the one before it, and so on.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -72,28 +75,29 @@ impl Journal {
         self.file.as_mut().ok_or_else(|| io::Error::other("the log is not open"))
     }
 
-    /// Opens the file for appending, ends a line that a crash has torn, and reads what was written last.
+    /// Opens the file for appending, takes away a line that a crash or a full disk has torn, and reads what was written
+    /// last. What was torn is written again: it had not been said to be there.
     fn open(&mut self) -> io::Result<()> {
         if let Some(dir) = self.path.parent() {
             fs::create_dir_all(dir)?;
         }
         // A page may lie on both sides of a rotation.
         for path in [rotated(&self.path, 1), self.path.clone()] {
-            for line in tail(&path)?.lines() {
+            for line in String::from_utf8_lossy(&tail(&path)?).lines() {
                 if let Ok(line) = serde_json::from_str::<Line>(line) {
                     self.remember(line.review_id);
                 }
             }
         }
-        let mut file = OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
         let len = file.metadata()?.len();
-        if len > 0 {
-            let mut last = [0];
-            file.seek(SeekFrom::Start(len - 1))?;
-            file.read_exact(&mut last)?;
-            if last != *b"\n" {
-                file.write_all(b"\n")?;
-            }
+        let end = tail(&self.path)?;
+        let torn = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        if !torn.is_empty() && (torn.starts_with(HEAD) || HEAD.starts_with(torn)) {
+            file.set_len(len.saturating_sub(torn.len() as u64))?;
+            file.sync_data()?;
+        } else if !torn.is_empty() {
+            file.write_all(b"\n")?;
         }
         self.file = Some(file);
         Ok(())
@@ -140,14 +144,14 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The end of a file; of one that is missing, nothing. The first line may be a part of one.
-fn tail(path: &Path) -> io::Result<String> {
+fn tail(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

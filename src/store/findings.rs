@@ -58,7 +58,7 @@ pub struct FindingItem {
     pub rule: String,
     /// The same fault has the same fingerprint.
     pub fingerprint: String,
-    /// The how-manieth of its fingerprint for this agent.
+    /// In how many events of this agent its fingerprint was found by then. What passive shadows find is counted apart.
     pub occurrences: i64,
     /// The review that found it.
     #[schema(value_type = String)]

@@ -157,14 +157,19 @@ async fn insert_findings(
          SELECT f.id, $2 + f.o, r.id, f.event, r.shadow, f.agent, f.task, f.task_type, f.trigger, r.mode, f.severity,
              f.category, f.description, f.recommendation, f.field, f.quote, f.qs, f.qe, f.verified, f.source, f.rule, f.fingerprint,
              coalesce((SELECT p.occurrences FROM finding p WHERE p.agent = f.agent AND p.fingerprint = f.fingerprint
-                       ORDER BY p.seq DESC LIMIT 1), 0)
-                 + row_number() OVER (PARTITION BY f.agent, f.fingerprint ORDER BY f.o), r.finished_at
+                           AND (p.mode < 2) = (r.mode < 2) ORDER BY p.seq DESC LIMIT 1), 0)
+                 + CASE WHEN known THEN 0
+                        ELSE dense_rank() OVER (PARTITION BY f.agent, f.fingerprint, known ORDER BY f.event) END,
+             r.finished_at
          FROM review r,
          unnest($5::uuid[], $6::int2[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int8[], $12::int8[],
                 $13::bool[], $14::text[], $15::text[], $16::text[], $3::uuid[], $4::text[], $17::text[], $18::text[],
                 $19::int2[], $20::text[]) WITH ORDINALITY
              f(id, severity, category, description, field, quote, qs, qe, verified, source, rule, fingerprint, event,
-               agent, task, task_type, trigger, recommendation, o)
+               agent, task, task_type, trigger, recommendation, o),
+         -- An occurrence is an event, whichever shadows see it; what passive ones see is counted apart.
+         LATERAL (SELECT EXISTS (SELECT 1 FROM finding p WHERE p.event_id = f.event AND p.agent = f.agent
+                      AND p.fingerprint = f.fingerprint AND (p.mode < 2) = (r.mode < 2))) seen(known)
          WHERE r.id = $1",
     )
     .bind(review.0)

@@ -193,3 +193,29 @@ async fn what_ended_while_nobody_could_write_is_written_later() {
     let text = std::fs::read_to_string(umbra.file("observations.jsonl")).expect("the log");
     assert_eq!(text.lines().count(), 3);
 }
+
+#[tokio::test]
+async fn an_occurrence_is_an_event_and_what_passive_shadows_see_is_counted_apart() {
+    let shadows: String = [("quiet", "passive"), ("loud", "review"), ("louder", "review")]
+        .into_iter()
+        .map(|(name, mode)| {
+            format!(
+                "  - {{name: {name}, model: checks, mode: {mode}, watch: [{{agent: '*', triggers: [error]}}], \
+                 cost_control: {{cooldown: 0s}}}}\n"
+            )
+        })
+        .collect();
+    let umbra = Umbra::with().shadows(&format!("shadow_agents:\n{shadows}")).go().await;
+    for events in 1..=2 {
+        umbra.event(&dangerous("writer")).await;
+        umbra.drain().await;
+        for mode in ["passive", "review"] {
+            let found = umbra.get(&format!("/v1/findings?agent=writer&mode={mode}")).await;
+            let newest: Vec<&Value> = found["items"].as_array().unwrap().iter().rev().collect();
+            let shadows = if mode == "passive" { 1 } else { 2 };
+            for one in newest.into_iter().filter(|one| one["rule"] == "commands.download_and_run").take(shadows) {
+                assert_eq!(one["occurrences"], events, "{mode}: {one}");
+            }
+        }
+    }
+}
