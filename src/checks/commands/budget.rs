@@ -16,6 +16,9 @@ const BYTE: usize = 12;
 /// … and at most: some 20 ms.
 const MOST: usize = 600 * STEP;
 
+/// Parts of unread scripts that are looked at by themselves: commands that stand behind what is too much to read.
+const PARTS: usize = 32;
+
 /// What is left to spend on one event.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -24,13 +27,33 @@ pub(super) struct Budget {
     over: Cell<bool>,
     /// It was said once.
     told: Cell<bool>,
+    /// Parts of unread scripts that may still be looked at by themselves.
+    parts: Cell<usize>,
 }
 
 impl Budget {
     /// For scripts of so many bytes in all.
     pub(super) fn of(bytes: usize) -> Self {
         let left = bytes.saturating_mul(BYTE).saturating_add(LEAST).min(MOST);
-        Self { left: Cell::new(left), over: Cell::new(false), told: Cell::new(false) }
+        let (over, told, parts) = (Cell::new(false), Cell::new(false), Cell::new(PARTS));
+        Self { left: Cell::new(left), over, told, parts }
+    }
+
+    /// For one part of a script that was not read.
+    pub(super) fn of_part() -> Self {
+        Self { parts: Cell::new(0), ..Self::of(0) }
+    }
+
+    /// Takes as many parts of a script to be looked at by themselves.
+    pub(super) fn parts(&self, wanted: usize) -> usize {
+        let granted = wanted.min(self.parts.get());
+        self.parts.set(self.parts.get() - granted);
+        granted
+    }
+
+    /// Whether something was left unread.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
     }
 
     /// What may still be spent.

@@ -43,6 +43,7 @@ impl<'s> Reader<'s> {
     /// Collects the pipelines under a node that is not itself part of one.
     pub(super) fn statements(&mut self, node: Node<'_>, depth: usize) {
         if depth > DEEPEST {
+            self.parsed.deep = true;
             return;
         }
         match node.kind() {
@@ -148,6 +149,7 @@ impl<'s> Reader<'s> {
     /// The commands that a node contributes to the pipeline it stands in.
     fn stages(&mut self, node: Node<'_>, depth: usize) -> Pipeline {
         if depth > DEEPEST {
+            self.parsed.deep = true;
             return Vec::new();
         }
         match node.kind() {

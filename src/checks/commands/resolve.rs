@@ -26,6 +26,8 @@ pub(super) struct Resolved {
     pub(super) scripts: Vec<Inner>,
     /// Code in another language that an interpreter is given.
     pub(super) code: Vec<Inner>,
+    /// A command is wrapped in more commands than are looked through.
+    pub(super) deep: bool,
 }
 
 /// Shells that read commands.
@@ -186,6 +188,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
             hand_over(&options, &mut command.words, &mut state);
         }
     }
+    resolved.deep = true;
 }
 
 /// Puts what the command before names where `xargs` puts it.
@@ -328,6 +331,7 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
     {
         read += 1;
         if read > MOST_WRAPPERS {
+            resolved.deep = true;
             return;
         }
         // The tests before it tell what it finds.
@@ -356,7 +360,9 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
 }
 
 fn nested(call: &Call, words: &[Word], state: State, resolved: &mut Resolved, depth: usize) {
-    if !words.is_empty() && depth < MOST_WRAPPERS {
+    if depth >= MOST_WRAPPERS {
+        resolved.deep = true;
+    } else if !words.is_empty() {
         let command =
             Command { words: words.to_vec(), given: call.given.clone(), span: call.span.clone(), ..Command::default() };
         unwrap(command, State { raised_by: call.raised_by.clone(), ..state }, resolved, depth + 1);

@@ -80,6 +80,8 @@ pub(super) struct Parsed {
     pub(super) functions: Vec<(String, String)>,
     /// Where its comments stand.
     pub(super) comments: Vec<Range<usize>>,
+    /// It is nested more deeply than is followed.
+    pub(super) deep: bool,
 }
 
 /// Reads a script as far as its budget goes.

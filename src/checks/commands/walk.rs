@@ -1,7 +1,11 @@
 //! Walks through a script and the scripts within it. In: a script. Out: what the rules saw, each with its place in the
 //! script as it stands. It remembers what a script says of functions, aliases, files and directories.
 
-use std::{borrow::Cow, collections::VecDeque, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+    ops::Range,
+};
 
 use super::{
     Sight,
@@ -22,6 +26,15 @@ const MOST_FUNCTIONS: usize = 64;
 /// Longest directory that is followed, in bytes, and longest way from a `cd` to what surely follows it.
 const LONGEST_DIR: usize = 1024;
 
+/// Longest command of an unread script that is looked at by itself, in bytes.
+const LONGEST_PART: usize = 400;
+
+/// Scripts within one another of which the innermost may be left unread without suspicion.
+const DEEP: usize = 4;
+
+/// The rule of what is not read.
+const INVOLVED: &str = "too_involved";
+
 /// Hits that one script may have.
 const MOST_HITS: usize = 50;
 
@@ -31,6 +44,28 @@ struct Waiting<'t> {
     /// Those within another stand where the call stands that holds them.
     place: Option<Range<usize>>,
     by: Option<String>,
+    /// Scripts that it lies in.
+    depth: usize,
+}
+
+/// What was seen, each with its place.
+#[derive(Default)]
+struct Seen(Vec<(Sight, Range<usize>)>);
+
+impl Seen {
+    fn note(&mut self, mut sight: Sight, at: &Range<usize>, by: Option<&str>) {
+        let known = |(other, place): &(Sight, Range<usize>)| {
+            other.rule == sight.rule
+                && (place.start <= at.start && at.end <= place.end || sight.rule == INVOLVED)
+                && other.severity >= sight.severity
+        };
+        if !self.0.iter().any(known) && self.0.len() < MOST_HITS {
+            if let Some(by) = by.filter(|by| !sight.description.contains(*by)) {
+                sight = sight.with(&format!("It is run by `{by}`."));
+            }
+            self.0.push((sight, at.clone()));
+        }
+    }
 }
 
 /// What a script would do, and where in it.
@@ -38,37 +73,65 @@ pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Sight, Range<usize>)> 
     if !may_matter(script) {
         return Vec::new();
     }
-    let mut seen: Vec<(Sight, Range<usize>)> = Vec::new();
-    let mut waiting = VecDeque::from([Waiting { text: script.into(), place: None, by: None }]);
-    let mut downloaded = Vec::new();
+    let (mut seen, mut downloaded) = (Seen::default(), Vec::new());
+    follow(Waiting { text: script.into(), place: None, by: None, depth: 0 }, budget, &mut downloaded, &mut seen);
+    if budget.is_over() {
+        for at in parts(script, budget) {
+            let text = script.get(at.clone()).unwrap_or_default().into();
+            let part = Waiting { text, place: Some(at), by: None, depth: 0 };
+            follow(part, &Budget::of_part(), &mut downloaded, &mut seen);
+        }
+    }
+    if budget.tells() && !seen.0.iter().any(|(sight, _)| sight.rule == INVOLVED) {
+        let what = "The script is so long or nested so deeply that not all of it was read.".to_owned();
+        seen.0.push((Sight::new(INVOLVED, Severity::Warning, what), 0..script.len()));
+    }
+    seen.0
+}
+
+/// Reads a script and those within it.
+fn follow(script: Waiting<'_>, budget: &Budget, downloaded: &mut Vec<String>, seen: &mut Seen) {
+    let mut waiting = VecDeque::from([script]);
     let mut read = 0;
     while let Some(next) = waiting.pop_front() {
         read += 1;
         if read > MOST_SCRIPTS || !budget.reads(next.text.len().min(shell::LONGEST_SCRIPT)) {
             budget.cut();
+            if next.depth >= DEEP {
+                seen.note(hidden(), &next.place.unwrap_or(0..next.text.len()), None);
+            }
             break;
         }
-        let mut note = |mut sight: Sight, at: &Range<usize>, by: Option<&str>| {
-            let known = |(other, place): &(Sight, Range<usize>)| {
-                other.rule == sight.rule
-                    && place.start <= at.start
-                    && at.end <= place.end
-                    && other.severity >= sight.severity
-            };
-            if !seen.iter().any(known) && seen.len() < MOST_HITS {
-                if let Some(by) = by.filter(|by| !sight.description.contains(*by)) {
-                    sight = sight.with(&format!("It is run by `{by}`."));
-                }
-                seen.push((sight, at.clone()));
-            }
-        };
-        read_one(&next, budget, &mut downloaded, &mut note, &mut waiting);
+        read_one(&next, budget, downloaded, &mut |sight, at, by| seen.note(sight, at, by), &mut waiting);
     }
-    if budget.tells() {
-        let what = "The script is so long or nested so deeply that only its beginning was read.".to_owned();
-        seen.push((Sight::new("too_involved", Severity::Warning, what), 0..script.len()));
+}
+
+/// What is wrapped so deeply that it is not read.
+fn hidden() -> Sight {
+    let what =
+        "Commands are wrapped in one another so deeply that the innermost was not read, as only who hides it writes.";
+    Sight::new(INVOLVED, Severity::Critical, what.to_owned())
+}
+
+/// The commands of a script that is too much to read, by themselves: the last ones and the first ones of those that a
+/// rule could see, each kind once. What many harmless lines stand before is found all the same.
+fn parts(script: &str, budget: &Budget) -> Vec<Range<usize>> {
+    let mut known = HashSet::new();
+    let mut all = Vec::new();
+    let mut start = 0;
+    for part in script.split_inclusive(['\n', ';']) {
+        let at = start..start + part.len();
+        start = at.end;
+        let text = part.trim_end_matches(['\n', ';']).trim();
+        if (2..=LONGEST_PART).contains(&text.len()) && may_matter(text) && known.insert(text) {
+            all.push(at);
+        }
     }
-    seen
+    let granted = budget.parts(all.len());
+    let last = granted.div_ceil(2);
+    let first = all.len() - last;
+    all.drain(granted - last..first);
+    all
 }
 
 /// Reads one script: notes what it does, and queues the scripts within it.
@@ -86,11 +149,13 @@ fn read_one(
     // What a script only prints, looks for or says in a comment.
     let mut inert = parsed.comments;
     let mut places = Vec::new();
+    let mut deep = parsed.deep;
     for pipeline in parsed.pipelines {
         let start = pipeline.iter().map(|command| command.span.start).min().unwrap_or(0);
         let end = pipeline.iter().map(|command| command.span.end).max().unwrap_or(0);
         said.keep_file(&pipeline);
         let mut resolved = resolve::resolve(pipeline);
+        deep |= resolved.deep;
         let shows = resolved.calls.iter().all(only_shows);
         let kept = if shows { &mut inert } else { &mut places };
         kept.push(start..end);
@@ -120,6 +185,9 @@ fn read_one(
         }
         said.queue(&resolved, script, &whole, budget, waiting);
         said.go(&resolved.calls, end);
+    }
+    if deep {
+        note(hidden(), &script.place.clone().unwrap_or(0..text.len()), script.by.as_deref());
     }
     let live = without(text, inert);
     for sight in text_sights(&live) {
@@ -209,7 +277,8 @@ impl Said {
                 return;
             }
             if text != script.text && may_matter(&text) {
-                waiting.push_back(Waiting { text: text.into(), place: Some(place.clone()), by: Some(by) });
+                let depth = script.depth + 1;
+                waiting.push_back(Waiting { text: text.into(), place: Some(place.clone()), by: Some(by), depth });
             }
         }
     }

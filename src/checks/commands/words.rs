@@ -53,6 +53,7 @@ impl Reader<'_> {
 
     fn evaluate(&mut self, node: Node<'_>, word: &mut Word, depth: usize, quoted: bool) {
         if depth > DEEPEST {
+            self.parsed.deep = true;
             return;
         }
         match node.kind() {

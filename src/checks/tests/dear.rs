@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::running;
 use crate::{
     checks::{review, screen},
-    domain::{CheckName, Event, ToolCall},
+    domain::{CheckName, Event, Severity, ToolCall},
 };
 
 /// What is repeated.
@@ -135,4 +135,31 @@ fn scripts_within_scripts_cost_no_more_than_a_bound_and_hide_nothing() {
         // 32 times the text. Without a bound it took seconds, a thousand times as long.
         assert!(long < short * 32 + Duration::from_millis(20), "{unit:?}: {short:?}, and 32 times the text {long:?}");
     }
+}
+
+#[test]
+fn what_stands_behind_padding_or_within_many_wrappers_is_found_or_called_hidden() {
+    let critical = |command: &str| {
+        let hits = review(&running(command), &[], &[CheckName::Commands].into());
+        hits.into_iter().filter(|hit| hit.severity == Severity::Critical).map(|hit| hit.rule).collect::<Vec<_>>()
+    };
+    let deleting = |before: String| format!("{before}rm -rf /srv/data");
+    for padding in [":;", "echo a\n", "true\n", "x=1; ", "[ -f a ] && echo b\n"] {
+        for times in [1_100, 3_000] {
+            let command = deleting(padding.repeat(times));
+            assert!(critical(&command).contains(&"recursive_delete".to_owned()), "{times} times {padding:?}");
+        }
+    }
+    for wrapper in ["env ", "sudo ", "nohup ", "nice ", "command ", "xargs ", "timeout 5 "] {
+        for times in [12, 20, 500] {
+            let found = critical(&deleting(wrapper.repeat(times)));
+            assert!(!found.is_empty(), "{times} times {wrapper:?}");
+        }
+    }
+    for (open, close) in [("( ", " )"), ("{ ", "; }"), ("if true; then ", "; fi"), ("echo $(", ")")] {
+        let command = format!("{}rm -rf /srv/data{}", open.repeat(60), close.repeat(60));
+        assert!(!critical(&command).is_empty(), "60 times {open:?}");
+    }
+    let long: String = (0..2_000).map(|n| format!("echo step {n} && make target-{n}\n")).collect();
+    assert_eq!(critical(&long), Vec::<String>::new(), "a long script is no crime");
 }

@@ -53,6 +53,8 @@ fn a_stop_reason_of_length_is_enough() {
 #[test]
 fn whole_output_is_left_alone() {
     for text in [
+        "Run:\n\n```sh\nls\n```\nThat lists the files.",
+        "First this (see below):\n~~~\nls\n~~~\nThen that.",
         "42",
         "Paris",
         "Fix parser bug in lexer",

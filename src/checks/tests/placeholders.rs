@@ -65,6 +65,11 @@ fn most_formats_can_be_drawn() {
 /// Where a word can be written over a value that then still is of the pattern, within letters and digits.
 fn places(pattern: &str, value: &str, word: &str) -> Vec<String> {
     let Ok(whole) = regex::Regex::new(&format!("^(?:{pattern})$")) else { return Vec::new() };
+    // Of a short credential a word is so much that it may well say what the whole is.
+    let credential = whole.captures(value).and_then(|parts| parts.iter().flatten().last());
+    if credential.is_none_or(|part| part.len() < 4 * word.len()) {
+        return Vec::new();
+    }
     let amid = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() && !matches!(b, b'x' | b'X'));
     let starts = (1..value.len().saturating_sub(word.len()))
         .filter(|at| amid(value.as_bytes().get(at - 1)) && amid(value.as_bytes().get(at + word.len())));

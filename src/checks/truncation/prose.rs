@@ -80,7 +80,11 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     }
     let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
     let before_last = paragraph.rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
-    if unbalanced(paragraph.get(before_last..).unwrap_or(paragraph)) {
+    let end = paragraph.get(before_last..).unwrap_or(paragraph);
+    // A block of code that ends there is closed.
+    let fence = ["```", "~~~"].iter().filter_map(|mark| end.rfind(mark)).max();
+    let behind = fence.and_then(|at| end.get(at..)?.split_once('\n'));
+    if unbalanced(behind.map_or(end, |(_, behind)| behind)) {
         return Some(("cut_bracket", "A bracket, quotation or emphasis is opened at the end and not closed."));
     }
     if last.ends_with([':', '：']) && last.split_whitespace().count() > 3 {
