@@ -36,6 +36,9 @@ pub mod reflexion;
 
 pub mod webhooks;
 
+// Wings: beside the rooms, on the same ground.
+pub mod boundary;
+
 pub mod pipeline;
 
 // Windows.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod children;
+mod effects;
 mod ingest;
 mod judge;
 mod labelled;
@@ -31,6 +32,8 @@ pub(super) enum What {
     /// Have a model review labelled texts, by the same prompt and rules as any review.
     #[command(after_help = judge::NOTES)]
     Judge(judge::Options),
+    /// Tell the effect of tools whose effect is known: what would run as a read and is none, what would be stubbed.
+    Effects(effects::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -45,6 +48,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
         What::Ingest(options) => ingest::run(global, &options).await,
         What::Checks(options) => checks::run(global, &options),
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
+        What::Effects(options) => effects::run(global, &options),
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());
