@@ -6,7 +6,7 @@
 //! saves it`), or after `it` and `this tool`; and not after `not` or `without`.
 
 use super::{
-    lexicon::{Act, Form, Verb, inflected, is_named, phrase},
+    lexicon::{Act, Form, Verb, inflected, phrase, with_objects},
     name::light,
 };
 use crate::domain::Effect;
@@ -50,47 +50,12 @@ const BETWEEN: [&str; 20] = [
 ];
 /// Words that join two verbs.
 const JOINTS: [&str; 4] = ["and", "or", "then", "plus"];
-/// After one of these a noun is a verb: `order a pizza`.
-const DETERMINERS: [&str; 38] = [
-    "a",
-    "about",
-    "all",
-    "an",
-    "another",
-    "any",
-    "at",
-    "each",
-    "every",
-    "existing",
-    "for",
-    "given",
-    "her",
-    "his",
-    "in",
-    "into",
-    "it",
-    "its",
-    "multiple",
-    "new",
-    "on",
-    "one",
-    "or",
-    "our",
-    "several",
-    "some",
-    "someone",
-    "specific",
-    "specified",
-    "that",
-    "the",
-    "their",
-    "them",
-    "this",
-    "to",
-    "up",
-    "with",
-    "your",
-];
+/// Before one of these a noun is a verb: `order a pizza`.
+const DETERMINERS: &str = "a all an another any each every existing given her his into it its multiple new on one or our \
+                           several some someone specific specified that the their them this to up your";
+/// Before one of these a word that opens a description is a noun after all: `release notes`, `orders of a customer`.
+const NOT_DONE: &str = "about and are as at by count data detail details for from history id ids in info information is \
+                        list log logs metadata name note notes number of or stats statistics status summary version versions with";
 /// Words that take a verb back.
 const NEGATIONS: [&str; 22] = [
     "aren't", "avoid", "before", "can't", "cannot", "doesn't", "don't", "instead", "isn't", "neither", "never", "no",
@@ -111,6 +76,9 @@ const PLURALS: [&str; 12] = [
     "upgrade",
     "write",
 ];
+/// Verbs that say what becomes of the answer, wherever they do not open the description.
+const HARMLESS: &str = "apply handle hold like map order perform position press rank rate render report sample sort split test \
+                        text type use work";
 /// What happens to others' things, in the passive: `the message will be deleted`. What happens to the answer (sorted,
 /// truncated) does not.
 const SUFFERED: [&str; 18] = [
@@ -217,6 +185,9 @@ impl Description {
     pub fn gravest(&self) -> Option<Verb> {
         let mut gravest: Option<Verb> = None;
         let mut note = |verb: Verb| {
+            if among(HARMLESS, verb.word) {
+                return;
+            }
             if gravest.is_none_or(|known| known.act.effect() < verb.act.effect()) {
                 gravest = Some(verb);
             }
@@ -225,7 +196,9 @@ impl Description {
             if let Some((at, said, form)) = head(sentence)
                 && (index == 0 || form == Form::Third)
             {
-                if said.sure && !negated(sentence, at) {
+                // The word that opens a description says what the tool does: `Reserve tickets`.
+                let opens = index == 0 && at + 1 < sentence.len() && !among(NOT_DONE, text(sentence, at + 1));
+                if (said.sure || opens) && !negated(sentence, at) {
                     note(said.verb);
                 }
                 beside(sentence, at, form, &mut note);
@@ -238,6 +211,10 @@ impl Description {
         }
         gravest.filter(|verb| verb.act.effect() > Effect::Read)
     }
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
 }
 
 fn text(sentence: &[Word], at: usize) -> &str {
@@ -263,16 +240,15 @@ fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
     if let Some(both) = phrase(verb.word, text(sentence, at + 1)) {
         return Some((both, form));
     }
-    if verb.word == "resolve" && following().take(8).any(is_named) {
-        return Some((Verb { act: Act::Look, ..verb }, form));
-    }
+    let verb = with_objects(verb, following().take(8));
     Some((light(verb, following()), form))
 }
 
 /// Whether a word that can be a noun is a verb here.
 fn is_sure(sentence: &[Word], at: usize, verb: Verb, form: Form) -> bool {
     let plural = form == Form::Third && PLURALS.contains(&verb.word);
-    (!verb.noun && !plural) || DETERMINERS.contains(&text(sentence, at + 1))
+    let taken = sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(DETERMINERS, &next.text));
+    (!verb.noun && !plural) || taken
 }
 
 /// The first verb of a sentence, where nothing but fillers stands before it.
@@ -281,7 +257,7 @@ fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
         let word = text(sentence, at);
         let lets = LETTING.contains(&word)
             && (word.ends_with('s') || ["you", "user", "users", "agents", "to"].contains(&text(sentence, at + 1)));
-        if lets || FILLERS.split_whitespace().any(|filler| filler == word) {
+        if lets || among(FILLERS, word) {
             continue;
         }
         let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != Form::Past)?;
@@ -330,7 +306,9 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
             continue;
         }
         let mut next = at + 1;
-        while BETWEEN.contains(&text(sentence, next)) || matches!(text(sentence, next), "be" | "is" | "used") {
+        while !matches!(text(sentence, next), "and" | "either" | "or")
+            && (BETWEEN.contains(&text(sentence, next)) || matches!(text(sentence, next), "be" | "is" | "used"))
+        {
             next += 1;
         }
         let Some((verb, form)) = verb_at(sentence, next) else { continue };

@@ -66,32 +66,32 @@ const VERBS: [(Act, &str, &str); 7] = [
          diagnose divide encode estimate evaluate explain extract format interpret lint multiply parse predict \
          recommend simulate sleep solve subtract suggest summarise summarize tokenize transcribe translate validate \
          verify wait whoami",
-        "audit benchmark diff echo forecast hash measure ping preview profile rank score think visualize",
+        "audit benchmark diff echo enrich forecast hash match measure ping preview profile rank score think visualize",
     ),
     (
         Act::Look,
         "browse describe discover download enumerate examine exists explore fetch find get grep has identify inspect \
-         is locate look lookup obtain peek read retrieve return scrape search show",
+         investigate is locate look lookup obtain peek read retrieve return scrape search show",
         "cat check crawl display glob head list ls poll scan stat tail view",
     ),
     (Act::Query, "", "query"),
-    (Act::Run, "launch spawn", "run schedule start trigger"),
+    (Act::Run, "initiate launch spawn", "run schedule start trigger"),
     (Act::Obey, "eval exec execute invoke perform", "bash call console dispatch powershell repl sh shell terminal"),
     (
         Act::Change,
         "accept acknowledge activate add adjust allocate allow append apply approve assign attach authenticate \
          authorize become begin bind bookmark cherry choose click compose configure connect create customize deactivate \
          decline decrement deny detach disable disconnect dismiss downgrade drag duplicate edit enable encrypt enroll \
-         enqueue ensure escalate extend fill finalize finish generate give hide include increment ingest initialize \
-         inject insert install join login logout make manage mark merge migrate mkdir modify move mute navigate notify \
+         enqueue ensure escalate extend fill finalize finish generate give hide increment ingest initialize \
+         inject insert install join logout make manage mark merge migrate mkdir modify move mute navigate notify \
          onboard populate prepend prioritize promote provision publish put quarantine react rebase reconcile redo refresh \
          register reject relate remember rename replace reply resize resolve restart restore retry rotate save send \
          snooze stash submit subscribe suspend sync synchronize teach toggle transition tweet undo update upgrade upload \
-         upsert wget write",
+         upsert vacuum wget write",
         "ack alter annotate archive back backup ban bid block book branch build change checkout clean clone close \
          comment commit complete compress confirm control copy customise deploy deposit draft email end exchange \
          export file fix follow fork forward grant handle hold import index invite issue join label leave like link \
-         load lock log mail map message note open optimize order pair park patch pause pin place plan position post \
+         load lock log login mail map message note open optimize order pair park patch pause pin place plan play position post \
          press process pull push rate record redirect release render report request reserve resume review rewrite \
          route sample seed set share sign snap snapshot sort split stage star step stop store swap switch tag tap \
          test text touch transform tune type use vote watch wire work zip",
@@ -142,6 +142,9 @@ const COMPOUNDS: [(&str, &str); 8] = [
 /// What is resolved by looking it up. Anything else that is resolved is closed, merged or ended.
 const NAMED: &str = "address addresses dns domain domains handle handles host hostname hostnames hosts id identifier \
     identifiers ids library libraries name names path paths reference references symbol symbols uri uris url urls";
+
+/// What is verified for good: whoever it is of may do more afterwards.
+const PROVEN: &str = "account code domain email identity otp payment phone user webhook";
 
 /// Words that look like a verb with something before it, and are none.
 const NO_VERBS: &str = "autocomplete design devote offend offset prefix preset remark resort";
@@ -228,9 +231,16 @@ pub(super) fn compound(first: &str, second: &str) -> bool {
         .any(|(ones, twos)| ones.split(' ').any(|one| one == first) && twos.split(' ').any(|two| two == second))
 }
 
-/// Whether a word names what is resolved by looking it up.
-pub(super) fn is_named(word: &str) -> bool {
-    NAMED.split_whitespace().any(|named| named == word)
+/// A verb whose objects change what it does: to resolve a name is to look it up, to verify a domain changes what may
+/// be done with it.
+pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a str>) -> Verb {
+    let (nouns, act) = match verb.word {
+        "resolve" => (NAMED, Act::Look),
+        "verify" => (PROVEN, Act::Change),
+        _ => return verb,
+    };
+    let about = objects.any(|object| nouns.split_whitespace().any(|noun| noun == object));
+    if about { Verb { act, ..verb } } else { verb }
 }
 
 /// The verb that a word of a sentence is, and its form.

@@ -5,7 +5,7 @@
 //! (`release`, `order`). Where a name can be read in two ways, the description decides between them, and where that
 //! says nothing, the graver one holds.
 
-use super::lexicon::{Act, Verb, compound, is_named, phrase, verb};
+use super::lexicon::{Act, Verb, compound, phrase, verb, with_objects};
 use crate::domain::{Effect, ToolName};
 
 /// Most characters of a name that are looked at.
@@ -17,7 +17,7 @@ const JOINTS: [&str; 5] = ["and", "or", "then", "plus", "n"];
 /// Verbs that say nothing by themselves: what is run or performed says it.
 const LIGHT: [&str; 5] = ["conduct", "execute", "make", "perform", "run"];
 /// What is looked for by running it.
-const LOOKS: [&str; 17] = [
+const LOOKS: [&str; 18] = [
     "analysis",
     "audit",
     "calculation",
@@ -28,6 +28,7 @@ const LOOKS: [&str; 17] = [
     "inspection",
     "lint",
     "lookup",
+    "lookups",
     "query",
     "queries",
     "scan",
@@ -117,17 +118,11 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
         } else if compound(word, next) {
             at += 2;
         } else {
-            found.extend(verb(word).map(|verb| (at, looked_up(verb, words))));
+            found.extend(verb(word).map(|verb| (at, with_objects(verb, words.iter().map(String::as_str)))));
             at += 1;
         }
     }
     found
-}
-
-/// To resolve a name is to look it up.
-fn looked_up(verb: Verb, words: &[String]) -> Verb {
-    let by_name = verb.word == "resolve" && words.iter().any(|word| is_named(word));
-    if by_name { Verb { act: Act::Look, ..verb } } else { verb }
 }
 
 /// What a light verb is about, where that is a look: `run a scan`.

@@ -92,6 +92,8 @@ fn a_second_verb_counts() {
         ("find_rows", "Find rows, update or delete them", Destructive),
         ("manage_labels", "Manage labels: create, update, or delete a label", Destructive),
         ("labels", "This tool is used to delete labels", Destructive),
+        ("get_seats", "Reserve seats in a theatre", Write),
+        ("find_song", "Searches for a song and plays it", Write),
         ("download_report", "Download a report to a local file", Write),
         ("download_report", "Download a report as text", Read),
     ]);
@@ -107,6 +109,9 @@ fn what_others_do_and_what_is_not_done_does_not_count() {
         ("get_engines", "Manage engines (read-only)", Read),
         ("list_alerts", "List alerts. Add `state` to narrow the list, and set `page` to go on.", Read),
         ("get_updates", "Get updates and posts", Read),
+        ("get_notes", "Release notes of a version", Read),
+        ("find_evenings", "Finds concerts and plays, which are sorted by date", Read),
+        ("get_status", "Order status by number", Read),
         ("validate_order", "Validate an order without placing it", Read),
     ]);
 }

@@ -3,6 +3,7 @@
 mod edits;
 mod environment;
 mod faults;
+mod policies;
 mod schema;
 mod settings;
 mod shadows;
