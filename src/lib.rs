@@ -14,6 +14,8 @@ pub mod store;
 
 pub mod checks;
 
+pub mod policy;
+
 pub mod llm;
 
 // Rooms, in the order in which a fact walks.
