@@ -23,7 +23,7 @@ use crate::{
 /// What to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
-    /// Tools with their effect: a JSON object {name, effect, server, description, input_schema, id} each line.
+    /// Tools with their effect: a JSON object `{name, effect, server, description, input_schema, id}` each line.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -65,7 +65,11 @@ struct Mistake {
 
 pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
     let report = Report::of(&rows(options)?);
-    if global.json { answer_json(&report) } else { report.show() }
+    if global.json {
+        return answer_json(&report);
+    }
+    report.show();
+    Ok(())
 }
 
 fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
@@ -121,7 +125,7 @@ impl Report {
         report
     }
 
-    fn show(&self) -> Result<(), Failure> {
+    fn show(&self) {
         let mut rows = table::new(&["tools", "reads", "unsafe", "over-stubbed", "destructive", "destructive recall"]);
         rows.add_row([
             self.n.to_string(),
@@ -136,6 +140,5 @@ impl Report {
             let (effect, said) = (effect.as_str(), said.as_str());
             answer(&format!("{kind} {}: {effect}, called {said}: {why}", table::plain(id)));
         }
-        Ok(())
     }
 }
