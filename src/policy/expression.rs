@@ -27,8 +27,8 @@ pub const MAX_SOURCE_BYTES: usize = 4_096;
 pub const MAX_DEPTH: u16 = 32;
 /// Most operations, variables and literals.
 pub const MAX_NODES: usize = 512;
-/// Most steps of one evaluation: about one for each operation, and one for each byte that is copied or compared.
-/// 20 ms at the very most on a slow core.
+/// Most steps of one evaluation: about one for each operation, and one for every eight bytes that are copied
+/// or compared. 20 ms at the very most on a slow core.
 pub const MAX_STEPS: u64 = 250_000;
 /// Largest value that an evaluation may build, in bytes of its texts and one for each value.
 pub const MAX_VALUE_BYTES: u64 = 256 * 1_024;
@@ -248,7 +248,7 @@ type Function = Box<
 fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let Some(first) = errors.errors.first() else { return ExpressionError::Depth };
     let known_help = [
-        ("'='", "compare with =="),
+        ("'=", "compare with =="),
         ("' and '", "write &&"),
         ("' or '", "write ||"),
         ("'", "see the language's definition at cel.dev"),

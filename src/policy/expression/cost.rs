@@ -17,6 +17,8 @@ use super::{EvalError, MAX_STEPS, MAX_VALUE_BYTES, order::ORDERED};
 
 /// Largest result of a function that a scope adds.
 pub(super) const MAX_FUNCTION_BYTES: u64 = 1_024;
+/// Bytes that are copied or compared in one step.
+const BYTES_A_STEP: u64 = 8;
 /// Longest text of a number.
 const NUMBER_BYTES: u64 = 330;
 
@@ -72,13 +74,13 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         Ok(())
     }
 
-    /// The bytes of a value, which whoever asks is about to read: so many steps.
+    /// The bytes of a value, which whoever asks is about to read.
     fn bytes(&mut self, size: Size<'_>) -> Result<u64, EvalError> {
         let bytes = match size {
             Size::Exact(value) => weight(value),
             Size::Upto(bound) => bound.bytes,
         };
-        self.spend(bytes)?;
+        self.spend(bytes / BYTES_A_STEP)?;
         Ok(bytes)
     }
 
@@ -218,8 +220,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         match range {
             Size::Exact(Value::Array(items)) => {
                 for item in items {
-                    let bytes = weight(item);
-                    self.spend(bytes)?;
+                    self.bytes(Size::Exact(item))?;
                     let step = self.step(inner, Size::Exact(item))?;
                     grow(&mut made, step);
                 }
@@ -237,7 +238,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                 let before = self.left;
                 let item = Bound { bytes: range.item, items: range.item, item: range.item };
                 let step = self.step(inner, Size::Upto(item))?;
-                let spent = (before - self.left).saturating_add(range.item);
+                let spent = (before - self.left).saturating_add(range.item / BYTES_A_STEP);
                 self.spend(spent.saturating_mul(range.items.saturating_sub(1)))?;
                 made.bytes = made.bytes.saturating_add(step.bytes.saturating_mul(range.items));
                 made.items = made.items.saturating_add(step.items.saturating_mul(range.items));

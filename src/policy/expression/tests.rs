@@ -191,7 +191,6 @@ fn the_deepest_that_is_accepted_is_evaluated_on_a_small_stack() {
 fn what_could_take_long_or_grow_large_is_refused_before_it_is_begun() {
     let many: Vec<Value> = (0..2_000).map(|n| json!({"n": n, "tags": ["a", "b"]})).collect();
     let args = json!({"list": many, "text": "x".repeat(50_000), "words": vec!["word"; 1_000]});
-    let doubling = "[args.text].map(x, x + x)".to_owned() + &"[0] == '' ? [''] : ['x']".repeat(0);
     for source in [
         "args.list.all(x, args.list.exists(y, y.n == x.n + 1))",
         "args.list.map(x, args.list)",
@@ -208,7 +207,7 @@ fn what_could_take_long_or_grow_large_is_refused_before_it_is_begun() {
     }
     // What is linear in what it is given is evaluated.
     for source in [
-        &doubling,
+        "[args.text].map(x, x + x)",
         "args.list.all(x, x.n >= 0 && x.tags.exists(t, t == 'b'))",
         "args.list.filter(x, x.n > 1997).map(x, x.n)",
         "args.text.matches('^x+$')",
