@@ -36,13 +36,16 @@ pub use fault::{Fault, Level, Report};
 pub use settings::{Settings, UrlRule, settings_schema};
 pub use shadows::{Models, shadows_schema};
 pub use text::parse_bind;
-pub use tools::tools_schema;
+pub use tools::{Tools, tools_schema};
 
 /// The settings with every default written out and explained: the manual of `--config`.
 pub const DEFAULT_SETTINGS: &str = include_str!("../../config/umbra.default.yaml");
 
 /// The shadows that are used when no shadows file is given.
 pub const EXAMPLE_SHADOWS: &str = include_str!("../../config/shadow-agents.example.yaml");
+
+/// Contracts and rules that show every key of the tools file.
+pub const EXAMPLE_TOOLS: &str = include_str!("../../config/tools.example.yaml");
 
 /// Something that was read without a fault, and what is worth saying about it all the same.
 #[derive(Debug, Clone)]

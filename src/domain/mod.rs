@@ -3,6 +3,7 @@
 
 pub mod backtest;
 pub mod breaker;
+pub mod contract;
 pub mod disposition;
 pub mod effect;
 pub mod event;
@@ -26,6 +27,7 @@ pub mod verdict;
 
 pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
+pub use contract::ToolContract;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};

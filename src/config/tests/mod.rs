@@ -7,6 +7,7 @@ mod policies;
 mod schema;
 mod settings;
 mod shadows;
+mod tools;
 mod yaml;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -15,7 +15,7 @@ use crate::domain::{Effect, GuardVerdict, PolicyMode};
 /// Takes any condition that does not say `wrong`.
 fn read(text: &str) -> Result<Loaded<Tools>, Report> {
     let condition = |text: &str| if text.contains("wrong") { Err("it is wrong".to_owned()) } else { Ok(()) };
-    load("tools.yaml", text, Rules { condition: &condition })
+    load("tools.yaml", text, Rules { condition: &condition, ..Rules::NONE })
 }
 
 /// A rule whose lines after the second are given; its own are `name` on line 2 and what is not given.
