@@ -158,8 +158,8 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
 /// The live result of a list with what the run wrote: replaced, added, removed. A result without such a list stays as
 /// it is.
 pub fn merge(mut result: Value, merge: &Merge) -> Value {
-    let parts = merge.items.split('.').filter(|part| !part.is_empty());
-    let list = parts.fold(Some(&mut result), |at, part| at.and_then(|at| at.get_mut(part)));
+    let mut parts = merge.items.split('.').filter(|part| !part.is_empty());
+    let list = parts.try_fold(&mut result, |at, part| at.get_mut(part));
     let Some(Value::Array(items)) = list else { return result };
     let key = |item: &Value| item.get(&merge.key).and_then(key_text);
     let removed: BTreeSet<&str> = merge.remove.iter().map(String::as_str).collect();

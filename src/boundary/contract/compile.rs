@@ -73,11 +73,15 @@ fn predicate(source: &str, variables: &[&str]) -> Result<Expression, (String, &'
 }
 
 /// Notes a fault, and gives what there is without one.
-fn note<T>(result: Result<T, (String, &'static str)>, at: ContractFault, faults: &mut Vec<ContractFault>) -> Option<T> {
+fn note<T>(
+    result: Result<T, (String, &'static str)>,
+    at: &ContractFault,
+    faults: &mut Vec<ContractFault>,
+) -> Option<T> {
     result
         .map_err(|(message, help)| {
             let message = format!("{}{message}", at.message);
-            faults.push(ContractFault { message, help: help.to_owned(), ..at });
+            faults.push(ContractFault { message, help: help.to_owned(), ..at.clone() });
         })
         .ok()
 }
@@ -90,8 +94,8 @@ fn at(key: &'static str, part: &str) -> ContractFault {
 fn responses(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<CompiledResponse> {
     let each = contract.responses.iter().enumerate().filter_map(|(index, response)| {
         let when = response.when.as_deref();
-        let when = when.map(|when| note(predicate(when, &CALL), at("responses", "when").at(index), faults));
-        let result = note(template(&response.result, &CALL), at("responses", "result").at(index), faults);
+        let when = when.map(|when| note(predicate(when, &CALL), &at("responses", "when").at(index), faults));
+        let result = note(template(&response.result, &CALL), &at("responses", "result").at(index), faults);
         Some(CompiledResponse { when: when.flatten(), result: result? })
     });
     each.collect()
@@ -104,7 +108,7 @@ fn fault_rules(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<
             None => json!({"error": fault.error}),
         };
         let result = fault.result.clone().unwrap_or_else(default);
-        let result = note(template(&result, &CALL), at("faults", "result").at(index), faults);
+        let result = note(template(&result, &CALL), &at("faults", "result").at(index), faults);
         Some(CompiledFault { rate: fault.rate, error: fault.error.clone(), result: result? })
     });
     each.collect()
@@ -112,13 +116,13 @@ fn fault_rules(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<
 
 fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<CompiledPut>, Option<CompiledDelete>) {
     let put = overlay.put.as_ref().and_then(|put| {
-        let key = note(predicate(&put.key, &WRITTEN), at("overlay", "put.key"), faults);
+        let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
         let value = put.value.as_ref();
-        let value = value.map(|value| note(template(value, &WRITTEN), at("overlay", "put.value"), faults));
+        let value = value.map(|value| note(template(value, &WRITTEN), &at("overlay", "put.value"), faults));
         Some(CompiledPut { collection: put.collection.clone(), key: key?, value: value.flatten() })
     });
     let delete = overlay.delete.as_ref().and_then(|delete| {
-        let key = note(predicate(&delete.key, &WRITTEN), at("overlay", "delete.key"), faults);
+        let key = note(predicate(&delete.key, &WRITTEN), &at("overlay", "delete.key"), faults);
         Some(CompiledDelete { collection: delete.collection.clone(), key: key? })
     });
     (put, delete)
@@ -137,10 +141,10 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
                 "write its name",
             ));
         }
-        let key = note(predicate(&read.key, &CALL), place("key"), faults);
-        let result = read.result.as_ref().map(|result| note(template(result, &READ), place("result"), faults));
+        let key = note(predicate(&read.key, &CALL), &place("key"), faults);
+        let result = read.result.as_ref().map(|result| note(template(result, &READ), &place("result"), faults));
         let missing = read.on_missing.as_ref();
-        let missing = missing.map(|missing| note(template(missing, &CALL), place("on_missing"), faults));
+        let missing = missing.map(|missing| note(template(missing, &CALL), &place("on_missing"), faults));
         let (Some(key), Some(collection)) = (key, read.collection.as_ref().or(own)) else { continue };
         readers.push(Reader {
             tool: read.tool.clone(),

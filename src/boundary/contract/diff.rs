@@ -102,7 +102,7 @@ impl Notes<'_> {
             (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is gone"),
             (Some(old), Some(new)) if old != new => {
                 // What callers give must still be taken: the new edition must allow what the old one did.
-                let sides = Sides { giver: old, taker: new, what: "input" };
+                let sides = Sides { offer: old, demand: new, what: "input" };
                 self.compare(&sides, old, new, "", 0);
             }
             _ => {}
@@ -115,24 +115,24 @@ impl Notes<'_> {
             (Some(_), None) => self.note(true, "results are no longer validated: output_schema is gone"),
             (Some(old), Some(new)) if old != new => {
                 // What the tool gives must still be understood: the old edition must allow what the new one does.
-                let sides = Sides { giver: new, taker: old, what: "output" };
+                let sides = Sides { offer: new, demand: old, what: "output" };
                 self.compare(&sides, new, old, "", 0);
             }
             _ => {}
         }
     }
 
-    /// Notes where a value that the giver's schema allows may not be what the taker's expects.
-    fn compare(&mut self, sides: &Sides<'_>, giver: &Value, taker: &Value, path: &str, depth: usize) {
-        let (giver, taker) = (follow(sides.giver, giver), follow(sides.taker, taker));
-        if giver == taker && sides.giver == sides.taker || taker == &Value::Bool(true) {
+    /// Notes where a value that one schema offers may not be what the other demands.
+    fn compare(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
+        let (offer, demand) = (follow(sides.offer, offer), follow(sides.demand, demand));
+        if offer == demand && sides.offer == sides.demand || demand == &Value::Bool(true) {
             return;
         }
         let place = if path.is_empty() { sides.what.to_owned() } else { format!("{}{path}", sides.what) };
         if depth > MAX_DEPTH {
             return self.note(true, format!("{place}: too deep to be compared"));
         }
-        let (types, expected) = (types(giver), types_of_taker(taker));
+        let (types, expected) = (types(offer), types_of_demand(demand));
         if let Some(expected) = &expected
             && !types.is_subset(expected)
         {
@@ -141,41 +141,41 @@ impl Notes<'_> {
         }
         let unjudged = ["anyOf", "oneOf", "allOf", "not", "if", "pattern", "format", "const", "multipleOf"];
         for key in unjudged {
-            if giver.get(key) != taker.get(key) {
+            if offer.get(key) != demand.get(key) {
                 self.note(true, format!("{place}: `{key}` changed"));
             }
         }
-        self.bounds(giver, taker, &place);
-        self.words(sides, giver, taker, &place);
-        self.fields(sides, giver, taker, path, depth);
-        if let Some(wanted) = taker.get("items")
-            && giver.get("items") != Some(wanted)
+        self.bounds(offer, demand, &place);
+        self.words(sides, offer, demand, &place);
+        self.fields(sides, offer, demand, path, depth);
+        if let Some(wanted) = demand.get("items")
+            && offer.get("items") != Some(wanted)
         {
-            match giver.get("items") {
+            match offer.get("items") {
                 Some(items) => self.compare(sides, items, wanted, &format!("{path}[]"), depth + 1),
                 None => self.note(true, format!("{place}[]: items are no longer described")),
             }
         }
     }
 
-    fn bounds(&mut self, giver: &Value, taker: &Value, place: &str) {
+    fn bounds(&mut self, offer: &Value, demand: &Value, place: &str) {
         let lower = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
         let upper = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
         for key in lower.into_iter().chain(upper) {
             let bound = |schema: &Value| schema.get(key).and_then(Value::as_f64);
-            let Some(wanted) = bound(taker) else { continue };
+            let Some(wanted) = bound(demand) else { continue };
             let kept =
-                bound(giver).is_some_and(|given| if lower.contains(&key) { given >= wanted } else { given <= wanted });
+                bound(offer).is_some_and(|given| if lower.contains(&key) { given >= wanted } else { given <= wanted });
             if !kept {
                 self.note(true, format!("{place}: `{key}` no longer keeps to what it was"));
             }
         }
     }
 
-    fn words(&mut self, sides: &Sides<'_>, giver: &Value, taker: &Value, place: &str) {
+    fn words(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, place: &str) {
         let words = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
-        let Some(known) = words(taker) else { return };
-        match words(giver) {
+        let Some(known) = words(demand) else { return };
+        match words(offer) {
             None => self.note(true, sides.say(place, "a few words", "any value")),
             Some(given) => {
                 let strange = given.iter().filter(|word| !known.contains(word)).count();
@@ -187,11 +187,11 @@ impl Notes<'_> {
         }
     }
 
-    fn fields(&mut self, sides: &Sides<'_>, giver: &Value, taker: &Value, path: &str, depth: usize) {
+    fn fields(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
         let empty = serde_json::Map::new();
         let properties = |schema: &'_ Value| schema.get("properties").and_then(Value::as_object).cloned();
-        let (given, taken) = (properties(giver).unwrap_or_else(|| empty.clone()), properties(taker).unwrap_or(empty));
-        let (sure, needed) = (required(giver), required(taker));
+        let (given, taken) = (properties(offer).unwrap_or_else(|| empty.clone()), properties(demand).unwrap_or(empty));
+        let (sure, needed) = (required(offer), required(demand));
         let is_input = sides.what == "input";
         for name in &needed {
             if !sure.contains(name) {
@@ -213,7 +213,7 @@ impl Notes<'_> {
             }
         }
         for name in given.keys().filter(|name| !taken.contains_key(*name)) {
-            let closed = taker.get("additionalProperties") == Some(&Value::Bool(false));
+            let closed = demand.get("additionalProperties") == Some(&Value::Bool(false));
             if is_input {
                 let how = if closed { "is no longer taken" } else { "is no longer described" };
                 self.note(closed, format!("input{path}.{name} {how}"));
@@ -224,20 +224,20 @@ impl Notes<'_> {
     }
 }
 
-/// Who gives a value and who takes it.
+/// The schema of what is given, and of what is expected.
 struct Sides<'a> {
-    giver: &'a Value,
-    taker: &'a Value,
+    offer: &'a Value,
+    demand: &'a Value,
     what: &'static str,
 }
 
 impl Sides<'_> {
     /// From what the old edition said to what the new one says.
-    fn say(&self, place: &str, taker: &str, giver: &str) -> String {
+    fn say(&self, place: &str, demand: &str, offer: &str) -> String {
         if self.what == "input" {
-            format!("{place}: {giver} became {taker}")
+            format!("{place}: {offer} became {demand}")
         } else {
-            format!("{place}: {taker} became {giver}")
+            format!("{place}: {demand} became {offer}")
         }
     }
 }
@@ -271,8 +271,8 @@ fn types(schema: &Value) -> BTreeSet<&str> {
     }
 }
 
-/// The same of who takes a value: a whole number is a number. None where anything is taken.
-fn types_of_taker(schema: &Value) -> Option<BTreeSet<&str>> {
+/// The same of what is expected: a whole number is a number. None where anything is taken.
+fn types_of_demand(schema: &Value) -> Option<BTreeSet<&str>> {
     schema.get("type")?;
     let mut types = types(schema);
     if types.contains("number") {

@@ -179,11 +179,11 @@ impl<'a> Survey<'a> {
             Value::Object(entries) => {
                 for (key, value) in entries {
                     match (key.as_str(), value) {
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
-                            if target != "#" && !target.starts_with("#/") {
-                                let shown: String = target.chars().filter(|c| !c.is_control()).take(80).collect();
-                                return Err(format!("`{key}: {shown}` leads elsewhere; write #/$defs/NAME"));
-                            }
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target))
+                            if target != "#" && !target.starts_with("#/") =>
+                        {
+                            let shown: String = target.chars().filter(|c| !c.is_control()).take(80).collect();
+                            return Err(format!("`{key}: {shown}` leads elsewhere; write #/$defs/NAME"));
                         }
                         ("enum", Value::Array(words)) => self.words = self.words.max(words.len()),
                         ("pattern", Value::String(_)) => self.patterns += 1,

@@ -50,7 +50,7 @@ const DEFINITION: &str = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(?P<name>\w+)";
 const NAMED: &str = r#"\bname\s*=\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
 const FIRST_TEXT: &str = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
 /// `server.tool("name", ...)`, `registerTool("name", ...)`.
-const METHOD: &str = r#"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\("#;
+const METHOD: &str = r"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\(";
 const MAKER: &str =
     r"\b(?P<by>tool|defineTool|createTool|new DynamicTool|new DynamicStructuredTool|new FunctionTool)\(";
 const PROPERTY: &str =
@@ -163,7 +163,6 @@ fn arguments(text: &str) -> &str {
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'' | '`') => quote = Some(c),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => {

@@ -239,7 +239,7 @@ fn list<'a>(keywords: &'a Map<String, Value>, key: &str) -> &'a [Value] {
 }
 
 /// The type that a value takes; none where nothing says so and there is a value already.
-fn kind<'a>(keywords: &'a Map<String, Value>, has_value: bool) -> Option<&'a str> {
+fn kind(keywords: &Map<String, Value>, has_value: bool) -> Option<&str> {
     match keywords.get("type") {
         Some(Value::String(kind)) => Some(kind),
         Some(Value::Array(kinds)) => {

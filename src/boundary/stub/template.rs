@@ -170,7 +170,6 @@ fn end_of_expression(text: &str) -> Option<usize> {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
             (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '{') => depth += 1,
             (None, '}') if depth > 0 => depth -= 1,
