@@ -8,6 +8,7 @@ mod bench;
 mod briefing;
 mod check;
 mod completions;
+mod contracts;
 mod doctor;
 mod erase;
 mod health;
@@ -60,7 +61,7 @@ struct Global {
     /// The shadows file; without it the built-in example is used.
     #[arg(long, global = true, value_name = "FILE")]
     shadows: Option<PathBuf>,
-    /// The tool contracts file. This version has no execution boundary yet and refuses one.
+    /// The tools file, for `contracts`. Other commands refuse one: this version has no execution boundary yet.
     #[arg(long, global = true, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// The Postgres to use instead of our own; `DATABASE_URL` sets it too (and keeps it out of process lists).
@@ -107,6 +108,11 @@ enum Command {
     },
     /// Check the settings and shadows files; every fault is listed with its line.
     Check,
+    /// Check contracts of tools, infer them from recorded calls, and compare two editions.
+    Contracts {
+        #[command(subcommand)]
+        action: contracts::Action,
+    },
     /// Make, list and revoke API keys.
     Keys {
         #[command(subcommand)]
@@ -197,7 +203,7 @@ fn say_failure(failure: &Failure, json: bool) -> ExitCode {
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let Cli { global, command } = cli;
-    if global.tools.is_some() {
+    if global.tools.is_some() && !matches!(command, Some(Command::Contracts { .. })) {
         return Err(Failure::Usage(
             "--tools: tool contracts belong to the execution boundary, which this version does not have yet".into(),
         ));
@@ -211,6 +217,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check => check::run(&global),
+        Command::Contracts { action } => contracts::run(&global, action),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
         Command::Migrate => migrate::run(&global).await,

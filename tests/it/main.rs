@@ -15,6 +15,7 @@ mod chaos;
 mod cli;
 mod config;
 mod contract;
+mod contracts;
 mod dashboard;
 mod deploy;
 mod evidence;
