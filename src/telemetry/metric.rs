@@ -53,5 +53,9 @@ metrics_list! {
     WEBHOOK_DELIVERIES = "umbra_webhook_deliveries_total", counter, "Attempts to deliver a message by endpoint and result: delivered, retried, dead, gone.";
     WEBHOOK_SECONDS = "umbra_webhook_delivery_seconds", histogram(Seconds), "One attempt to deliver a message.";
     WEBHOOK_BACKLOG = "umbra_webhook_backlog", gauge, "Messages by endpoint and state: waiting, dead.";
+    DECISIONS = "umbra_decisions_total", counter, "Decided calls of tools by decision and effect.";
+    DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the audit, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
+    DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed.";
+    DECISION_FLUSH_SECONDS = "umbra_decision_flush_seconds", histogram(Seconds), "One transaction of decisions, from its first statement to its commit.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

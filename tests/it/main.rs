@@ -7,6 +7,7 @@ mod backtest;
 mod batch;
 mod bench;
 mod bombs;
+mod boundary;
 mod briefing;
 mod budget;
 mod canaries;

@@ -2,6 +2,7 @@
 
 mod checks;
 mod children;
+mod decide;
 mod effects;
 mod ingest;
 mod judge;
@@ -27,6 +28,8 @@ use crate::app::{self, Rival};
 pub(super) enum What {
     /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
     Ingest(ingest::Options),
+    /// Decide calls of tools with a durable audit, and without a database.
+    Decide(decide::Options),
     /// Judge labelled texts by the built-in checks.
     Checks(checks::Options),
     /// Have a model review labelled texts, by the same prompt and rules as any review.
@@ -46,6 +49,7 @@ pub(super) enum What {
 pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
+        What::Decide(options) => decide::run(global, &options).await,
         What::Checks(options) => checks::run(global, &options),
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::Effects(options) => effects::run(global, &options),

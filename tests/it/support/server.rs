@@ -96,6 +96,7 @@ impl Start {
                 "UMBRA__ARTIFACTS__OBSERVATIONS_LOG".to_owned(),
                 files.path().join("observations.jsonl").display().to_string(),
             ),
+            ("UMBRA__BOUNDARY__AUDIT__DIR".to_owned(), files.path().join("audit").display().to_string()),
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
