@@ -18,6 +18,7 @@ use crate::{
     config::{
         EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
         shadows::{load, read},
+        tools,
     },
     domain::{Execution, ModelSpec, Shadow, key},
     findings::{Artifacts, Places},
@@ -25,6 +26,7 @@ use crate::{
     pipeline::{
         Boundary, BoundarySettings, DecisionWriter, Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings,
     },
+    policy::check_condition,
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
     reflexion, review,
     store::{
@@ -139,8 +141,16 @@ impl Setup {
             variable: (variable.clone(), safe_mode(self.env.get(&variable))),
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
-        let tools = Tools::default();
-        Ok(Loaded { value: BoundaryRules { configured, tools }, warnings: Vec::new() })
+        let judge = |text: &str| check_condition(text).map_err(|error| error.to_string());
+        let Loaded { value: file, warnings } = match &self.settings.tools.path {
+            Some(path) => tools::read(path, tools::Rules { condition: &judge })?,
+            None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
+        };
+        let tools = Tools::compile(file).map_err(|error| {
+            let path = self.settings.tools.path.clone().unwrap_or_default();
+            Report::of_file(&path, "tools", error.to_string(), "correct it and try again")
+        })?;
+        Ok(Loaded { value: BoundaryRules { configured, tools }, warnings })
     }
 
     /// The folder of the audit's files.

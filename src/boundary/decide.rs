@@ -136,7 +136,8 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
     };
     let rated = tools.effect(call);
     let execution = effective(configured, standing.overrides, whose, standing.now);
-    let guard = tools.judge(call, rated.effect, standing.taints);
+    let arguments = Value::Object(call.arguments.clone());
+    let guard = tools.judge(call, &arguments, rated.effect, standing.taints);
     let mut decided = Decided {
         decision: Decision::Block,
         reason: None,

@@ -51,17 +51,16 @@ impl Fields {
 
 /// The hash of a row.
 pub fn leaf(row: &AuditRow) -> Hash {
-    let text = |text: &'_ Option<String>| text.as_ref().map(|text| text.as_bytes().to_vec());
     Fields::of("umbra-audit-row")
         .field(&row.seq.to_be_bytes())
         .field(row.id.as_bytes())
         .field(&row.at.as_microsecond().to_be_bytes())
         .field(row.kind.as_str().as_bytes())
-        .optional(text(&row.agent).as_deref())
-        .optional(text(&row.session).as_deref())
-        .optional(text(&row.run).as_deref())
-        .optional(text(&row.call_id).as_deref())
-        .optional(text(&row.tool).as_deref())
+        .optional(row.agent.as_deref().map(str::as_bytes))
+        .optional(row.session.as_deref().map(str::as_bytes))
+        .optional(row.run.as_deref().map(str::as_bytes))
+        .optional(row.call_id.as_deref().map(str::as_bytes))
+        .optional(row.tool.as_deref().map(str::as_bytes))
         .field(row.body.as_bytes())
         .optional(row.payload_mac.as_deref())
         .hash()

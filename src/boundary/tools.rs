@@ -2,24 +2,33 @@
 
 use serde_json::Value;
 
-use crate::domain::{Call, Effect, EffectSource, Guard};
+use super::effects::{EffectOf, Overrides, classify, effect_of};
+use crate::{
+    config,
+    domain::{Call, Effect, Guard},
+    policy::{Asked, Policy},
+};
 
 /// What stubs of a run remember.
 pub type RunState = Value;
 
 /// What is in force about tools.
-#[derive(Debug, Default)]
-pub struct Tools {}
+#[derive(Debug)]
+pub struct Tools {
+    effects: Overrides,
+    trusted_servers: Vec<String>,
+    policy: Policy,
+}
 
-/// An effect, and who says so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rated {
-    /// What a call would do.
-    pub effect: Effect,
-    /// Who says so.
-    pub source: EffectSource,
-    /// Why.
-    pub why: String,
+/// Why what a file says cannot be applied. Whoever has read it with our judgement has seen it there.
+#[derive(Debug, thiserror::Error)]
+pub enum BadTools {
+    /// An effect's pattern is no glob.
+    #[error(transparent)]
+    Effects(#[from] super::effects::BadGlob),
+    /// A rule is none.
+    #[error(transparent)]
+    Policy(#[from] crate::policy::BadRule),
 }
 
 /// A stub.
@@ -56,14 +65,25 @@ pub enum Remembered {
 }
 
 impl Tools {
+    /// Puts in force what a file says.
+    ///
+    /// # Errors
+    /// The first pattern or condition that cannot be compiled.
+    pub fn compile(file: config::tools::Tools) -> Result<Self, BadTools> {
+        Ok(Self {
+            effects: Overrides::compile(&file.effects)?,
+            trusted_servers: file.trusted_servers,
+            policy: Policy::compile(file.policies)?,
+        })
+    }
+
     /// What the call would do.
-    pub fn effect(&self, call: &Call) -> Rated {
-        let (effect, source, why) = match (call.annotations.read_only, call.annotations.destructive) {
-            (Some(true), _) => (Effect::Read, EffectSource::Annotations, "readOnlyHint"),
-            (_, Some(false)) => (Effect::Write, EffectSource::Annotations, "destructiveHint"),
-            _ => (Effect::Destructive, EffectSource::Unknown, "nothing is known of the tool"),
-        };
-        Rated { effect, source, why: why.to_owned() }
+    pub fn effect(&self, call: &Call) -> EffectOf {
+        let trusted = call.tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server));
+        effect_of(None, self.effects.of(&call.tool), call.annotations, trusted, || {
+            let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
+            classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema)
+        })
     }
 
     /// Faults of the arguments.
@@ -72,8 +92,17 @@ impl Tools {
     }
 
     /// What the rules say.
-    pub fn judge(&self, _call: &Call, _effect: Effect, _taints: &[String]) -> Guard {
-        Guard::default()
+    pub fn judge(&self, call: &Call, args: &Value, effect: Effect, taints: &[String]) -> Guard {
+        self.policy.judge(&Asked {
+            agent: &call.agent,
+            route: call.route.as_deref(),
+            modes: &call.modes,
+            tool: &call.tool,
+            effect,
+            args,
+            taints,
+            session: call.session.as_deref(),
+        })
     }
 
     /// `tool@version` of the contract.

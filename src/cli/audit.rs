@@ -1,6 +1,6 @@
 //! `umbra audit`: whether the audit is what it was, and all of it as lines of JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
@@ -37,7 +37,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
         Action::Verify { checkpoint } => {
             let given = checkpoint.is_some();
             let path = checkpoint.unwrap_or_else(|| setup.audit_dir().join(FILE));
-            verify(global, &database.store, path, given).await
+            verify(global, &database.store, &path, given).await
         }
         Action::Export => export(&database.store).await,
     };
@@ -45,8 +45,8 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     done
 }
 
-async fn verify(global: &Global, store: &Store, path: PathBuf, given: bool) -> Result<(), Failure> {
-    let checkpoints = checkpoints::read(&path)?;
+async fn verify(global: &Global, store: &Store, path: &Path, given: bool) -> Result<(), Failure> {
+    let checkpoints = checkpoints::read(path)?;
     if given && checkpoints.is_empty() {
         return Err(Failure::Usage(format!("{} holds no checkpoint", path.display())));
     }

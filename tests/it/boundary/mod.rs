@@ -4,3 +4,4 @@ mod audit;
 mod closed;
 mod decisions;
 mod execution;
+mod rules;
