@@ -19,6 +19,7 @@ CREATE TABLE audit (
     payload_mac bytea                                -- HMAC-SHA256(salt, payload)
 );
 CREATE INDEX audit_agent ON audit (agent, seq);
+CREATE INDEX audit_outcome ON audit (agent, tool, seq) WHERE kind = 'outcome';
 CREATE INDEX audit_run ON audit (run, seq) WHERE run IS NOT NULL;
 CREATE INDEX audit_session ON audit (session, seq) WHERE session IS NOT NULL;
 

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     boundary::{
+        contract::compile,
         decide::Rules as BoundaryRules,
         execution::{Configured, safe_mode},
         tools::Tools,
@@ -20,7 +21,7 @@ use crate::{
         shadows::{load, read},
         tools,
     },
-    domain::{Execution, ModelSpec, Shadow, key},
+    domain::{Execution, ModelSpec, Shadow, contract::ToolContract, key},
     findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{
@@ -141,9 +142,11 @@ impl Setup {
             variable: (variable.clone(), safe_mode(self.env.get(&variable))),
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
-        let judge = |text: &str| check_condition(text).map_err(|error| error.to_string());
+        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
+        let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
+        let judge = tools::Rules { contract: &contract, condition: &condition };
         let Loaded { value: file, warnings } = match &self.settings.tools.path {
-            Some(path) => tools::read(path, tools::Rules { condition: &judge })?,
+            Some(path) => tools::read(path, judge)?,
             None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
         };
         let tools = Tools::compile(file).map_err(|error| {

@@ -94,9 +94,9 @@ impl Answer {
     /// What a caller is told.
     pub fn of(id: DecisionId, call: &Call, decided: &Decided) -> Self {
         let stub = decided.stub.as_ref().map(|stub| StubAnswer {
-            contract: stub.contract.clone(),
+            contract: Some(stub.contract.clone()),
             result: stub.result.clone(),
-            validated_against: stub.validated_against.clone(),
+            validated_against: Some(stub.validated_against.as_str().to_owned()),
             fault: stub.fault.clone(),
         });
         Self {
@@ -111,7 +111,7 @@ impl Answer {
             guard: Guard { explain: Vec::new(), ..decided.guard.clone() },
             contract: decided.contract.clone(),
             stub,
-            merge: decided.merge.clone(),
+            merge: decided.merge.as_ref().and_then(|merge| serde_json::to_value(merge).ok()),
             approval: None,
             warning: None,
             explain: decided.explain.clone(),

@@ -11,7 +11,9 @@ use utoipa::ToSchema;
 
 use super::{
     execution::{Configured, Effective, Whose, effective},
-    tools::{NoStub, Remembered, Rendered, RunState, Tools},
+    overlay::{Look, Merge},
+    stub::{Recorded, RunState, Stub},
+    tools::{Given, Tools, begin},
 };
 use crate::domain::{ApprovalId, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
 
@@ -81,8 +83,10 @@ pub struct Standing<'a> {
     pub overrides: &'a [Override],
     /// The run itself, or the one that started it, was in shadow.
     pub shadow_parent: Option<&'a str>,
-    /// What stubs of the run remember.
-    pub run: RunState,
+    /// What stubs of the run remember; none before the first.
+    pub run: Option<RunState>,
+    /// Live calls of the tool by the same agent, and their results, where a stub may have to be inferred from them.
+    pub recorded: &'a [Recorded],
     /// The session's labels.
     pub taints: &'a [String],
     /// The session's ways to write that nobody can intercept.
@@ -111,9 +115,9 @@ pub struct Decided {
     /// `tool@version`.
     pub contract: Option<String>,
     /// What to answer in its place.
-    pub stub: Option<Rendered>,
+    pub stub: Option<Stub>,
     /// What to merge into the result of a read that runs.
-    pub merge: Option<Value>,
+    pub merge: Option<Merge>,
     /// Each step, for a person.
     pub explain: Vec<String>,
     /// What stubs of the run remember from now on; none where nothing changed.
@@ -136,8 +140,9 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
     };
     let rated = tools.effect(call);
     let execution = effective(configured, standing.overrides, whose, standing.now);
-    let arguments = Value::Object(call.arguments.clone());
-    let guard = tools.judge(call, &arguments, rated.effect, standing.taints);
+    let args = Value::Object(call.arguments.clone());
+    let given = Given { call, args: &args, recorded: standing.recorded };
+    let guard = tools.judge(given, rated.effect, standing.taints);
     let mut decided = Decided {
         decision: Decision::Block,
         reason: None,
@@ -154,7 +159,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
         guard,
         execution,
     };
-    decided.walk(tools, call, standing);
+    decided.walk(tools, given, standing);
     if decided.decision != Decision::Block && decided.decision != Decision::Ask {
         decided.taints = tools.taints(call);
         decided.taints.extend(decided.guard.taints.iter().cloned());
@@ -163,8 +168,8 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
 }
 
 impl Decided {
-    fn walk(&mut self, tools: &Tools, call: &Call, standing: Standing<'_>) {
-        if let Some(faults) = tools.invalid_arguments(call) {
+    fn walk(&mut self, tools: &Tools, given: Given<'_>, standing: Standing<'_>) {
+        if let Some(faults) = tools.invalid_arguments(given) {
             return self.block("invalid_arguments", faults);
         }
         self.explain.append(&mut self.guard.explain.clone());
@@ -191,7 +196,7 @@ impl Decided {
         let won = &self.execution.won;
         self.explain.push(format!("{} by {} {}", self.execution.execution.as_str(), won.source, won.name));
         if self.execution.execution == Execution::Live {
-            if call.stub_override.is_some() {
+            if given.call.stub_override.is_some() {
                 self.explain.push("stub_override is for shadow alone, and not used".to_owned());
             }
             self.decision = Decision::Execute;
@@ -202,19 +207,20 @@ impl Decided {
                 format!("the session can write by {path}, which nobody can intercept: shadow would promise too much");
             return self.block("uninterceptable", what);
         }
-        self.rehearse(tools, call, standing.run);
+        let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));
+        self.rehearse(tools, given, state);
     }
 
     /// In shadow: a read runs, unless the run itself has written what it asks for; anything else is answered by a stub.
-    fn rehearse(&mut self, tools: &Tools, call: &Call, mut state: RunState) {
-        let stub = if self.effect == Effect::Read && call.stub_override.is_none() {
-            match tools.remembered(call, &mut state) {
-                Ok(Remembered::Stub(stub)) => Ok(stub),
-                Ok(Remembered::Nothing) => {
+    fn rehearse(&mut self, tools: &Tools, given: Given<'_>, mut state: RunState) {
+        let stub = if self.effect == Effect::Read && given.call.stub_override.is_none() {
+            match tools.remembered(given, &mut state) {
+                Ok(Look::Stub(stub)) => Ok(stub),
+                Ok(Look::Live) => {
                     self.decision = Decision::Execute;
                     return;
                 }
-                Ok(Remembered::Merge(merge)) => {
+                Ok(Look::Merge(merge)) => {
                     self.decision = Decision::Execute;
                     self.merge = Some(merge);
                     return;
@@ -222,16 +228,16 @@ impl Decided {
                 Err(none) => Err(none),
             }
         } else {
-            tools.stub(call, &mut state)
+            tools.stub(given, &mut state)
         };
         match stub {
             Ok(stub) => {
                 self.decision = Decision::Stub;
-                self.contract = stub.contract.clone().or_else(|| self.contract.take());
+                self.contract = Some(stub.contract.clone());
                 self.stub = Some(stub);
                 self.run = Some(state);
             }
-            Err(NoStub { code, detail }) => self.block(code, detail),
+            Err(error) => self.block(error.code(), error.to_string()),
         }
     }
 

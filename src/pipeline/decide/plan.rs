@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rand::Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Boundary, DecideError, Question, outcome, redacted, tool_of, writer::Waiting};
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
         answer::{Answer, ApprovalAnswer},
         decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
         seal::payload_mac,
+        stub::{Recorded, RunState},
     },
     config::settings::AuditedReads,
     domain::{
@@ -55,7 +56,7 @@ struct Run {
     changed: bool,
     in_shadow: bool,
     parent: Option<String>,
-    state: Value,
+    state: Option<RunState>,
 }
 
 /// A session while its calls are decided.
@@ -72,6 +73,8 @@ pub(super) struct Plan<'b> {
     stands: Stands,
     runs: BTreeMap<Named, Run>,
     sessions: HashMap<Named, Session>,
+    /// By agent and tool.
+    recorded: HashMap<Named, Vec<Recorded>>,
     pub written: Written,
 }
 
@@ -94,11 +97,38 @@ pub(super) fn wanted(batch: &[Waiting]) -> Wanted {
     wanted
 }
 
+/// Agents and tools whose recorded results a stub may have to be inferred from.
+pub(super) fn to_infer(batch: &[Waiting], stands: &Stands) -> Vec<Named> {
+    let mut names: Vec<Named> = batch
+        .iter()
+        .filter_map(|waiting| match waiting {
+            Waiting::Decide(question, _) if may_infer(question, stands) => {
+                Some((question.call.agent.clone(), question.call.tool.to_string()))
+            }
+            _ => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether the call may be in shadow and nothing but recorded results says what it answers.
+fn may_infer(question: &Question, stands: &Stands) -> bool {
+    let Question { call, rules, .. } = question;
+    let configured = &rules.configured;
+    let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
+        || stands.overrides.iter().any(|one| one.execution == Execution::Shadow)
+        || !stands.shadow_parents.is_empty()
+        || stands.runs.values().any(|run| run.parent.is_some());
+    any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
+}
+
 impl<'b> Plan<'b> {
-    pub fn new(boundary: &'b Boundary, mut stands: Stands) -> Self {
+    pub fn new(boundary: &'b Boundary, mut stands: Stands, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
         let runs = std::mem::take(&mut stands.runs).into_iter();
         let run = |(name, known): (Named, KnownRun)| {
-            let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok()).unwrap_or_default();
+            let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
             let KnownRun { in_shadow, parent, .. } = known;
             (name, Run { new: false, changed: false, in_shadow, parent, state })
         };
@@ -109,7 +139,7 @@ impl<'b> Plan<'b> {
             (name, Session { taints, uninterceptable, changed: false })
         };
         let sessions = sessions.map(session).collect();
-        Self { boundary, stands, runs, sessions, written: Written::default() }
+        Self { boundary, stands, runs, sessions, recorded, written: Written::default() }
     }
 
     /// Decides the next.
@@ -152,7 +182,10 @@ impl<'b> Plan<'b> {
             new: run.new,
             in_shadow: run.in_shadow,
             parent: run.parent,
-            state: (!run.state.is_null()).then(|| redacted(&run.state).to_string()),
+            state: run
+                .state
+                .and_then(|state| serde_json::to_value(state).ok())
+                .map(|state| redacted(&state).to_string()),
         };
         self.written.runs = self.runs.into_iter().filter(|(_, run)| run.new || run.changed).map(changed).collect();
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
@@ -189,11 +222,8 @@ impl<'b> Plan<'b> {
             now: self.stands.now,
             overrides: &self.stands.overrides,
             shadow_parent: shadow_parent.as_deref(),
-            run: run_name
-                .as_ref()
-                .and_then(|name| self.runs.get(name))
-                .map(|run| run.state.clone())
-                .unwrap_or_default(),
+            run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
+            recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.taints),
             // Without a session the call speaks for itself.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.uninterceptable),
@@ -264,14 +294,14 @@ impl<'b> Plan<'b> {
             session.changed |= add(&mut session.taints, &decided.taints);
         }
         let Some(name) = run else { return };
-        let new = || Run { new: true, changed: true, in_shadow: false, parent: None, state: Value::Null };
+        let new = || Run { new: true, changed: true, in_shadow: false, parent: None, state: None };
         let run = self.runs.entry(name).or_insert_with(new);
         let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
         run.changed |= in_shadow != run.in_shadow || run.parent != shadow_parent;
         run.in_shadow = in_shadow;
         run.parent = shadow_parent;
         if let Some(state) = &decided.run {
-            run.state.clone_from(state);
+            run.state = Some(state.clone());
             run.changed = true;
         }
     }

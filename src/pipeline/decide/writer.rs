@@ -4,7 +4,11 @@
 //! gets what it got; that is also the way out of a commit whose outcome is unknown: it is tried again, and what was stored
 //! is found. An answer that nobody takes any more is noted in the audit with the next transaction.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -12,12 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Boundary, DecideError, Question,
     outcome::{Report, ReportError, Reported},
-    plan::{Fate, Plan, QuestionNames, Undelivered, wanted},
+    plan::{Fate, Plan, QuestionNames, Undelivered, to_infer, wanted},
     tool_of,
 };
 use crate::{
-    boundary::{answer::Answer, decide::Decision},
-    store::{StoreError, decisions::Named},
+    boundary::{answer::Answer, decide::Decision, stub::Recorded},
+    store::{
+        StoreError,
+        decisions::{Named, RecordedCall},
+    },
     telemetry::metric,
 };
 
@@ -154,7 +161,9 @@ impl DecisionWriter {
     async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
         let mut deciding = self.boundary.store.begin_deciding().await?;
         let stands = deciding.read(&wanted(batch)).await?;
-        let mut plan = Plan::new(&self.boundary, stands);
+        let names = to_infer(batch, &stands);
+        let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
+        let mut plan = Plan::new(&self.boundary, stands, recorded);
         let fates = batch.iter().map(|waiting| plan.take(waiting)).collect();
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
         let (stands, written) = plan.finish();
@@ -205,6 +214,20 @@ impl DecisionWriter {
             }
         }
     }
+}
+
+/// Recorded results by agent and tool, oldest first. What was erased, or went wrong, is none.
+fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<Recorded>> {
+    let mut by_name: HashMap<Named, Vec<Recorded>> = HashMap::new();
+    for RecordedCall { name, decision, outcome } in calls {
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        let (Some(mut decision), Some(mut outcome)) = (parse(&decision), parse(&outcome)) else { continue };
+        if outcome["outcome"]["status"] == "ok" && !outcome["outcome"]["result"].is_null() {
+            let one = Recorded { args: decision["args"].take(), result: outcome["outcome"]["result"].take() };
+            by_name.entry(name).or_default().push(one);
+        }
+    }
+    by_name
 }
 
 fn names(question: &Question) -> Arc<QuestionNames> {
