@@ -8,16 +8,26 @@ use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
+    boundary::{
+        contract::compile,
+        decide::Rules as BoundaryRules,
+        execution::{Configured, safe_mode},
+        tools::Tools,
+    },
     breaker,
     clock::Clock,
     config::{
         EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
         shadows::{load, read},
+        tools,
     },
-    domain::{ModelSpec, Shadow, key},
+    domain::{Execution, ModelSpec, Shadow, contract::ToolContract, key},
     findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models, check_url},
-    pipeline::{Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings},
+    pipeline::{
+        Boundary, BoundarySettings, DecisionWriter, Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings,
+    },
+    policy::check_condition,
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
     reflexion, review,
     store::{
@@ -53,6 +63,8 @@ pub struct Setup {
 pub struct Overrides {
     /// `--shadows`
     pub shadows: Option<PathBuf>,
+    /// `--tools`
+    pub tools: Option<PathBuf>,
     /// `--bind`
     pub bind: Option<std::net::SocketAddr>,
     /// `--data-dir`
@@ -71,10 +83,11 @@ impl Setup {
             check_url(url, &OutboundPolicy::new(allow.iter().cloned())).map_err(|refused| refused.to_string())
         };
         let Loaded { value: mut settings, warnings } = Settings::load(config.as_deref(), &env, &urls)?;
-        let Overrides { shadows, bind, data_dir, database_url } = overrides.clone();
+        let Overrides { shadows, tools, bind, data_dir, database_url } = overrides.clone();
         settings.server.bind = bind.unwrap_or(settings.server.bind);
         settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
         settings.shadows.path = shadows.or(settings.shadows.path);
+        settings.tools.path = tools.or(settings.tools.path);
         settings.database.url = database_url.or(settings.database.url);
         Ok(Self { settings, config, env, overrides, warnings })
     }
@@ -113,6 +126,40 @@ impl Setup {
             Some(path) => read(path, &models),
             None => load("built-in example", EXAMPLE_SHADOWS, &models),
         }
+    }
+
+    /// What is in force about calls of tools.
+    ///
+    /// # Errors
+    /// Every fault of the tools file.
+    pub fn boundary(&self) -> Result<Loaded<BoundaryRules>, Report> {
+        let boundary = &self.settings.boundary;
+        let variable = boundary.safe_mode_variable.clone();
+        let in_shadow = boundary.shadow_environments.contains(&boundary.environment);
+        let configured = Configured {
+            environment: boundary.environment.clone(),
+            settings: boundary.execution,
+            variable: (variable.clone(), safe_mode(self.env.get(&variable))),
+            default: if in_shadow { Execution::Shadow } else { Execution::Live },
+        };
+        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
+        let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
+        let judge = tools::Rules { contract: &contract, condition: &condition };
+        let Loaded { value: file, warnings } = match &self.settings.tools.path {
+            Some(path) => tools::read(path, judge)?,
+            None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
+        };
+        let tools = Tools::compile(file).map_err(|error| {
+            let path = self.settings.tools.path.clone().unwrap_or_default();
+            Report::of_file(&path, "tools", error.to_string(), "correct it and try again")
+        })?;
+        Ok(Loaded { value: BoundaryRules { configured, tools }, warnings })
+    }
+
+    /// The folder of the audit's files.
+    pub fn audit_dir(&self) -> PathBuf {
+        let settings = &self.settings;
+        settings.boundary.audit.dir.clone().unwrap_or_else(|| settings.storage.data_dir.join("audit"))
     }
 
     /// Builds the gateway to the models.
@@ -257,6 +304,8 @@ pub struct App {
     pub dispatcher: Dispatcher,
     /// Stores events; at rest until it is run.
     pub writer: Writer,
+    /// Decides calls of tools; at rest until it is run.
+    pub decisions: DecisionWriter,
     /// What is worth saying about the shadows.
     pub warnings: Vec<Fault>,
 }
@@ -285,8 +334,13 @@ impl App {
         let pulse = Pulse::new(store.clone(), clock.clone(), pulse);
         let slots = Slots::new(settings.queue.workers, settings.queue.active_slots);
         let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
+        let Loaded { value: boundary, warnings: more } = setup.boundary()?;
+        let warnings = warnings.into_iter().chain(more).collect();
+        let (boundary, decisions) =
+            Boundary::new(store.clone(), clock.clone(), installation.clone(), boundary, boundary_settings(setup));
         let parts = Parts {
             store: store.clone(),
+            boundary,
             clock,
             rules,
             webhooks: setup.webhooks()?,
@@ -306,7 +360,22 @@ impl App {
             flush_bytes: settings.ingest.flush_bytes,
         };
         let (pipeline, writer) = Pipeline::new(parts, bounds);
-        Ok(Self { pipeline, dispatcher, writer, warnings })
+        Ok(Self { pipeline, dispatcher, writer, decisions, warnings })
+    }
+}
+
+/// Bounds of decisions.
+fn boundary_settings(setup: &Setup) -> BoundarySettings {
+    let boundary = &setup.settings.boundary;
+    BoundarySettings {
+        deadline: boundary.deadline,
+        approvals_expire_after: boundary.approvals.expires_after,
+        reads: boundary.audit.reads,
+        max_arguments_bytes: boundary.max_arguments_bytes,
+        queue_calls: boundary.queue_calls,
+        flush_calls: boundary.flush_calls,
+        dir: setup.audit_dir(),
+        max_file_bytes: boundary.audit.max_log_size_mb.saturating_mul(1024 * 1024),
     }
 }
 

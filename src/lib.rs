@@ -14,6 +14,8 @@ pub mod store;
 
 pub mod checks;
 
+pub mod policy;
+
 pub mod llm;
 
 // Rooms, in the order in which a fact walks.
@@ -35,6 +37,9 @@ pub mod briefing;
 pub mod reflexion;
 
 pub mod webhooks;
+
+// Wings: beside the rooms, on the same ground.
+pub mod boundary;
 
 pub mod pipeline;
 

@@ -53,6 +53,11 @@ impl Caller {
         }
     }
 
+    /// The key, if there is one.
+    pub fn key(&self) -> Option<KeyId> {
+        self.0.as_ref().map(|grant| grant.id)
+    }
+
     /// # Errors
     /// `forbidden`: the key has none of the scopes.
     pub fn require_any(&self, scopes: &[Scope]) -> Result<(), Problem> {

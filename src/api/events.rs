@@ -261,6 +261,20 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Problem {
     problem
 }
 
+/// The same of a request that is no event.
+pub(super) fn invalid_request(faults: Vec<Fault>) -> Problem {
+    let problem = invalid(faults);
+    if problem.code() != "invalid_event" {
+        return problem;
+    }
+    let errors = problem.errors().to_vec();
+    errors
+        .into_iter()
+        .fold(Problem::invalid_request("what was sent breaks rules; errors lists each"), |problem, error| {
+            problem.at(error.pointer, error.code, error.detail)
+        })
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
 pub(super) fn refused(error: AcceptError) -> Problem {
     let text = error.to_string();

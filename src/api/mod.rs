@@ -10,6 +10,7 @@ mod audit;
 pub mod auth;
 pub mod backtests;
 pub mod body;
+pub mod boundary;
 pub mod breakers;
 pub mod briefings;
 pub mod entrance;
@@ -113,13 +114,17 @@ impl Api {
 }
 
 /// Every route, by the class of its work.
-fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
+fn routes() -> [(Class, OpenApiRouter<Api>); 6] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new()
         .routes(routes!(reviews::post_review))
         .routes(routes!(verdicts::get_verdict))
         .routes(routes!(backtests::post_backtest));
-    let streams = OpenApiRouter::new().routes(routes!(stream::stream_findings));
+    let decides = OpenApiRouter::new()
+        .routes(routes!(boundary::decide::post_decide))
+        .routes(routes!(boundary::decide::post_outcome));
+    let streams =
+        OpenApiRouter::new().routes(routes!(stream::stream_findings)).routes(routes!(boundary::audit::get_audit));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
@@ -146,6 +151,9 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
         .routes(routes!(status::list_skips))
         .routes(routes!(briefings::get_briefing))
         .routes(routes!(briefings::get_report))
+        .routes(routes!(boundary::execution::get_execution, boundary::execution::put_execution))
+        .routes(routes!(boundary::execution::get_effective))
+        .routes(routes!(boundary::approvals::post_approval))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::list_dead))
         .routes(routes!(webhooks::resend_dead))
@@ -158,6 +166,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 5] {
         .routes(routes!(health::metrics));
     [
         (Class::Ingest, ingest),
+        (Class::Decide, decides),
         (Class::Wait, waits),
         (Class::Stream, streams),
         (Class::Read, reads),

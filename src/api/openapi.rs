@@ -73,6 +73,7 @@ pub struct Pages {
         (name = "breakers", description = "Whether an agent should go on"),
         (name = "briefings", description = "What a day or a week was like"),
         (name = "trajectories", description = "Tasks from their first event to the last"),
+        (name = "boundary", description = "Whether calls of tools run, and what is kept of them"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

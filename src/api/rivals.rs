@@ -15,22 +15,38 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     entrance::{self, Entrance},
-    events::{AcceptedEvent, invalid},
+    events::{AcceptedEvent, invalid, invalid_request},
     problem::Problem,
 };
 use crate::{
+    boundary,
     checks::{self, Screened},
     domain::{Disposition, EventId, Outcome, SkipReason, key::Scope},
     ingest::{self, Incoming},
     store::{events::received_at, rivals::OneByOne},
 };
 
+/// A decision that nobody keeps.
+async fn decide_and_forget(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<boundary::answer::Answer>, Problem> {
+    caller.require(Scope::Decide)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body = api.bodies.read(request).await?;
+    let call = ingest::call_request(&body, &api.limits).map_err(invalid_request)?.call;
+    caller.speak_for(&call.agent)?;
+    Ok(Json(api.pipeline.boundary.decide_alone(call)))
+}
+
 type Answer = Result<(StatusCode, Json<AcceptedEvent>), Problem>;
 
 /// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
 /// it is the price of keeping events.
 pub fn without_storing(api: Api, admission: &Admission) -> Router {
-    dressed(Router::new().route("/v1/events", post(forget)), api, admission)
+    let routes = Router::new().route("/v1/events", post(forget)).route("/v1/decide", post(decide_and_forget));
+    dressed(routes, api, admission)
 }
 
 /// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.

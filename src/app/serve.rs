@@ -62,7 +62,8 @@ async fn run(
     let metrics = telemetry::start_metrics();
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
-    let App { pipeline, dispatcher, writer, warnings } = App::build(setup, &database.store, Clock::system()).await?;
+    let App { pipeline, dispatcher, writer, decisions, warnings } =
+        App::build(setup, &database.store, Clock::system()).await?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -82,6 +83,10 @@ async fn run(
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     background.spawn("ring", pipeline.clone().ring_until(leave.clone(), writer.ring()));
     background.spawn_essential("writer", writer.run(requests_done.clone()));
+    background.spawn_essential("decisions", decisions.run(requests_done.clone()));
+    background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
+    background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
+    background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
         let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
@@ -258,7 +263,8 @@ async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFa
     };
     let setup = setup.read_again().map_err(|report| faulty(&report))?;
     let Loaded { value: shadows, warnings } = setup.shadows().map_err(|report| faulty(&report))?;
-    let warnings = setup.warnings.iter().chain(&warnings).map(ToString::to_string).collect();
+    let Loaded { value: boundary, warnings: of_tools } = setup.boundary().map_err(|report| faulty(&report))?;
+    let warnings = setup.warnings.iter().chain(&warnings).chain(&of_tools).map(ToString::to_string).collect();
     let in_force = pipeline.rules.load_full();
     let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
     let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| match error.downcast_ref() {
@@ -272,6 +278,7 @@ async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFa
     })?;
     let count = rules.shadows.len();
     pipeline.rules.store(Arc::new(rules));
+    pipeline.boundary.rules.store(Arc::new(boundary));
     pipeline.webhooks.store(Arc::new(webhooks));
     Ok(Reloaded { shadows: count, warnings })
 }

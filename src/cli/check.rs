@@ -11,13 +11,14 @@ use crate::{
 };
 
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
-    let overrides = Overrides { shadows: global.shadows.clone(), ..Overrides::default() };
+    let overrides = Overrides { shadows: global.shadows.clone(), tools: global.tools.clone(), ..Overrides::default() };
     let setup = Setup::read(global.config.clone(), Environment::of_process(), overrides)?;
     let loaded = setup.shadows()?;
+    let boundary = setup.boundary()?;
     let gateway = setup.gateway(None)?;
     setup.bootstrap_key()?;
     Watcher::compile(&loaded.value)?;
-    let warnings: Vec<_> = setup.warnings.iter().chain(&loaded.warnings).collect();
+    let warnings: Vec<_> = setup.warnings.iter().chain(&loaded.warnings).chain(&boundary.warnings).collect();
     let webhooks = setup.webhooks()?;
     let reviewer = |alias: &str| match gateway.reviewer(alias) {
         Readiness::Ready => "model".to_owned(),

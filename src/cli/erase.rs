@@ -12,8 +12,8 @@ use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::artifact_places,
     clock::Clock,
-    findings::{ErasedFiles, Places},
-    pipeline::erasure::{Erased, erase, forecast},
+    findings::ErasedFiles,
+    pipeline::erasure::{Erased, Folders, erase, forecast},
     store::erasure::{Counts, Whose},
 };
 
@@ -48,7 +48,8 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         )));
     }
     let (setup, database) = global.open_existing().await?;
-    let (store, places) = (&database.store, artifact_places(&setup));
+    let store = &database.store;
+    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir() };
     let done = async {
         let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
         if let Some(counts) = counts
@@ -87,18 +88,26 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 fn words(erased: Erased) -> String {
-    let Counts { events, reviews_ended, reviews, findings, verdicts } = erased.rows;
-    let ErasedFiles { pages, log_lines } = erased.files;
+    let Counts { events, reviews_ended, reviews, findings, verdicts, audit } = erased.rows;
+    let (ErasedFiles { pages, log_lines }, audit_lines) = (erased.files, erased.audit_lines);
     format!(
         "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
-         and {log_lines} lines of the observations log; {reviews_ended} reviews that were not over are ended"
+         and {log_lines} lines of the observations log; {audit} calls in the audit and {audit_lines} lines of its files; \
+         {reviews_ended} reviews that were not over are ended"
     )
 }
 
-fn folders(places: &Places) -> String {
+fn folders(places: &Folders) -> String {
+    let Folders { reviews: places, audit } = places;
     let log = places.log.parent();
-    let all: Vec<String> =
-        places.pages.iter().map(PathBuf::as_path).chain(log).map(|dir| dir.display().to_string()).collect();
+    let all: Vec<String> = places
+        .pages
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(log)
+        .chain([audit.as_path()])
+        .map(|dir| dir.display().to_string())
+        .collect();
     all.join(", ")
 }
 

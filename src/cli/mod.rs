@@ -2,12 +2,14 @@
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
+mod audit;
 mod backtest;
 mod batch;
 mod bench;
 mod briefing;
 mod check;
 mod completions;
+mod contracts;
 mod doctor;
 mod erase;
 mod health;
@@ -60,7 +62,7 @@ struct Global {
     /// The shadows file; without it the built-in example is used.
     #[arg(long, global = true, value_name = "FILE")]
     shadows: Option<PathBuf>,
-    /// The tool contracts file. This version has no execution boundary yet and refuses one.
+    /// The tools file: contracts, effects and rules of tools; without it there are none.
     #[arg(long, global = true, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// The Postgres to use instead of our own; `DATABASE_URL` sets it too (and keeps it out of process lists).
@@ -107,6 +109,11 @@ enum Command {
     },
     /// Check the settings and shadows files; every fault is listed with its line.
     Check,
+    /// Check contracts of tools, infer them from recorded calls, and compare two editions.
+    Contracts {
+        #[command(subcommand)]
+        action: contracts::Action,
+    },
     /// Make, list and revoke API keys.
     Keys {
         #[command(subcommand)]
@@ -124,6 +131,11 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
+    /// Check the audit of calls, or print it.
+    Audit {
+        #[command(subcommand)]
+        action: audit::Action,
+    },
     /// Ask a running server how it is; exit 1 if it does not take work.
     Health(health::Options),
     /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
@@ -197,11 +209,6 @@ fn say_failure(failure: &Failure, json: bool) -> ExitCode {
 
 async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let Cli { global, command } = cli;
-    if global.tools.is_some() {
-        return Err(Failure::Usage(
-            "--tools: tool contracts belong to the execution boundary, which this version does not have yet".into(),
-        ));
-    }
     match command.unwrap_or(Command::Serve { bind: None }) {
         Command::Serve { bind } => serve::run(&global, bind).await,
         Command::Review(options) => Box::pin(review::run(&global, options)).await,
@@ -211,10 +218,12 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check => check::run(&global),
+        Command::Contracts { action } => contracts::run(&global, action),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
+        Command::Audit { action } => audit::run(&global, action).await,
         Command::Doctor => doctor::run(&global).await,
         Command::Health(options) => health::run(&global, options).await,
         Command::Erase(options) => erase::run(&global, options).await,
@@ -228,6 +237,7 @@ impl Global {
     fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
         let overrides = Overrides {
             shadows: self.shadows.clone(),
+            tools: self.tools.clone(),
             bind,
             data_dir: self.data_dir.clone(),
             database_url: self.database_url.clone().map(SecretString::from),

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::{Failure, answer_json};
-use crate::config::{settings_schema, shadows_schema};
+use crate::config::{settings_schema, shadows_schema, tools_schema};
 
 /// A file that has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -12,11 +12,14 @@ pub(super) enum File {
     Shadows,
     /// The settings file.
     Settings,
+    /// The tools file.
+    Tools,
 }
 
 pub(super) fn run(file: File) -> Result<(), Failure> {
     answer_json(&match file {
         File::Shadows => shadows_schema(),
         File::Settings => settings_schema(),
+        File::Tools => tools_schema(),
     })
 }

@@ -150,6 +150,18 @@ impl Keys<'_> {
         }
     }
 
+    /// Notes a fault of one item of a key's list, or of the key where it is no list.
+    pub fn fault_of(&mut self, key: &str, index: Option<usize>, message: impl Into<String>, help: impl Into<String>) {
+        let item = self.entry(key).zip(index).and_then(|(entry, index)| match &entry.value.kind {
+            Kind::List(items) => items.get(index).map(|item| (item.at, index)),
+            _ => None,
+        });
+        let Some((at, index)) = item else { return self.fault(key, message, help) };
+        if let Work::Read { faults, .. } = &mut self.work {
+            faults.within(format!(".{key}[{index}]"), |faults| faults.fault(at, message, help));
+        }
+    }
+
     /// Notes a warning about one key's value.
     pub fn warn(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         let at = self.place(key);

@@ -8,7 +8,8 @@
 //!    declaration reads the value, knows the key for "did you mean", and writes the JSON Schema for editors.
 //! 4. Every fault is collected ([`fault`]), with file, line, column, the line itself and what would be right.
 //!
-//! [`settings`] holds one file per section of the settings, [`shadows`] the observers. A value is either within
+//! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] what
+//! is known and allowed of agents' tools. A value is either within
 //! its bounds or a fault: nothing is clamped, ignored or half applied, and a file with faults changes nothing.
 //!
 //! This room reads files and the process's environment, and nothing else: no network, no database, no clock.
@@ -24,6 +25,7 @@ pub mod settings;
 pub mod shadows;
 mod shape;
 mod text;
+pub mod tools;
 mod tree;
 
 #[cfg(test)]
@@ -34,12 +36,16 @@ pub use fault::{Fault, Level, Report};
 pub use settings::{Settings, UrlRule, settings_schema};
 pub use shadows::{Models, shadows_schema};
 pub use text::parse_bind;
+pub use tools::{Tools, tools_schema};
 
 /// The settings with every default written out and explained: the manual of `--config`.
 pub const DEFAULT_SETTINGS: &str = include_str!("../../config/umbra.default.yaml");
 
 /// The shadows that are used when no shadows file is given.
 pub const EXAMPLE_SHADOWS: &str = include_str!("../../config/shadow-agents.example.yaml");
+
+/// Contracts and rules that show every key of the tools file.
+pub const EXAMPLE_TOOLS: &str = include_str!("../../config/tools.example.yaml");
 
 /// Something that was read without a fault, and what is worth saying about it all the same.
 #[derive(Debug, Clone)]

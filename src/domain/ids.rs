@@ -89,3 +89,15 @@ typed_id!(
     /// One incarnation of a process that runs reviews.
     WorkerId, "wrk_"
 );
+typed_id!(
+    /// One decision about a call of a tool; it is a row of the audit.
+    DecisionId, "dec_"
+);
+typed_id!(
+    /// One question to a person whether a call may run.
+    ApprovalId, "apr_"
+);
+typed_id!(
+    /// One override of the execution.
+    OverrideId, "ovr_"
+);

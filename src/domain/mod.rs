@@ -1,10 +1,15 @@
 //! The nouns of the product, as the user meets them in YAML, URLs and tables.
 //! Plain data and its rules; no input or output, nothing of the rooms.
 
+pub mod audit;
 pub mod backtest;
 pub mod breaker;
+pub mod call;
+pub mod contract;
 pub mod disposition;
+pub mod effect;
 pub mod event;
+pub mod execution;
 pub mod finding;
 pub mod hit;
 pub mod ids;
@@ -14,25 +19,36 @@ pub mod model;
 pub mod money;
 pub mod notice;
 mod plain;
+pub mod policy;
 pub mod redacted;
 pub mod review;
 pub mod shadow;
+pub mod tool;
 pub mod trajectory;
 pub mod trigger;
 pub mod verdict;
 
 pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
+pub use call::{Call, CallOutcome, OutcomeStatus};
+pub use contract::ToolContract;
 pub use disposition::{Disposition, Outcome, SkipReason};
+pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
+pub use execution::{Execution, Override, OverrideScope};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
-pub use ids::{BacktestId, DeliveryId, EventId, FindingId, KeyId, ReflexionId, ReviewId, WorkerId};
+pub use ids::{
+    ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, ReflexionId, ReviewId,
+    WorkerId,
+};
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};
 pub use plain::plain;
+pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
 pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};
+pub use tool::{ToolAnnotations, ToolName};
 pub use trigger::{Trigger, TriggerMark, TriggerSource};

@@ -20,6 +20,7 @@
 //! an event slip below a shadow's cost floor.
 
 mod batch;
+mod call;
 mod fault;
 mod native;
 mod request;
@@ -33,6 +34,7 @@ use std::fmt;
 
 use crate::domain::Event;
 
+pub use call::{CallRequest, call_request, outcome_request};
 pub use fault::{Fault, code};
 pub use request::{KeyRequest, ReviewRequest, key_request, review_request};
 

@@ -91,6 +91,11 @@ impl<'a> Fields<'a> {
         Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::with_capacity(16), faults })
     }
 
+    /// What was not taken yet, as canonical JSON; `size` is about how long that is.
+    pub fn canonical(&self, size: usize) -> Vec<u8> {
+        canonical(&self.rest, size)
+    }
+
     /// Takes a field that may be absent or null.
     pub fn optional<T>(
         &mut self,
@@ -189,7 +194,7 @@ pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faul
 }
 
 /// A word for grouping. Blank is absent: a trajectory of everything without a task would be none.
-fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
 }
 
@@ -205,7 +210,7 @@ pub(super) fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<St
 }
 
 /// An id that is given but blank is refused: its sender counts on it.
-fn key(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn key(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 

@@ -4,15 +4,18 @@
 //! on this machine; each step may
 //! be repeated, so one that was interrupted is finished by running it again. What arrives meanwhile stays.
 
-use std::time::Duration;
+use std::{io, path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
 use crate::{
-    domain::{Event, EventId, StoredEvent},
+    boundary::{journal, verify::ErasedPayloads},
+    clock::Clock,
+    domain::{Event, EventId, StoredEvent, audit::AuditKind},
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
     store::{
         Store, StoreError,
+        decisions::NewAudit,
         erasure::{Counts, Erasable, Whose},
         wake::News,
     },
@@ -35,6 +38,17 @@ pub struct Erased {
     /// On this machine.
     #[serde(flatten)]
     pub files: ErasedFiles,
+    /// Lines of the audit's files on this machine.
+    pub audit_lines: u64,
+}
+
+/// Where files lie on this machine.
+#[derive(Debug, Clone)]
+pub struct Folders {
+    /// Those of reviews.
+    pub reviews: Places,
+    /// Those of the audit.
+    pub audit: PathBuf,
 }
 
 /// Why it could not go on.
@@ -46,13 +60,16 @@ pub enum ErasureError {
     /// A file cannot be erased.
     #[error(transparent)]
     File(#[from] ArtifactError),
+    /// A file of the audit cannot be erased.
+    #[error("the audit's files cannot be erased: {0}")]
+    Audit(#[from] io::Error),
 }
 
 /// Counts what [`erase`] would erase.
 ///
 /// # Errors
 /// The database does not answer, or a file cannot be read.
-pub async fn forecast(store: &Store, whose: &Whose, places: Places) -> Result<Erased, ErasureError> {
+pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<Erased, ErasureError> {
     let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
     loop {
         let page = store.erasable(whose, (after, last), false, COUNT_STEP).await?;
@@ -61,15 +78,17 @@ pub async fn forecast(store: &Store, whose: &Whose, places: Places) -> Result<Er
         rows.add(store.count_erasable(&ids(&page)).await?);
     }
     rows.add(store.count_leftovers(whose).await?);
-    let files = erase_files(places, unwanted(store, whose).await?, true).await?;
-    Ok(Erased { rows, files })
+    rows.audit = store.count_audit(whose).await?;
+    let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
+    let audit_lines = audit_lines(folders.audit, whose, true).await?;
+    Ok(Erased { rows, files, audit_lines })
 }
 
 /// Erases. `replica` is a fresh id, under which ended reviews are counted.
 ///
 /// # Errors
 /// As said there; what is done stays done, and running it again goes on.
-pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, places: Places) -> Result<Erased, ErasureError> {
+pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders) -> Result<Erased, ErasureError> {
     let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
     loop {
         let page = store.erasable(whose, (after, last), true, STEP).await?;
@@ -87,11 +106,53 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, places: Places) 
         store.erase_leftovers(whose).await
     };
     rows.add(again(patience).await?);
-    let files = erase_files(places, unwanted(store, whose).await?, false).await?;
+    rows.audit = erase_audit(store, whose).await?;
+    let files = erase_files(folders.reviews, unwanted(store, whose).await?, false).await?;
+    let audit_lines = audit_lines(folders.audit, whose, false).await?;
     if rows != Counts::default() {
         store.vacuum_erased().await?;
     }
-    Ok(Erased { rows, files })
+    Ok(Erased { rows, files, audit_lines })
+}
+
+/// Takes the payloads of an agent's calls, page by page; each page has its own row that says so.
+async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
+    let Whose::Agent(agent) = whose else { return Ok(0) };
+    let mut erased = 0;
+    loop {
+        let page = again(async || {
+            let said = |seqs: &[i64]| erasure(agent, seqs);
+            Ok(Counts { audit: store.erase_audit(agent, COUNT_STEP, said).await?, ..Counts::default() })
+        });
+        let page = page.await?.audit;
+        erased += page;
+        if page == 0 {
+            return Ok(erased);
+        }
+    }
+}
+
+/// Takes what an agent's calls said out of the audit's files.
+async fn audit_lines(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Result<u64> {
+    let Whose::Agent(agent) = whose else { return Ok(0) };
+    let agent = agent.clone();
+    let erased = tokio::task::spawn_blocking(move || journal::erase(&dir, &agent, count_only)).await;
+    erased.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
+}
+
+/// The row that says whose payloads went. It names the rows, not what they held.
+fn erasure(agent: &str, seqs: &[i64]) -> NewAudit {
+    NewAudit {
+        id: Clock::system().new_id(),
+        kind: AuditKind::Erasure,
+        agent: Some(agent.to_owned()),
+        session: None,
+        run: None,
+        call_id: None,
+        tool: None,
+        body: serde_json::to_string(&ErasedPayloads::of(seqs)).unwrap_or_default(),
+        payload: None,
+    }
 }
 
 /// Whose files go: those that name the agent or the task, and those of reviews of their events.

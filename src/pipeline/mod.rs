@@ -7,6 +7,7 @@
 //! - [`tail`]: new findings, for those who listen;
 //! - `briefings`: what a day or a week was like;
 //! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes);
+//! - [`decide`]: a call of a tool, from its question to the answer after the commit; [`seal`]: its audit, chained and signed;
 //! - [`catch_up`], [`backtest`]: reviews of the past; [`trial`]: of a text that is no event.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
@@ -18,6 +19,7 @@ mod briefings;
 mod call;
 pub mod catch_up;
 pub mod consequences;
+pub mod decide;
 mod deliver;
 mod dossier;
 pub mod erasure;
@@ -31,6 +33,7 @@ mod recall;
 pub mod reflexions;
 mod retention;
 pub mod rules;
+mod seal;
 pub mod status;
 pub mod tail;
 pub mod tick;
@@ -49,6 +52,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 pub use self::{
     accept::Origin,
     consequences::Habits,
+    decide::{Boundary, BoundarySettings, DecisionWriter},
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
     tail::Tail,
@@ -82,6 +86,8 @@ pub struct Pipeline {
     pub patience: Patience,
     /// When breakers open, faults become lessons and scores are a fall.
     pub habits: Habits,
+    /// The way to a decision about a call of a tool.
+    pub boundary: Boundary,
     /// Requests that wait.
     pub waiters: Waiters,
     /// Rung when a backtest was posted here.
@@ -107,7 +113,7 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits } = parts;
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits, boundary } = parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
@@ -120,6 +126,7 @@ impl Pipeline {
             pulse,
             patience,
             habits,
+            boundary,
             waiters: Waiters::default(),
             backtests: Arc::default(),
             tail: Tail::default(),
@@ -153,6 +160,8 @@ pub struct Parts {
     pub patience: Patience,
     /// When breakers open, faults become lessons and scores are a fall.
     pub habits: Habits,
+    /// The way to a decision about a call of a tool.
+    pub boundary: Boundary,
 }
 
 /// How long a review is tried, and how many may wait.

@@ -58,16 +58,19 @@ enum Part {
     Counts,
     Cooldowns,
     Keys,
+    Calls,
 }
 
-const PARTS: [Part; 4] = [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys];
+const PARTS: [Part; 5] = [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls];
 
 impl Part {
     async fn delete(self, sweep: &mut Sweep, keep: &Retention) -> Result<u64, StoreError> {
         match self {
             Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
             Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
-            Self::Reviews | Self::Counts => Ok(0),
+            // A session keeps its labels, and a run its mode, as long as anybody may still speak of its events.
+            Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
+            Self::Reviews | Self::Counts | Self::Calls => Ok(0),
             Self::Cooldowns => sweep.delete_cooldowns().await,
             Self::Keys => sweep.delete_keys(keep.idempotency_hours).await,
         }
@@ -79,6 +82,7 @@ impl Part {
             Self::Counts => "counts",
             Self::Cooldowns => "cooldowns",
             Self::Keys => "keys",
+            Self::Calls => "calls",
         }
     }
 }

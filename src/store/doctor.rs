@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 14] = [
+const INVARIANTS: [Invariant; 15] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -83,6 +83,14 @@ const INVARIANTS: [Invariant; 14] = [
                       AND event_id >= (SELECT first_id FROM retention WHERE kind = 'event')
                     GROUP BY 1, 2) r USING (event, shadow)
               WHERE coalesce(p.n, 0) <> coalesce(r.n, 0)",
+    },
+    Invariant {
+        name: "audit_has_no_gap",
+        promise: "the audit has every row that was numbered, from the first on",
+        sql: "SELECT format('%s rows up to %s, %s were numbered', n, newest, numbered)
+              FROM (SELECT count(*) AS n, coalesce(max(seq), 0) AS newest,
+                           (SELECT last FROM feed WHERE name = 'audit') AS numbered FROM audit) a
+              WHERE n <> numbered OR newest <> numbered",
     },
     Invariant {
         name: "done_has_a_result",

@@ -62,6 +62,8 @@ pub struct Counts {
     pub findings: u64,
     /// Verdicts: their reasons and recommendations.
     pub verdicts: u64,
+    /// Rows of the audit: arguments, stubs, outcomes.
+    pub audit: u64,
 }
 
 impl Counts {
@@ -72,6 +74,7 @@ impl Counts {
         self.reviews += other.reviews;
         self.findings += other.findings;
         self.verdicts += other.verdicts;
+        self.audit += other.audit;
     }
 }
 
@@ -172,7 +175,7 @@ impl Store {
             sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.work).await?;
         let [reviews_ended, reviews, findings, verdicts] =
             [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts })
+        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, audit: 0 })
     }
 
     /// Ends the reviews of these events that are not over; answers how many. `replica` counts their skips.
@@ -239,7 +242,7 @@ impl Store {
         );
         let erased = erased.bind(&ids).bind(payloads).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
-        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts })
+        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, audit: 0 })
     }
 
     /// Lets Postgres reuse the space of what was erased. Not doing so harms nothing but privacy: it comes by itself
@@ -252,7 +255,7 @@ impl Store {
         connection.close_on_drop();
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
-             webhook_delivery, briefing")
+             webhook_delivery, briefing, audit_payload, call, boundary_run")
             .execute(&mut *connection)
             .await?;
         Ok(())

@@ -4,6 +4,7 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+pub mod audit;
 pub mod backtests;
 pub mod baselines;
 pub mod breakers;
@@ -11,10 +12,12 @@ pub mod briefings;
 pub mod calls;
 pub mod catch_up;
 pub mod dead_letters;
+pub mod decisions;
 pub mod doctor;
 pub mod erasure;
 mod error;
 pub mod events;
+pub mod execution;
 pub mod feedback;
 mod filed_briefings;
 pub mod findings;

@@ -207,6 +207,31 @@ impl Sweep {
         Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
     }
 
+    /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days;
+    /// the audit keeps what they were. Answers how many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn delete_calls(&mut self, days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
+        let mut gone = 0;
+        for (table, at) in [
+            ("call", "decided_at"),
+            ("boundary_run", "updated_at"),
+            ("boundary_session", "updated_at"),
+            ("approval", "expires_at"),
+            ("execution_override", "expires_at"),
+        ] {
+            let sql = format!(
+                "/* retention.calls */ DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
+                 WHERE {at} < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))"
+            );
+            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(oldest.to_sqlx()).bind(BATCH);
+            gone += done.execute(&mut *self.connection).await?.rows_affected();
+        }
+        Ok(gone)
+    }
+
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *self.connection).await?;
         Ok(now.to_jiff())

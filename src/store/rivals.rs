@@ -54,4 +54,14 @@ impl Store {
         let count = format!("SELECT count(*) FROM \"{quoted}\".event");
         Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&self.control).await?)
     }
+
+    /// How many rows the audit of a schema of this database has.
+    ///
+    /// # Errors
+    /// The database does not answer, or has no such schema.
+    pub async fn audited_in(&self, schema: &str) -> Result<i64, StoreError> {
+        let quoted = schema.replace('"', "\"\"");
+        let count = format!("SELECT count(*) FROM \"{quoted}\".audit");
+        Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&self.control).await?)
+    }
 }

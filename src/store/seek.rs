@@ -16,6 +16,8 @@ pub enum Feed {
     Dead,
     /// Backtests.
     Backtest,
+    /// The audit.
+    Audit,
 }
 
 impl Feed {
@@ -25,6 +27,7 @@ impl Feed {
             Self::Result => "result",
             Self::Dead => "dead",
             Self::Backtest => "backtest",
+            Self::Audit => "audit",
         }
     }
 }

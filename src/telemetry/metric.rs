@@ -46,12 +46,16 @@ metrics_list! {
     ARTIFACT_FAILURES = "umbra_artifact_failures_total", counter, "Pages of reviews that could not be written to files yet.";
     PROVIDER_EXCESSIVE = "umbra_provider_excessive_usage_total", counter, "Replies whose provider counted more tokens than the call could take, by model.";
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
-    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys.";
+    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys, calls.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
     REFUSALS = "umbra_refusals_total", counter, "Requests and events refused for who sent them, by the code of the problem; of requests without a key none.";
     WEBHOOK_DELIVERIES = "umbra_webhook_deliveries_total", counter, "Attempts to deliver a message by endpoint and result: delivered, retried, dead, gone.";
     WEBHOOK_SECONDS = "umbra_webhook_delivery_seconds", histogram(Seconds), "One attempt to deliver a message.";
     WEBHOOK_BACKLOG = "umbra_webhook_backlog", gauge, "Messages by endpoint and state: waiting, dead.";
+    DECISIONS = "umbra_decisions_total", counter, "Decided calls of tools by decision and effect.";
+    DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the audit, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
+    DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed.";
+    DECISION_FLUSH_SECONDS = "umbra_decision_flush_seconds", histogram(Seconds), "One transaction of decisions, from its first statement to its commit.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

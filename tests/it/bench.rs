@@ -168,6 +168,44 @@ fn a_set_without_a_check_of_its_name_needs_one_named() {
     assert_eq!((&forced["sets"][0]["name"], &forced["sets"][0]["f1"]), (&json!("shells"), &json!(1.0)));
 }
 
+#[test]
+fn effects_of_tools_are_told_with_what_was_told_wrongly() {
+    let folder = TempDir::new().unwrap();
+    let tool = |name: &str, description: &str, effect: &str| json!({"id": name, "server": "crm", "name": name, "description": description, "input_schema": {"type": "object"}, "effect": effect});
+    let rows = [
+        tool("get_contact", "Get a contact", "read"),
+        tool("list_contacts", "List contacts", "read"),
+        tool("create_contact", "Create a contact", "write"),
+        tool("delete_contact", "Delete a contact", "destructive"),
+        // Labelled otherwise than they are called.
+        tool("set_colour", "Set a colour", "read"),
+        tool("search_contacts", "Search contacts", "write"),
+        tool("update_contact", "Update a contact", "destructive"),
+        tool("remove_note", "Remove a note", "write"),
+    ];
+    lines(folder.path(), "tools.jsonl", &rows);
+    let answer = json_of(&bench(folder.path(), &["effects", "tools.jsonl", "--json"]));
+    let figures = ["n", "reads", "unsafe", "over_stubbed", "destructive"].map(|key| answer[key].as_u64());
+    assert_eq!(figures, [8, 3, 1, 1, 2].map(Some), "{answer}");
+    assert_eq!(answer["destructive_recall"], 0.5);
+    let mistakes: Vec<_> =
+        answer["mistakes"].as_array().unwrap().iter().map(|one| (&one["id"], &one["kind"])).collect();
+    let expected = [
+        ("set_colour", "over_stubbed"),
+        ("search_contacts", "unsafe"),
+        ("update_contact", "understated"),
+        ("remove_note", "overstated"),
+    ]
+    .map(|(id, kind)| (json!(id), json!(kind)));
+    assert_eq!(mistakes, expected.iter().map(|(id, kind)| (id, kind)).collect::<Vec<_>>());
+    let (code, shown, _) = told(&bench(folder.path(), &["effects", "tools.jsonl"]));
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("over-stubbed") && shown.contains("unsafe search_contacts: write, called read"), "{shown}");
+    lines(folder.path(), "wrong.jsonl", &[json!({"name": "a", "effect": "harmless"})]);
+    let (code, _, complaints) = told(&bench(folder.path(), &["effects", "wrong.jsonl"]));
+    assert!(code == Some(1) && complaints.contains("wrong.jsonl:1: effect: \"harmless\""), "{complaints}");
+}
+
 /// Twenty logs, every second one unsafe: it holds the word `leak`.
 fn logs(folder: &Path) {
     let text = |n: usize| {

@@ -74,7 +74,7 @@ impl Drop for Victim {
 /// What clients were told: acknowledged events by their own id.
 type Ledger = Arc<Mutex<BTreeMap<String, String>>>;
 
-async fn postgres(dir: &Path) -> PrivatePostgres {
+pub async fn postgres(dir: &Path) -> PrivatePostgres {
     let options = PrivateOptions {
         data_dir: dir.to_owned(),
         pg_bin: std::env::var_os("UMBRA_PG_BIN").map(Into::into),

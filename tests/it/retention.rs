@@ -293,8 +293,8 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
         let nothing: Value = serde_json::from_slice(&nothing.stdout).unwrap_or_default();
         // What was skipped meanwhile is an event as well.
         let events = u64::from(agent == "alice");
-        let left = json!({"events": events, "reviews_ended": 0, "reviews": 0, "findings": 0, "verdicts": 0, "pages": 0,
-            "log_lines": 0});
+        let left = json!({"events": events, "reviews_ended": 0, "reviews": 0, "findings": 0, "verdicts": 0, "audit": 0,
+            "pages": 0, "log_lines": 0, "audit_lines": 0});
         assert_eq!(nothing["erased"], left, "{agent}");
     }
 }

@@ -47,7 +47,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// At the beginning of each round.
 const SETTLE: Duration = Duration::from_millis(300);
 
-const SHADOWS: &str = include_str!("shadows.yaml");
+pub(super) const SHADOWS: &str = include_str!("shadows.yaml");
 
 /// How to measure.
 #[derive(Debug, Args)]
@@ -149,7 +149,7 @@ fn variant(
     events_per_request: usize,
 ) -> anyhow::Result<Variant> {
     let address = servers.get(server).context("no such server")?.address;
-    let load = Load { address, requests: Arc::clone(requests), connections };
+    let load = Load { address, requests: Arc::clone(requests), connections, round: 0 };
     Ok(Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() })
 }
 

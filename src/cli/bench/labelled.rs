@@ -145,7 +145,7 @@ pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
 }
 
 /// Each line that is not blank, with its place.
-fn lines<L: serde::de::DeserializeOwned, R>(
+pub(super) fn lines<L: serde::de::DeserializeOwned, R>(
     path: &Path,
     mut read: impl FnMut(&str, L) -> anyhow::Result<R>,
 ) -> anyhow::Result<Vec<R>> {

@@ -29,7 +29,12 @@ pub(super) struct Load {
     pub requests: Arc<Vec<Vec<u8>>>,
     /// Connections at once.
     pub connections: usize,
+    /// Tells calls of one turn from those of another.
+    pub round: u32,
 }
+
+/// What stands where a request is to be numbered, so that no two are alike.
+pub(super) const NUMBER: &str = "call-0000000000000000";
 
 /// What came back while it was measured.
 #[derive(Debug, Clone)]
@@ -70,7 +75,7 @@ pub(super) async fn run(
     let phase = Arc::new(AtomicU8::new(WARMING));
     let mut connections = JoinSet::new();
     for number in 0..load.connections {
-        connections.spawn(ask(load.clone(), number * 37, Arc::clone(&phase)));
+        connections.spawn(ask(load.clone(), number, Arc::clone(&phase)));
     }
     sleep(warm).await;
     edge();
@@ -91,15 +96,24 @@ pub(super) async fn run(
 }
 
 /// One connection, until it is over.
-async fn ask(load: Load, first: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
+async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
     let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;
     socket.set_nodelay(true)?;
     let (mut latencies, mut in_all) = (Vec::new(), 0);
     let mut buffer = Vec::with_capacity(64 * 1024);
     let turn = load.requests.len();
-    for request in load.requests.iter().cycle().skip(first % turn.max(1)) {
+    let mut numbered = Vec::new();
+    for request in load.requests.iter().cycle().skip(number * 37 % turn.max(1)) {
         if phase.load(Ordering::Relaxed) == OVER {
             break;
+        }
+        let mut request = request.as_slice();
+        if let Some(at) = memmem::find(request, NUMBER.as_bytes()) {
+            numbered.clear();
+            numbered.extend_from_slice(request);
+            let name = format!("call-{:04x}{number:04x}{in_all:08x}", load.round);
+            numbered.splice(at..at + NUMBER.len(), name.into_bytes());
+            request = &numbered;
         }
         let asked = Instant::now();
         socket.write_all(request).await?;

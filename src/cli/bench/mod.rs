@@ -2,6 +2,8 @@
 
 mod checks;
 mod children;
+mod decide;
+mod effects;
 mod ingest;
 mod judge;
 mod labelled;
@@ -26,11 +28,15 @@ use crate::app::{self, Rival};
 pub(super) enum What {
     /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
     Ingest(ingest::Options),
+    /// Decide calls of tools with a durable audit, and without a database.
+    Decide(decide::Options),
     /// Judge labelled texts by the built-in checks.
     Checks(checks::Options),
     /// Have a model review labelled texts, by the same prompt and rules as any review.
     #[command(after_help = judge::NOTES)]
     Judge(judge::Options),
+    /// Tell the effect of tools whose effect is known: what would run as a read and is none, what would be stubbed.
+    Effects(effects::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -43,8 +49,10 @@ pub(super) enum What {
 pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
+        What::Decide(options) => decide::run(global, &options).await,
         What::Checks(options) => checks::run(global, &options),
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
+        What::Effects(options) => effects::run(global, &options),
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

@@ -53,7 +53,7 @@ pub(super) fn batches() -> Vec<Vec<u8>> {
     bodies.map(|body| request("/v1/events/batch", "application/x-ndjson", body.as_bytes())).collect()
 }
 
-fn request(path: &str, media: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn request(path: &str, media: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n",
         body.len()

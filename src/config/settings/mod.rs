@@ -6,6 +6,7 @@
 mod artifacts;
 mod auth;
 mod baseline;
+mod boundary;
 mod breaker;
 mod briefing;
 mod cheap_model;
@@ -22,6 +23,7 @@ mod section;
 mod server;
 mod shadows;
 mod storage;
+mod tools;
 mod webhooks;
 
 use std::{
@@ -44,6 +46,7 @@ use crate::domain::ModelSpec;
 pub use artifacts::Artifacts;
 pub use auth::Auth;
 pub use baseline::Baseline;
+pub use boundary::{Approvals, Audit, AuditedReads, Boundary};
 pub use breaker::Breaker;
 pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
@@ -59,6 +62,7 @@ use section::Section;
 pub use server::Server;
 pub use shadows::ShadowsFile;
 pub use storage::Storage;
+pub use tools::ToolsFile;
 pub use webhooks::{Secret, Webhook};
 
 const KIB: u64 = 1024;
@@ -87,6 +91,10 @@ pub struct Settings {
     pub database: Database,
     /// Where the observers are written down.
     pub shadows: ShadowsFile,
+    /// Where contracts, effects and rules of tools are written down.
+    pub tools: ToolsFile,
+    /// Whether calls of tools run, and what is kept of them.
+    pub boundary: Boundary,
     /// Models that are declared, by alias. The built-in ones come with [`Settings::all_models`].
     pub models: BTreeMap<String, ModelSpec>,
     /// What counts as a cheap model.
@@ -185,6 +193,8 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         storage: part(keys, "storage", "Where data lives, and the private Postgres."),
         database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
         shadows: part(keys, "shadows", "Where the observers are written down."),
+        tools: part(keys, "tools", "Where contracts, effects and rules of tools are written down."),
+        boundary: part(keys, "boundary", "Whether calls of tools run, and what is kept of them."),
         models: models::with_aliases(models.unwrap_or_default()),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
         outbound,

@@ -3,9 +3,11 @@
 mod edits;
 mod environment;
 mod faults;
+mod policies;
 mod schema;
 mod settings;
 mod shadows;
+mod tools;
 mod yaml;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -45,6 +45,7 @@ pub struct Answered {
 pub struct Start {
     shadows: Option<String>,
     settings: Option<String>,
+    tools: Option<String>,
     env: Vec<(String, String)>,
     schema: Option<Schema>,
     clock: Option<String>,
@@ -60,6 +61,12 @@ impl Start {
     /// With this settings file.
     pub fn settings(mut self, yaml: &str) -> Self {
         self.settings = Some(yaml.to_owned());
+        self
+    }
+
+    /// With this tools file.
+    pub fn tools(mut self, yaml: &str) -> Self {
+        self.tools = Some(yaml.to_owned());
         self
     }
 
@@ -96,13 +103,16 @@ impl Start {
                 "UMBRA__ARTIFACTS__OBSERVATIONS_LOG".to_owned(),
                 files.path().join("observations.jsonl").display().to_string(),
             ),
+            ("UMBRA__BOUNDARY__AUDIT__DIR".to_owned(), files.path().join("audit").display().to_string()),
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
         ];
-        for (name, key, text) in
-            [("shadows.yaml", "UMBRA__SHADOWS__PATH", &self.shadows), ("umbra.yaml", "", &self.settings)]
-        {
+        for (name, key, text) in [
+            ("shadows.yaml", "UMBRA__SHADOWS__PATH", &self.shadows),
+            ("tools.yaml", "UMBRA__TOOLS__PATH", &self.tools),
+            ("umbra.yaml", "", &self.settings),
+        ] {
             if let Some(text) = text {
                 std::fs::write(files.path().join(name), text).expect("a file");
                 if !key.is_empty() {

@@ -1,0 +1,80 @@
+//! `/v1/approvals`: a person's word on a call that a rule asks about.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        params::PathPart,
+        problem::Problem,
+    },
+    domain::{ApprovalId, key::Scope},
+    store::execution::ApprovalItem,
+};
+
+/// Characters of a note.
+const NOTE_CHARS: usize = 2_000;
+
+/// What a person says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// It may run, once.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// A person's word on a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRequest {
+    /// Whether it may run.
+    pub decision: ApprovalDecision,
+    /// Why. It is kept in the audit.
+    #[schema(max_length = 2000)]
+    pub reason: Option<String>,
+}
+
+/// Approves or denies a call. An approval is for just these arguments, this tool and this agent; it is used up by the first
+/// call that it lets run, and worth nothing once it has expired.
+#[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
+    params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
+    responses((status = 200, description = "How it stands now", body = ApprovalItem),
+        (status = 409, description = "It was answered before, or has expired",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_approval(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    request: Request,
+) -> Result<Json<ApprovalItem>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let missing = || Problem::not_found("there is no such approval; a decision `ask` names its own");
+    let id: ApprovalId = id.parse().map_err(|_| missing())?;
+    let ApprovalRequest { decision, reason } = from_json(&api.bodies.read(request).await?)?;
+    if reason.as_ref().is_some_and(|reason| reason.chars().count() > NOTE_CHARS || reason.contains('\0')) {
+        return Err(Problem::invalid_request("the reason is too long").at(
+            "/reason",
+            "range",
+            format!("at most {NOTE_CHARS} characters, without U+0000"),
+        ));
+    }
+    let approve = decision == ApprovalDecision::Approve;
+    let answered = api.pipeline.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await?;
+    match answered.ok_or_else(missing)? {
+        (item, true) => Ok(Json(item)),
+        (item, false) => Err(Problem::conflict(format!(
+            "this approval is {} already: let the agent ask again",
+            if item.state == "used" { "used up" } else { &item.state }
+        ))),
+    }
+}

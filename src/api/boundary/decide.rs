@@ -1,0 +1,178 @@
+//! `/v1/decide` and `/v1/calls/{call_id}/outcome`: what becomes of a call of a tool, and what came of it.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media},
+        events::invalid_request,
+        params::PathPart,
+        problem::Problem,
+    },
+    boundary::answer::Answer,
+    domain::key::Scope,
+    ingest::{self, CallRequest},
+    pipeline::decide::{DecideError, ReportError, Reported},
+};
+
+/// Marks an answer that repeats an earlier one.
+static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// A call that somebody asks about.
+#[derive(Debug, ToSchema)]
+#[schema(as = Call)]
+#[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
+pub struct CallSchema {
+    /// The caller's own id of the call: sent again, it gets the same decision.
+    #[schema(max_length = 255)]
+    call_id: String,
+    /// Who calls.
+    #[schema(max_length = 256)]
+    agent: String,
+    /// The session it belongs to.
+    session: Option<String>,
+    /// The run it belongs to: stubs of a run remember each other.
+    run: Option<String>,
+    /// The run that started this one: what is shadow there is shadow here.
+    parent_run: Option<String>,
+    /// Makes the stubs of a run repeatable; the run's first call sets it.
+    seed: Option<String>,
+    /// The route that the agent works on, for rules.
+    route: Option<String>,
+    /// The modes that it is in, for rules; the outermost first.
+    #[schema(max_items = 16)]
+    modes: Option<Vec<String>>,
+    /// What is called.
+    tool: ToolSchema,
+    /// The arguments.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Value>,
+    /// The result that a stub shall have; used in shadow alone.
+    #[schema(value_type = Option<Object>)]
+    stub_override: Option<Value>,
+    /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
+    uninterceptable: Option<Vec<String>>,
+    /// W3C trace context, kept in the audit.
+    traceparent: Option<String>,
+    /// Milliseconds that the caller waits, at most the setting `boundary.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// A tool.
+#[derive(Debug, ToSchema)]
+#[schema(as = Tool)]
+#[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
+pub struct ToolSchema {
+    /// The server that offers it.
+    server: Option<String>,
+    /// Its name there.
+    name: String,
+    /// What the server says of it.
+    description: Option<String>,
+    /// Hints of the Model Context Protocol.
+    annotations: Option<crate::domain::ToolAnnotations>,
+    /// JSON Schema of its arguments.
+    #[schema(value_type = Option<Object>)]
+    input_schema: Option<Value>,
+    /// JSON Schema of its result.
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<Value>,
+}
+
+/// What came of a call.
+#[derive(Debug, ToSchema)]
+#[schema(as = Outcome)]
+#[expect(dead_code, reason = "it documents what `ingest::outcome_request` reads")]
+pub struct OutcomeSchema {
+    /// Who called.
+    agent: String,
+    /// `ok` or `error`.
+    #[schema(example = "ok")]
+    status: String,
+    /// What the tool answered.
+    #[schema(value_type = Option<Object>)]
+    result: Option<Value>,
+    /// What went wrong.
+    error: Option<String>,
+    /// How long it took, in milliseconds.
+    duration_ms: Option<u64>,
+}
+
+/// Asks what becomes of a call of a tool. Only `execute` lets it run. The decision is in the audit when this answers; what
+/// cannot be decided in time is answered all the same, and lets nothing be changed. A refusal is no HTTP error: `decision`
+/// is `block`, and `reason` says why.
+#[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
+    responses((status = 200, description = "What becomes of it", body = Answer),
+        (status = 422, description = "The call_id was used for another call",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+    caller.require(Scope::Decide)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body = api.bodies.read(request).await?;
+    let CallRequest { call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
+    caller.speak_for(&call.agent)?;
+    let size = serde_json::to_vec(&call.arguments).map_or(usize::MAX, |text| text.len());
+    if size > api.pipeline.boundary.settings.max_arguments_bytes {
+        let detail =
+            format!("may have {} bytes as JSON, have {size}", api.pipeline.boundary.settings.max_arguments_bytes);
+        return Err(Problem::body_too_large("the arguments are larger than calls may have here").at(
+            "/arguments",
+            "too_large",
+            detail,
+        ));
+    }
+    let answer = api.pipeline.boundary.decide(call, &digest_input).await.map_err(|error| match error {
+        DecideError::Mismatch => Problem::idempotency_mismatch(error.to_string()),
+        DecideError::Erased => Problem::conflict(error.to_string()),
+    })?;
+    let replayed = answer.replayed;
+    Ok(marked(replayed, Json(answer).into_response()))
+}
+
+/// Says what came of a call that ran. It is told once: the same again is answered as before, another one is refused.
+#[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = inline(OutcomeSchema),
+    params(("call_id" = String, Path, description = "The caller's own id of the call")),
+    responses((status = 200, description = "It is in the audit", body = Reported),
+        (status = 422, description = "Another outcome was reported before",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_outcome(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(call_id): PathPart,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Decide)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    if call_id.contains('\0') || call_id.len() > 255 {
+        return Err(Problem::bad_path("a call's id has at most 255 bytes, without U+0000"));
+    }
+    let body = api.bodies.read(request).await?;
+    let outcome = ingest::outcome_request(&body, &api.limits).map_err(invalid_request)?;
+    caller.speak_for(&outcome.agent)?;
+    let reported = api.pipeline.boundary.report(&call_id, &outcome).await.map_err(|error| {
+        let text = error.to_string();
+        match error {
+            ReportError::Mismatch => Problem::idempotency_mismatch(text),
+            ReportError::Unknown => Problem::not_found(text),
+            ReportError::Unavailable => Problem::database_unavailable(text),
+        }
+    })?;
+    let replayed = reported.replayed;
+    Ok(marked(replayed, Json(reported).into_response()))
+}
+
+fn marked(replayed: bool, mut response: Response) -> Response {
+    if replayed {
+        response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
+    }
+    response
+}

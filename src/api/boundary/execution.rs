@@ -1,0 +1,190 @@
+//! `/v1/execution`: whether calls of tools run, who decides that, and what is laid over the settings.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use globset::Glob;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        params::Params,
+        problem::Problem,
+    },
+    boundary::execution::{Configured, Effective},
+    domain::{Execution, Override, OverrideScope, key::Scope},
+    pipeline::decide::{NewOverride, OverrideError},
+};
+
+/// Bytes of a name or glob.
+const VALUE_BYTES: usize = 256;
+/// Characters of a reason.
+const REASON_CHARS: usize = 2_000;
+/// Overrides in force at a time: each decision reads them all.
+const MOST_OVERRIDES: usize = 1_000;
+
+/// What was said before the server started, and what is laid over it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ExecutionView {
+    /// The environment's name.
+    pub environment: String,
+    /// What the settings file says.
+    pub settings: Option<Execution>,
+    /// The variable that means shadow when it is set.
+    pub variable: String,
+    /// What it says.
+    pub variable_says: Option<Execution>,
+    /// The environment's default.
+    pub default: Execution,
+    /// What counts for a call that no narrower override is for.
+    pub effective: Effective,
+    /// What is laid over it, from wide to narrow; the narrowest that is for a call wins.
+    pub overrides: Vec<Override>,
+}
+
+/// An override to be set or lifted.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverrideRequest {
+    /// What it is for.
+    pub scope: OverrideScope,
+    /// Which: the environment, the session, or a name or glob of agents or tools (`server.name`). None for `global`.
+    #[schema(max_length = 256)]
+    pub value: Option<String>,
+    /// Whether calls run; null lifts what is set for this scope and value.
+    pub execution: Option<Execution>,
+    /// Why. It is kept in the audit.
+    #[schema(min_length = 1, max_length = 2000)]
+    pub reason: String,
+    /// When it ends by itself (RFC 3339); without it, when somebody lifts it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OverrideChange {
+    /// The override that is in force now.
+    pub set: Option<Override>,
+    /// The override that is not any more.
+    pub lifted: Option<Override>,
+}
+
+/// Whether calls run, as far as that is the same for all, and what is laid over it.
+#[utoipa::path(get, path = "/v1/execution", tag = "boundary",
+    responses((status = 200, description = "How it stands", body = ExecutionView)))]
+pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    let effective = api.pipeline.boundary.effective(None, None, None, None).await?;
+    let overrides = api.pipeline.boundary.store.overrides().await?;
+    let rules = api.pipeline.boundary.rules.load();
+    let Configured { environment, settings, variable, default } = rules.configured.clone();
+    let (variable, variable_says) = variable;
+    Ok(Json(ExecutionView { environment, settings, variable, variable_says, default, effective, overrides }))
+}
+
+/// Sets an override, or lifts one (`execution: null`). When this answers, every decision after it goes by it, on every
+/// replica. One is in force for each scope and value; what was before stands in the audit.
+#[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
+    responses((status = 200, description = "What was changed", body = OverrideChange),
+        (status = 409, description = "The session can write in ways that nobody can intercept, so it is refused shadow",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn put_execution(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<OverrideChange>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
+    let value = check(&request, api.pipeline.clock.now())?;
+    let OverrideRequest { scope, execution, reason, expires_at, .. } = request;
+    let Some(execution) = execution else {
+        let lifted = api.pipeline.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
+        let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
+        return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?) }));
+    };
+    let before = api.pipeline.boundary.store.overrides().await?;
+    if before.len() >= MOST_OVERRIDES && !before.iter().any(|one| one.scope == scope && one.value == value) {
+        return Err(Problem::conflict(format!(
+            "{MOST_OVERRIDES} overrides are in force: lift some, or use a wider scope"
+        )));
+    }
+    let lifted = before.into_iter().find(|one| one.scope == scope && one.value == value);
+    let new = NewOverride { scope, value, execution, reason, expires_at };
+    let set = api.pipeline.boundary.set_override(new, caller.key()).await.map_err(|error| match error {
+        OverrideError::Uninterceptable(_) => Problem::conflict(error.to_string()),
+        OverrideError::Store(error) => error.into(),
+    })?;
+    Ok(Json(OverrideChange { set: Some(set), lifted }))
+}
+
+/// Whether a call would run, who decides that, and who is overruled.
+#[utoipa::path(get, path = "/v1/execution/effective", tag = "boundary",
+    params(("agent" = Option<String>, Query, description = "Who calls"),
+        ("session" = Option<String>, Query, description = "In which session"),
+        ("tool" = Option<String>, Query, description = "Which tool, as `server.name`"),
+        ("parent_run" = Option<String>, Query, description = "The run that started the call's run")),
+    responses((status = 200, description = "Whether it would", body = Effective)))]
+pub async fn get_effective(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Effective>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Decide])?;
+    let [agent, session, tool, parent] = ["agent", "session", "tool", "parent_run"].map(|name| params.text(name));
+    params.finish()?;
+    if caller.require(Scope::Read).is_err() {
+        caller.speak_for(agent.as_deref().unwrap_or_default())?;
+    }
+    let effective = api
+        .pipeline
+        .boundary
+        .effective(agent.as_deref(), session.as_deref(), tool.as_deref(), parent.as_deref())
+        .await?;
+    Ok(Json(effective))
+}
+
+/// The value as it is kept; every fault at once.
+fn check(request: &OverrideRequest, now: Timestamp) -> Result<String, Problem> {
+    let OverrideRequest { scope, value, reason, expires_at, .. } = request;
+    let value = value.clone().unwrap_or_default();
+    let mut faults = Vec::new();
+    match scope {
+        OverrideScope::Global if !value.is_empty() => {
+            faults.push(("/value", "format", "global is for every call: leave value out".to_owned()));
+        }
+        OverrideScope::Global => {}
+        _ if value.trim().is_empty() || value.len() > VALUE_BYTES || value.contains(char::is_control) => {
+            faults.push((
+                "/value",
+                "range",
+                format!("name what it is for: 1 to {VALUE_BYTES} bytes of visible characters"),
+            ));
+        }
+        OverrideScope::Agent | OverrideScope::Tool if Glob::new(&value).is_err() => {
+            faults.push(("/value", "format", "write a name or a glob such as stripe.*".to_owned()));
+        }
+        _ => {}
+    }
+    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
+        faults.push(("/reason", "range", format!("say why, in at most {REASON_CHARS} characters")));
+    }
+    if expires_at.is_some_and(|end| end <= now) {
+        faults.push(("/expires_at", "range", "this is past: give a time that is to come, or leave it out".to_owned()));
+    }
+    if faults.is_empty() {
+        return Ok(value);
+    }
+    let mut problem = Problem::invalid_request("the override breaks rules; errors lists them");
+    for (pointer, code, detail) in faults {
+        problem = problem.at(pointer, code, detail);
+    }
+    Err(problem)
+}

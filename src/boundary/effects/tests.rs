@@ -1,0 +1,316 @@
+//! What is called read, write and destructive, by tables; and that nothing said on top ever lowers an effect.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Classified, Overrides, classify, effect_of};
+use crate::domain::{
+    Effect::{self, Destructive, Read, Write},
+    EffectOverride, EffectSource, ToolAnnotations, ToolName,
+};
+
+fn of(name: &str, description: &str, schema: &Value) -> Classified {
+    classify(&ToolName::of("crm", name), description, schema)
+}
+
+/// The tools whose effect is told otherwise than it should be.
+#[track_caller]
+fn all(cases: &[(&str, &str, Effect)]) {
+    let wrong: Vec<String> = cases
+        .iter()
+        .filter_map(|(name, description, effect)| {
+            let said = of(name, description, &Value::Null);
+            (said.effect != *effect).then(|| format!("{name} | {description}: {} ({})", said.effect.as_str(), said.why))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_name_is_a_verb_and_its_objects() {
+    all(&[
+        ("get_invoice", "", Read),
+        ("listInvoices", "", Read),
+        ("search-contacts", "", Read),
+        ("HTTPStatusFetch", "", Read),
+        ("crm_get_invoice", "", Read),
+        ("mcp__crm__describe_table", "", Read),
+        ("create_invoice", "", Write),
+        ("addComment", "", Write),
+        ("send_mail", "", Write),
+        ("zq_update_rule", "", Write),
+        ("redeploy_service", "", Write),
+        ("unassign_ticket", "", Write),
+        ("bulk_tag_contacts", "Tag many contacts", Write),
+        ("delete_invoice", "", Destructive),
+        ("contacts.purge", "", Destructive),
+        ("bulkDeleteContacts", "", Destructive),
+        ("removefile", "", Destructive),
+        ("refund_payment", "Refund a payment", Destructive),
+    ]);
+}
+
+#[test]
+fn words_that_are_nouns_as_well_are_decided_by_the_description() {
+    all(&[
+        ("release_list", "List the releases of a project", Read),
+        ("pull_request_read", "Get information on one pull request", Read),
+        ("order_get", "Returns one order", Read),
+        ("list_open_orders", "", Read),
+        ("get_latest_release", "", Read),
+        ("commit_history", "Shows who changed what", Read),
+        ("get_delete_markers", "List delete markers of a bucket", Read),
+        ("current_user", "Get the user of this token", Read),
+        ("todo_list", "", Destructive),
+        ("order_pizza", "Order a pizza", Write),
+        ("star_repository", "Star a repository", Write),
+        ("issue_write", "Create or update an issue", Write),
+        ("post_list", "", Write),
+        ("comment_delete", "Removes a comment", Destructive),
+        ("list_delete", "Deletes a list", Destructive),
+        ("list_delete", "", Destructive),
+        ("resolve_library_id", "Resolves a package name to an id", Read),
+        ("resolve_thread", "Resolve a thread of a review", Write),
+        ("checkout_branch", "Switch to a branch", Write),
+        ("check_out_book", "", Write),
+        ("check_balance", "", Read),
+        ("extract_text", "Extract the text of a page", Read),
+        ("extract_archive", "Extract an archive into a folder", Write),
+    ]);
+}
+
+#[test]
+fn a_second_verb_counts() {
+    all(&[
+        ("get_or_create_user", "", Write),
+        ("search_and_replace", "Search for a text", Write),
+        ("read_then_delete", "", Destructive),
+        ("get_token", "Get or create a token", Write),
+        ("fetch_page", "Fetches a page and saves it to the archive", Write),
+        ("get_message", "Gets a message. It also marks the message as read.", Write),
+        ("get_message", "Gets a message. The message will be deleted.", Destructive),
+        ("find_rows", "Find rows, update or delete them", Destructive),
+        ("manage_labels", "Manage labels: create, update, or delete a label", Destructive),
+        ("labels", "This tool is used to delete labels", Destructive),
+        ("get_seats", "Reserve seats in a theatre", Write),
+        ("find_song", "Searches for a song and plays it", Write),
+        ("download_report", "Download a report to a local file", Write),
+        ("download_report", "Download a report as text", Read),
+    ]);
+}
+
+#[test]
+fn what_others_do_and_what_is_not_done_does_not_count() {
+    all(&[
+        ("get_label", "Get a label. To remove it, use delete_label. Create one with create_label first.", Read),
+        ("list_branches", "List branches, commits and releases. Results are sorted and may be truncated.", Read),
+        ("get_item", "Get an item without changing it. This tool does not modify anything.", Read),
+        ("get_item", "Returns when it was created, and by whom it was deleted.", Read),
+        ("get_engines", "Manage engines (read-only)", Read),
+        ("list_alerts", "List alerts. Add `state` to narrow the list, and set `page` to go on.", Read),
+        ("get_updates", "Get updates and posts", Read),
+        ("get_notes", "Release notes of a version", Read),
+        ("find_evenings", "Finds concerts and plays, which are sorted by date", Read),
+        ("get_status", "Order status by number", Read),
+        ("validate_order", "Validate an order without placing it", Read),
+    ]);
+}
+
+#[test]
+fn what_is_not_known_is_destructive() {
+    for (name, description) in
+        [("frobnicate", ""), ("x", "Frobnicates the frob"), ("", ""), ("wetter", "Zeigt das Wetter")]
+    {
+        let said = of(name, description, &Value::Null);
+        assert_eq!((said.effect, said.known), (Destructive, false), "{name}: {}", said.why);
+    }
+    // A letter of another alphabet in the place of ours.
+    assert!(!of("g\u{435}t_file", "Get a file", &Value::Null).known);
+}
+
+#[test]
+fn programs_do_what_they_are_told() {
+    let with = |key: &str| json!({"properties": {key: {"type": "string"}}});
+    for (name, description, schema, effect) in [
+        ("execute_sql", "Execute SQL", with("sql"), Destructive),
+        ("execute_sql", "Execute a read-only SQL query", with("sql"), Read),
+        ("query", "Run a read-only SQL query", with("sql"), Read),
+        ("query", "Run a SQL query. Writes fail in read-only mode.", with("sql"), Destructive),
+        ("run_query", "Run SELECT queries against the database", with("query"), Read),
+        ("query_database", "Query the database", with("query"), Destructive),
+        ("query_metrics", "Query metrics in PromQL", with("query"), Read),
+        ("run_command", "Run a command", with("command"), Destructive),
+        ("run_shell", "Runs a read-only command", with("command"), Destructive),
+        ("python", "Execute code", with("code"), Destructive),
+        ("call_api", "", Value::Null, Destructive),
+        ("run_workflow", "Run a workflow", Value::Null, Write),
+        ("run_secret_scan", "Scan a file for secrets", Value::Null, Read),
+        ("perform_search", "Performs a search of the web", Value::Null, Read),
+        ("explain_code", "Explain a piece of code", with("code"), Read),
+        ("search_code", "Search code", with("query"), Read),
+        ("get_rows", "Get rows", with("sql"), Destructive),
+    ] {
+        let said = of(name, description, &schema);
+        assert_eq!(said.effect, effect, "{name} | {description} | {schema}: {}", said.why);
+    }
+}
+
+#[test]
+fn arguments_say_what_may_be_asked_for() {
+    let choice = |key: &str, values: Value| json!({"properties": {key: {"type": "string", "enum": values}}});
+    for (name, schema, effect) in [
+        ("issues", choice("method", json!(["get", "list"])), Read),
+        ("issues", choice("method", json!(["get", "create"])), Write),
+        ("issues", choice("method", json!(["get", "frobnicate"])), Destructive),
+        ("get_issue", choice("method", json!(["get", "get_comments", "get_labels"])), Read),
+        ("get_issue", choice("action", json!(["get", "add_label"])), Write),
+        ("issue_write", choice("operation", json!(["create", "delete_comment"])), Destructive),
+        (
+            "list_events",
+            json!({"properties": {"action": {"enum": ["create", "delete"], "description": "Filter by action"}}}),
+            Read,
+        ),
+        (
+            "get_issues",
+            json!({"properties": {"sort": {"enum": ["created", "updated"]}, "state": {"enum": ["open", "closed"]}}}),
+            Read,
+        ),
+        ("read_file", choice("mode", json!(["open", "clean"])), Read),
+        ("read_file", choice("mode", json!(["read", "write"])), Write),
+        ("get_message", json!({"properties": {"mark_as_read": {"type": "boolean"}}}), Write),
+        ("get_message", json!({"properties": {"include_deleted": {"type": "boolean"}}}), Read),
+        ("get_message", json!({"properties": {"delete_after": {"type": "boolean"}}}), Destructive),
+        ("get_chart", json!({"properties": {"outputPath": {"type": "string"}}}), Write),
+        (
+            "fetch_url",
+            json!({"properties": {"method": {"type": "string", "description": "HTTP method, GET unless set"}}}),
+            Destructive,
+        ),
+        (
+            "get_issue",
+            json!({"properties": {"action": {"type": "string", "description": "One of 'get', 'delete'"}}}),
+            Destructive,
+        ),
+        (
+            "get_issue",
+            json!({"properties": {"steps": {"items": {"properties": {"op": {"const": "remove"}}}}}}),
+            Destructive,
+        ),
+        (
+            "get_issue",
+            json!({"$defs": {"a": {"properties": {"op": {"anyOf": [{"const": "get"}, {"const": "update"}]}}}}}),
+            Write,
+        ),
+    ] {
+        let said = of(name, "", &schema);
+        assert_eq!(said.effect, effect, "{name} {schema}: {}", said.why);
+    }
+    assert_eq!(of("update_rule", "Update a rule. This cannot be undone.", &Value::Null).effect, Destructive);
+}
+
+#[test]
+fn a_reason_holds_no_word_of_the_tool() {
+    let schema = json!({"properties": {"method": {"enum": ["delete_SECRET"]}}});
+    for (name, description) in [("get_SECRET", "Get SECRET and delete the SECRET"), ("SECRET", "SECRET"), ("a", "")] {
+        let why = of(name, description, &schema).why;
+        assert!(!why.to_lowercase().contains("secret"), "{why}");
+    }
+}
+
+#[test]
+fn precedence_is_contract_operator_trusted_server_classifier() {
+    let hints = |read_only, destructive| ToolAnnotations { read_only, destructive, ..ToolAnnotations::default() };
+    let none = ToolAnnotations::default();
+    let read = || Classified { effect: Read, known: true, why: "the name says `get`".to_owned() };
+    for (contract, operator, annotations, trusted, expected) in [
+        (Some(Read), Some(Write), hints(None, Some(true)), true, (Read, EffectSource::Contract)),
+        (None, Some(Write), hints(Some(true), None), true, (Write, EffectSource::Override)),
+        (None, None, hints(Some(true), None), true, (Read, EffectSource::Annotations)),
+        (None, None, hints(Some(false), Some(false)), true, (Write, EffectSource::Annotations)),
+        (None, None, hints(None, Some(false)), true, (Write, EffectSource::Annotations)),
+        (None, None, hints(Some(false), None), true, (Destructive, EffectSource::Annotations)),
+        (None, None, hints(None, Some(true)), true, (Destructive, EffectSource::Annotations)),
+        (None, None, none, true, (Read, EffectSource::Classifier)),
+        (None, None, none, false, (Read, EffectSource::Classifier)),
+        // Who is not trusted can only raise.
+        (None, None, hints(Some(false), None), false, (Write, EffectSource::Annotations)),
+        (None, None, hints(None, Some(true)), false, (Destructive, EffectSource::Annotations)),
+        (None, None, hints(Some(true), None), false, (Read, EffectSource::Classifier)),
+    ] {
+        let of = effect_of(contract, operator, annotations, trusted, read);
+        assert_eq!((of.effect, of.source), expected, "{annotations:?} {trusted}: {}", of.why);
+        assert!(!of.why.is_empty());
+    }
+    let unknown = effect_of(None, None, hints(Some(true), None), false, || of("frobnicate", "", &Value::Null));
+    assert_eq!((unknown.effect, unknown.source), (Destructive, EffectSource::Unknown));
+}
+
+#[test]
+fn an_operator_names_tools_whole_and_the_closest_pattern_wins() {
+    let rules = |list: &[(&str, Effect)]| {
+        let list: Vec<_> =
+            list.iter().map(|(tool, effect)| EffectOverride { tool: (*tool).to_owned(), effect: *effect }).collect();
+        Overrides::compile(&list)
+    };
+    let overrides = rules(&[
+        ("crm.*", Write),
+        ("crm.get_*", Read),
+        ("crm.get_token", Destructive),
+        ("*.get_?oken", Read),
+        ("ping", Read),
+    ])
+    .unwrap();
+    for (tool, effect) in [
+        (ToolName::of("crm", "get_token"), Some(Destructive)),
+        (ToolName::of("crm", "get_user"), Some(Read)),
+        (ToolName::of("crm", "sync"), Some(Write)),
+        (ToolName::of("erp", "get_token"), Some(Read)),
+        (ToolName::bare("ping"), Some(Read)),
+        (ToolName::of("erp", "ping"), None),
+        (ToolName::bare("get_user"), None),
+    ] {
+        assert_eq!(overrides.of(&tool), effect, "{tool}");
+    }
+    assert!(rules(&[("crm.[", Read)]).unwrap_err().to_string().contains("crm.["));
+}
+
+/// A description, in parts that do not know of each other.
+fn parts() -> impl Strategy<Value = Vec<&'static str>> {
+    let sentences = [
+        "Get an item.",
+        "List all items of a project.",
+        "It also creates a copy.",
+        "Deletes the item.",
+        "Use it with care.",
+        "This tool will update the cache.",
+        "Returns JSON.",
+        "Never deletes anything.",
+        "Useful for reports.",
+    ];
+    prop::collection::vec(prop::sample::select(sentences.to_vec()), 1..5)
+}
+
+proptest! {
+    #[test]
+    fn a_sentence_more_never_lowers_a_reading_name(parts in parts()) {
+        for count in 1..parts.len() {
+            let before = of("get_item", &parts[..count].join(" "), &Value::Null).effect;
+            let after = of("get_item", &parts[..=count].join(" "), &Value::Null).effect;
+            prop_assert!(before <= after, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_verb_that_destroys_never_leaves_a_read(noun in "[a-z]{3,8}", description in "[a-z ]{0,40}", first in any::<bool>()) {
+        let name = if first { format!("delete_{noun}") } else { format!("{noun}_delete") };
+        prop_assert!(of(&name, "", &Value::Null).effect > Read);
+        prop_assert!(of(&name, &description, &Value::Null).effect > Read || !first);
+    }
+
+    #[test]
+    fn any_text_is_judged(name in any::<String>(), description in any::<String>(), key in any::<String>(), value in any::<String>()) {
+        let schema = json!({"properties": {key.clone(): {"enum": [value], "description": description.clone()}, "method": {"description": key}}});
+        let said = of(&name, &description, &schema);
+        prop_assert!(!said.why.is_empty());
+    }
+}

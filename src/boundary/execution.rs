@@ -1,0 +1,130 @@
+//! Whether calls run, and who decided that. In: the settings, the variable, the overrides in force, whose call it is. Out:
+//! live or shadow, the source that won, and every source that was looked at.
+//!
+//! The narrowest override that applies wins; among equally narrow ones the stricter. Without one, the stricter of settings
+//! file and variable; without those, the environment's default. A run that a shadow run started is shadow, whatever else
+//! applies: what it would do for real, its parent does not expect.
+
+use globset::Glob;
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{Execution, Override, OverrideScope};
+
+/// What is said before the server starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configured {
+    /// The environment's name.
+    pub environment: String,
+    /// What the settings file says.
+    pub settings: Option<Execution>,
+    /// The variable's name, and what it says.
+    pub variable: (String, Option<Execution>),
+    /// The environment's default.
+    pub default: Execution,
+}
+
+/// What a variable such as `AGENT_SAFE_MODE` says. What is neither yes nor no counts as yes: who set it meant something.
+pub fn safe_mode(value: Option<&str>) -> Option<Execution> {
+    match value.map(|value| value.trim().to_ascii_lowercase()).as_deref() {
+        None | Some("" | "0" | "false" | "no" | "off") => None,
+        Some(_) => Some(Execution::Shadow),
+    }
+}
+
+/// Whose call it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Whose<'a> {
+    /// The agent.
+    pub agent: Option<&'a str>,
+    /// The session.
+    pub session: Option<&'a str>,
+    /// The tool, as `server.name`.
+    pub tool: Option<&'a str>,
+    /// The run that started this one, if any of that name was in shadow.
+    pub shadow_parent: Option<&'a str>,
+}
+
+/// A source that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Source {
+    /// `parent_run`, `override`, `settings`, `variable` or `environment`.
+    #[schema(value_type = String)]
+    pub source: &'static str,
+    /// Which one: the override's scope and value, the variable's name, the environment.
+    pub name: String,
+    /// What it says.
+    pub execution: Execution,
+    /// Why, where somebody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Whether calls run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Effective {
+    /// Whether they do.
+    pub execution: Execution,
+    /// Who decided.
+    pub won: Source,
+    /// Who else has something to say, in the order of precedence.
+    pub overruled: Vec<Source>,
+}
+
+/// Decides.
+pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'_>, now: Timestamp) -> Effective {
+    let mut sources: Vec<Source> = Vec::new();
+    if let Some(run) = whose.shadow_parent {
+        sources.push(plain("parent_run", run, Execution::Shadow));
+    }
+    let mut applying: Vec<&Override> = overrides
+        .iter()
+        .filter(|one| one.expires_at.is_none_or(|end| now < end) && applies(one, &configured.environment, whose))
+        .collect();
+    applying.sort_by(|a, b| (b.scope, b.execution, a.set_at).cmp(&(a.scope, a.execution, b.set_at)));
+    sources.extend(applying.into_iter().map(|one| Source {
+        reason: Some(one.reason.clone()),
+        expires_at: one.expires_at,
+        ..plain("override", &named(one), one.execution)
+    }));
+    let mut said: Vec<Source> = Vec::new();
+    said.extend(configured.settings.map(|execution| plain("settings", "boundary.execution", execution)));
+    said.extend(configured.variable.1.map(|execution| plain("variable", &configured.variable.0, execution)));
+    said.sort_by_key(|source| std::cmp::Reverse(source.execution));
+    sources.extend(said);
+    let default = plain("environment", &configured.environment, configured.default);
+    sources.push(default);
+    let won = sources.remove(0);
+    Effective { execution: won.execution, won, overruled: sources }
+}
+
+/// Whether an override is for this call.
+fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
+    match one.scope {
+        OverrideScope::Global => true,
+        OverrideScope::Environment => one.value == environment,
+        OverrideScope::Agent => whose.agent.is_some_and(|agent| globbed(one, agent)),
+        OverrideScope::Session => whose.session == Some(&one.value),
+        OverrideScope::Tool => whose.tool.is_some_and(|tool| globbed(one, tool)),
+    }
+}
+
+/// A glob that cannot be read any more counts where it is strict.
+fn globbed(one: &Override, name: &str) -> bool {
+    one.value == name
+        || Glob::new(&one.value)
+            .map_or(one.execution == Execution::Shadow, |glob| glob.compile_matcher().is_match(name))
+}
+
+fn named(one: &Override) -> String {
+    if one.value.is_empty() { one.scope.as_str().to_owned() } else { format!("{}:{}", one.scope.as_str(), one.value) }
+}
+
+fn plain(source: &'static str, name: &str, execution: Execution) -> Source {
+    Source { source, name: name.to_owned(), execution, reason: None, expires_at: None }
+}

@@ -1,0 +1,5 @@
+//! The boundary's pure parts.
+
+mod executions;
+mod files;
+mod tampering;

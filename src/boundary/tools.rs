@@ -1,0 +1,176 @@
+//! What is known of tools, put together: effects, contracts and rules. The one place of the boundary where they meet.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    contract::{Contracts, Mismatch, Schema},
+    effects::{EffectOf, Overrides, classify, effect_of},
+    overlay::{self, Look},
+    stub::{self, Recorded, RunState, Stub, StubError},
+};
+use crate::{
+    config,
+    domain::{Call, Effect, Guard, contract::OnUnavailable},
+    policy::{Asked, Policy},
+};
+
+/// Faults of arguments that are told.
+const TOLD: usize = 5;
+
+/// What is in force about tools.
+#[derive(Debug)]
+pub struct Tools {
+    contracts: Contracts,
+    effects: Overrides,
+    trusted_servers: Vec<String>,
+    policy: Policy,
+}
+
+/// Why what a file says cannot be applied. Whoever has read it with our judgement has seen it there.
+#[derive(Debug, thiserror::Error)]
+pub enum BadTools {
+    /// A contract is none.
+    #[error(transparent)]
+    Contracts(#[from] super::contract::ContractsError),
+    /// An effect's pattern is no glob.
+    #[error(transparent)]
+    Effects(#[from] super::effects::BadGlob),
+    /// A rule is none.
+    #[error(transparent)]
+    Policy(#[from] crate::policy::BadRule),
+}
+
+/// A call with its arguments as expressions see them.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// Its arguments.
+    pub args: &'a Value,
+    /// Live calls of the tool by the same agent, and their results, oldest first.
+    pub recorded: &'a [Recorded],
+}
+
+impl<'a> Given<'a> {
+    fn stub(self) -> stub::Call<'a> {
+        let Call { tool, output_schema, .. } = self.call;
+        stub::Call { tool, args: self.args, output_schema: output_schema.as_ref(), recorded: self.recorded }
+    }
+}
+
+impl Tools {
+    /// Puts in force what a file says.
+    ///
+    /// # Errors
+    /// The first contract, pattern or condition that cannot be compiled.
+    pub fn compile(file: config::tools::Tools) -> Result<Self, BadTools> {
+        Ok(Self {
+            contracts: Contracts::compile(file.contracts)?,
+            effects: Overrides::compile(&file.effects)?,
+            trusted_servers: file.trusted_servers,
+            policy: Policy::compile(file.policies)?,
+        })
+    }
+
+    /// What the call would do.
+    pub fn effect(&self, call: &Call) -> EffectOf {
+        let trusted = call.tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server));
+        let contract = self.contracts.find(&call.tool).map(|contract| contract.effect());
+        effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
+            let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
+            classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema)
+        })
+    }
+
+    /// Faults of the arguments, by the contract and by what the tool's server declares.
+    pub fn invalid_arguments(&self, given: Given<'_>) -> Option<String> {
+        let faults = match self.contracts.find(&given.call.tool) {
+            Some(contract) => contract.check_arguments(given.args),
+            None => Ok(()),
+        };
+        let declared = || match &given.call.input_schema {
+            Some(schema) => match Schema::compile(schema) {
+                Ok(schema) => schema.check(given.args),
+                Err(message) => {
+                    Err(vec![Mismatch { pointer: String::new(), message: format!("input_schema: {message}") }])
+                }
+            },
+            None => Ok(()),
+        };
+        let faults = faults.and_then(|()| declared()).err()?;
+        let told = faults.iter().take(TOLD).map(|fault| {
+            let place = if fault.pointer.is_empty() { "the arguments" } else { &fault.pointer };
+            format!("{place}: {}", fault.message)
+        });
+        Some(told.collect::<Vec<_>>().join("; "))
+    }
+
+    /// What the rules say.
+    pub fn judge(&self, given: Given<'_>, effect: Effect, taints: &[String]) -> Guard {
+        let call = given.call;
+        self.policy.judge(&Asked {
+            agent: &call.agent,
+            route: call.route.as_deref(),
+            modes: &call.modes,
+            tool: &call.tool,
+            effect,
+            args: given.args,
+            taints,
+            session: call.session.as_deref(),
+        })
+    }
+
+    /// `tool@version` of the contract.
+    pub fn contract(&self, call: &Call) -> Option<String> {
+        self.contracts.find(&call.tool).map(|contract| contract.id().to_owned())
+    }
+
+    /// The labels that the call adds to its session.
+    pub fn taints(&self, call: &Call) -> Vec<String> {
+        self.contracts.find(&call.tool).map(|contract| contract.contract().taints.clone()).unwrap_or_default()
+    }
+
+    /// Whether the call may run live while nobody can be asked.
+    pub fn allows_unavailable(&self, call: &Call) -> bool {
+        let contract = self.contracts.find(&call.tool);
+        contract.is_some_and(|contract| contract.contract().on_unavailable == OnUnavailable::Allow)
+    }
+
+    /// Whether a stub of the call could only be inferred from results that were recorded.
+    pub fn needs_recorded(&self, call: &Call) -> bool {
+        let answered = self.contracts.find(&call.tool).is_some_and(|contract| {
+            let contract = contract.contract();
+            !contract.responses.is_empty() || contract.output_schema.is_some() || contract.example.is_some()
+        });
+        !answered && call.output_schema.is_none() && call.stub_override.is_none()
+    }
+
+    /// What a run remembers of what this read asks for.
+    ///
+    /// # Errors
+    /// It cannot be shown as the tool would.
+    pub fn remembered(&self, given: Given<'_>, state: &mut RunState) -> Result<Look, StubError> {
+        overlay::look(&self.contracts, &given.stub(), state)
+    }
+
+    /// What the tool would have answered.
+    ///
+    /// # Errors
+    /// Nothing says what that is, or it is not what the contract promises.
+    pub fn stub(&self, given: Given<'_>, state: &mut RunState) -> Result<Stub, StubError> {
+        match &given.call.stub_override {
+            Some(result) => stub::answer_with(&self.contracts, &given.stub(), result.clone(), state),
+            None => stub::answer(&self.contracts, &given.stub(), state),
+        }
+    }
+}
+
+/// The state of a run that begins with this call. Without a seed of its own it is as good as random, but the same for the
+/// same run.
+pub fn begin(call: &Call, now: Timestamp) -> RunState {
+    match &call.seed {
+        Some(seed) => RunState::seeded(seed.clone(), None),
+        None => RunState::new(format!("{}/{}", call.agent, call.run.as_ref().unwrap_or(&call.call_id)), now),
+    }
+}

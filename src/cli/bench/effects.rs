@@ -1,0 +1,144 @@
+//! `umbra bench effects`: the classifier of the boundary on tools whose effect is known.
+//!
+//! In: a file of rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "id"?}`, as a server's `tools/list`
+//! gives them. Out: how many writes would run as reads (unsafe), how many reads would be stubbed, and what of the
+//! destructive was seen to be so. Annotations and contracts are left out: this is what the classifier alone is worth.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    super::{Failure, Global, answer, answer_json, table},
+    labelled,
+};
+use crate::{
+    boundary::effects::classify,
+    domain::{Effect, ToolName},
+};
+
+/// What to measure on.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Tools with their effect: a JSON object `{name, effect, server, description, input_schema, id}` each line.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// A tool whose effect is known.
+struct Labelled {
+    id: String,
+    tool: ToolName,
+    description: String,
+    input_schema: Value,
+    effect: Effect,
+}
+
+/// How the classifier did. Counts, but for the recall.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    n: usize,
+    reads: usize,
+    destructive: usize,
+    /// Writes and destructives called read: they would run in shadow.
+    r#unsafe: usize,
+    /// Reads called otherwise: they would not run in shadow.
+    over_stubbed: usize,
+    /// Of the destructive, the share that is called so; absent where there is none.
+    destructive_recall: Option<f64>,
+    mistakes: Vec<Mistake>,
+}
+
+/// A tool whose effect was told wrongly.
+#[derive(Debug, Serialize)]
+struct Mistake {
+    id: String,
+    /// `unsafe`, `over_stubbed`, or between write and destructive `understated` or `overstated`.
+    kind: &'static str,
+    effect: Effect,
+    said: Effect,
+    why: String,
+}
+
+pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let report = Report::of(&rows(options)?);
+    if global.json {
+        return answer_json(&report);
+    }
+    report.show();
+    Ok(())
+}
+
+fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: Option<String>,
+        #[serde(default)]
+        server: Option<String>,
+        name: String,
+        #[serde(default)]
+        description: Option<String>,
+        #[serde(default, alias = "inputSchema")]
+        input_schema: Value,
+        effect: String,
+    }
+    labelled::lines(&options.file, |place, line: Line| {
+        let effect = Effect::parse(&line.effect)
+            .ok_or_else(|| anyhow!("{place}: effect: {:?} is neither read, write nor destructive", line.effect))?;
+        Ok(Labelled {
+            id: line.id.unwrap_or_else(|| place.to_owned()),
+            tool: ToolName { server: line.server, name: line.name },
+            description: line.description.unwrap_or_default(),
+            input_schema: line.input_schema,
+            effect,
+        })
+    })
+}
+
+impl Report {
+    fn of(rows: &[Labelled]) -> Self {
+        let mut report = Self { n: rows.len(), ..Self::default() };
+        let mut seen = 0_u32;
+        let mut destructive = 0_u32;
+        for row in rows {
+            let classified = classify(&row.tool, &row.description, &row.input_schema);
+            report.reads += usize::from(row.effect == Effect::Read);
+            destructive += u32::from(row.effect == Effect::Destructive);
+            seen += u32::from(row.effect == Effect::Destructive && classified.effect == Effect::Destructive);
+            let kind = match (row.effect, classified.effect) {
+                (truth, said) if truth == said => continue,
+                (_, Effect::Read) => "unsafe",
+                (Effect::Read, _) => "over_stubbed",
+                (truth, said) if said < truth => "understated",
+                _ => "overstated",
+            };
+            report.r#unsafe += usize::from(kind == "unsafe");
+            report.over_stubbed += usize::from(kind == "over_stubbed");
+            let (id, why) = (row.id.clone(), classified.why);
+            report.mistakes.push(Mistake { id, kind, effect: row.effect, said: classified.effect, why });
+        }
+        report.destructive = usize::try_from(destructive).unwrap_or_default();
+        report.destructive_recall = (destructive > 0).then(|| f64::from(seen) / f64::from(destructive));
+        report
+    }
+
+    fn show(&self) {
+        let mut rows = table::new(&["tools", "reads", "unsafe", "over-stubbed", "destructive", "destructive recall"]);
+        rows.add_row([
+            self.n.to_string(),
+            self.reads.to_string(),
+            self.r#unsafe.to_string(),
+            self.over_stubbed.to_string(),
+            self.destructive.to_string(),
+            self.destructive_recall.map_or_else(|| "-".to_owned(), |recall| format!("{recall:.3}")),
+        ]);
+        answer(&format!("{rows}\n"));
+        for Mistake { id, kind, effect, said, why } in &self.mistakes {
+            let (effect, said) = (effect.as_str(), said.as_str());
+            answer(&format!("{kind} {}: {effect}, called {said}: {why}", table::plain(id)));
+        }
+    }
+}

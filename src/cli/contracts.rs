@@ -1,0 +1,136 @@
+//! `umbra contracts`: what is wrong with contracts, which tools have none, a contract from recorded calls, and what
+//! changed between two editions. For people and for CI: exit 1 where there is something to put right.
+
+mod infer;
+mod sources;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Failure, Global, answer, answer_json, complain};
+use crate::{
+    boundary::contract::{self, Contracts, diff::diff},
+    config::{
+        Loaded, Report,
+        tools::{self, Rules, Tools},
+    },
+    domain::contract::{ContractFault, ToolContract},
+    policy::Expression,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Load contracts and render each stub; exit 1 with a line per fault.
+    Lint(Lint),
+    /// Write contracts of tools from recorded calls, as YAML on standard output.
+    Infer(infer::Options),
+    /// Say what changed from one tools file to another; exit 1 where it breaks callers or loosens what held them.
+    Diff {
+        /// The edition that callers know.
+        old: PathBuf,
+        /// The edition that is to replace it.
+        new: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Lint {
+    /// The tools file; `--tools` names it as well.
+    file: Option<PathBuf>,
+    /// Also list the tools that the code in this folder registers and that have no contract (Python, JavaScript).
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
+    match action {
+        Action::Lint(options) => lint(global, &options),
+        Action::Infer(options) => infer::run(global, &options),
+        Action::Diff { old, new } => compare(global, &old, &new),
+    }
+}
+
+/// What is wrong with a contract besides its form.
+fn judge(contract: &ToolContract) -> Vec<ContractFault> {
+    contract::compile(contract.clone()).err().unwrap_or_default()
+}
+
+/// Reads a tools file.
+fn read(path: &Path) -> Result<Loaded<Tools>, Report> {
+    let condition = |text: &str| Expression::compile(text).map(drop).map_err(|error| error.to_string());
+    tools::read(path, Rules { contract: &judge, condition: &condition })
+}
+
+fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
+    let Some(path) = options.file.as_ref().or(global.tools.as_ref()) else {
+        if options.source.is_none() {
+            return Err(Failure::Usage("name a tools file: umbra contracts lint FILE".to_owned()));
+        }
+        return finish(global, None, &[], options);
+    };
+    let (loaded, faults) = match read(path) {
+        Ok(loaded) => (Some(loaded), Vec::new()),
+        Err(report) => (None, report.faults),
+    };
+    if !faults.is_empty() {
+        if global.json {
+            answer_json(&json!({"faults": faults, "warnings": [], "unguarded": []}))?;
+        } else {
+            for fault in &faults {
+                complain(&fault.to_string());
+            }
+            let n = faults.len();
+            complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
+        }
+        return Err(Failure::Said);
+    }
+    finish(global, loaded.as_ref(), &[path.as_path()], options)
+}
+
+/// Says what was found besides faults.
+fn finish(global: &Global, loaded: Option<&Loaded<Tools>>, files: &[&Path], options: &Lint) -> Result<(), Failure> {
+    let contracts = loaded.map(|loaded| loaded.value.contracts.clone()).unwrap_or_default();
+    let count = contracts.len();
+    let compiled = Contracts::compile(contracts)?;
+    let unguarded = match &options.source {
+        Some(folder) => sources::unguarded(folder, &compiled)?,
+        None => Vec::new(),
+    };
+    let warnings = loaded.map(|loaded| loaded.warnings.as_slice()).unwrap_or_default();
+    if global.json {
+        answer_json(&json!({"faults": [], "warnings": warnings, "unguarded": unguarded, "contracts": count}))?;
+    } else {
+        for warning in warnings {
+            complain(&warning.to_string());
+        }
+        for tool in &unguarded {
+            complain(&format!(
+                "{}:{}: {} registers `{}`, which has no contract",
+                tool.file, tool.found.line, tool.found.by, tool.found.name
+            ));
+        }
+        for file in files {
+            answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));
+        }
+    }
+    if unguarded.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn compare(global: &Global, old: &Path, new: &Path) -> Result<(), Failure> {
+    let changes = diff(&read(old)?.value.contracts, &read(new)?.value.contracts);
+    let breaking = changes.iter().filter(|change| change.breaking).count();
+    if global.json {
+        answer_json(&json!({"breaking": breaking, "changes": changes}))?;
+    } else {
+        for change in &changes {
+            let mark = if change.breaking { "breaking" } else { "compatible" };
+            answer(&format!("{mark}: {}: {}", change.tool, change.change));
+        }
+        if changes.is_empty() {
+            answer("no difference");
+        }
+    }
+    if breaking == 0 { Ok(()) } else { Err(Failure::Said) }
+}

@@ -1,0 +1,93 @@
+//! Tools that the code in a folder registers and that have no contract: a folder and contracts in, places out.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::{
+    boundary::contract::{
+        Contracts,
+        source::{Language, Registered, scan},
+    },
+    domain::ToolName,
+};
+
+/// Largest file that is looked at, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Most files of a folder.
+const MAX_FILES: usize = 50_000;
+/// Folders that hold others' code.
+const FOREIGN: [&str; 9] =
+    ["node_modules", "site-packages", "venv", "env", "__pycache__", "dist", "build", "target", "vendor"];
+
+/// A tool without a contract.
+#[derive(Debug, Serialize)]
+pub(super) struct Unguarded {
+    /// The file.
+    pub file: String,
+    /// Where, what and by what.
+    #[serde(flatten)]
+    pub found: Registered,
+}
+
+/// The tools that code in a folder registers and that have no contract, in order of files.
+pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<Vec<Unguarded>> {
+    let mut found = Vec::new();
+    for file in files(folder)? {
+        let language = file.extension().and_then(|end| Language::of_extension(end.to_str()?));
+        let Some(language) = language else { continue };
+        let mut bytes = Vec::new();
+        File::open(&file)
+            .and_then(|opened| opened.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let tools = scan(&String::from_utf8_lossy(&bytes), language);
+        let shown = file.display().to_string();
+        let without = tools.into_iter().filter(|tool| !has_contract(contracts, &tool.name));
+        found.extend(without.map(|tool| Unguarded { file: shown.clone(), found: tool }));
+    }
+    Ok(found)
+}
+
+/// Whether a contract is of a tool of that name, whichever server offers it.
+fn has_contract(contracts: &Contracts, name: &str) -> bool {
+    contracts.find(&ToolName::bare(name)).is_some()
+        || contracts.all().any(|contract| {
+            let tool = &contract.contract().tool;
+            let last = tool.rsplit('.').next().unwrap_or(tool);
+            last == name
+                || last != "*" && globset::Glob::new(last).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+        })
+}
+
+/// The files of a folder in order, without links, hidden ones and others' code.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut files, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = waiting.pop() {
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let (kind, name) = (entry.file_type()?, entry.file_name());
+            let name = name.to_string_lossy();
+            if name.starts_with('.') || kind.is_symlink() {
+                continue;
+            }
+            if kind.is_dir() && !FOREIGN.contains(&name.as_ref()) {
+                waiting.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+            anyhow::ensure!(
+                files.len() <= MAX_FILES,
+                "{} has more than {MAX_FILES} files; name a smaller folder",
+                folder.display()
+            );
+        }
+    }
+    files.sort();
+    Ok(files)
+}

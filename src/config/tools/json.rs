@@ -1,0 +1,77 @@
+//! JSON that stands in YAML: schemas, results, records. Nodes in, JSON out.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::super::{
+    fault::Faults,
+    keys::Shape,
+    tree::{Kind, Node},
+};
+
+/// Any JSON value but null.
+pub(super) struct Json;
+
+impl Shape for Json {
+    type Value = Value;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
+        to_json(node, faults)
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": ["object", "array", "string", "number", "boolean"]})
+    }
+}
+
+/// A mapping of JSON.
+pub(super) struct JsonObject;
+
+impl Shape for JsonObject {
+    type Value = Value;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            let message = format!("{} stands where a JSON Schema belongs", node.kind.describe());
+            faults.fault(node.at, message, "write {type: object, ...}, or {openapi: FILE, operation: ID}");
+            return None;
+        }
+        to_json(node, faults)
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": "object"})
+    }
+}
+
+/// A node as JSON. The tree is bounded in depth and size by its reader.
+pub(super) fn to_json(node: &Node, faults: &mut Faults) -> Option<Value> {
+    Some(match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Flag(flag) => Value::Bool(*flag),
+        Kind::Text(text) => Value::String(text.clone()),
+        Kind::Whole(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+            (Ok(number), _) => number.into(),
+            (_, Ok(number)) => number.into(),
+            _ => {
+                faults.fault(node.at, format!("{number} is out of bounds"), "write a number of 64 bits, or a text");
+                return None;
+            }
+        },
+        Kind::Decimal(number) => {
+            let value = Number::from_f64(*number).map(Value::Number);
+            if value.is_none() {
+                faults.fault(node.at, "this is no number of JSON", "write a finite number, or a text");
+            }
+            value?
+        }
+        Kind::List(items) => {
+            let values: Vec<_> = items.iter().filter_map(|item| to_json(item, faults)).collect();
+            (values.len() == items.len()).then_some(Value::Array(values))?
+        }
+        Kind::Map(entries) => {
+            let values: Map<_, _> =
+                entries.iter().filter_map(|entry| Some((entry.key.clone(), to_json(&entry.value, faults)?))).collect();
+            (values.len() == entries.len()).then_some(Value::Object(values))?
+        }
+    })
+}

@@ -1,0 +1,105 @@
+//! What the audit holds: a row that never changes, and beside it a payload that may be erased.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// What an audit row says happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditKind {
+    /// A call was decided.
+    Decision,
+    /// What came of a call.
+    Outcome,
+    /// An override of the execution was set or lifted.
+    Execution,
+    /// An approval was given or denied.
+    Approval,
+    /// Payloads were erased.
+    Erasure,
+    /// A call that was decided while the database was away, added later.
+    Merged,
+}
+
+impl AuditKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Decision, Self::Outcome, Self::Execution, Self::Approval, Self::Erasure, Self::Merged];
+
+    /// The word in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Outcome => "outcome",
+            Self::Execution => "execution",
+            Self::Approval => "approval",
+            Self::Erasure => "erasure",
+            Self::Merged => "merged",
+        }
+    }
+
+    /// The kind that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A row of the audit. It is inserted, never updated or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Its number in feed `audit`: 1, 2, 3, without a gap.
+    pub seq: i64,
+    /// Its id, minted by the process that wrote it; a decision's is its [`super::DecisionId`].
+    pub id: Uuid,
+    /// The database's time of its transaction.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: AuditKind,
+    /// The agent, if it is about one.
+    pub agent: Option<String>,
+    /// The session, if there was one.
+    pub session: Option<String>,
+    /// The run, if there was one.
+    pub run: Option<String>,
+    /// The call, if it is about one.
+    pub call_id: Option<String>,
+    /// The tool, if it is about one.
+    pub tool: Option<String>,
+    /// Everything else that is no payload, as JSON; kept byte by byte.
+    pub body: String,
+    /// HMAC-SHA256 of the payload under its salt; none where there is no payload.
+    pub payload_mac: Option<Vec<u8>>,
+}
+
+/// What an agent or a tool said in a call: redacted, and erasable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditPayload {
+    /// 16 random bytes. Without them nobody can try out what an erased payload was.
+    pub salt: Vec<u8>,
+    /// Arguments, stub, result, error: a JSON object, kept byte by byte.
+    pub body: String,
+}
+
+/// A row with what is left of its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// The row.
+    pub row: AuditRow,
+    /// Its payload; none where it has none, or where it was erased.
+    pub payload: Option<AuditPayload>,
+}
+
+/// A block of rows that the sealer has chained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditSeal {
+    /// Its number: 1, 2, 3.
+    pub block: i64,
+    /// The first row.
+    pub first: i64,
+    /// The last row.
+    pub last: i64,
+    /// The hash of the block before and of the rows of this one.
+    pub hash: Vec<u8>,
+}

@@ -1,0 +1,92 @@
+//! A call of a tool that somebody asks the boundary about.
+
+use serde_json::{Map, Value};
+
+use super::{ToolAnnotations, ToolName};
+
+/// A call, as its caller describes it. Nothing in it is redacted yet.
+#[derive(Clone, PartialEq)]
+pub struct Call {
+    /// The caller's id of it: a repetition gets the same decision.
+    pub call_id: String,
+    /// Who calls.
+    pub agent: String,
+    /// The session it belongs to.
+    pub session: Option<String>,
+    /// The run it belongs to; stubs of a run remember each other.
+    pub run: Option<String>,
+    /// The run that started this one: its execution is inherited.
+    pub parent_run: Option<String>,
+    /// What makes the stubs of a run repeatable; the first call of the run sets it.
+    pub seed: Option<String>,
+    /// The route that the agent works on.
+    pub route: Option<String>,
+    /// The modes that it is in, the outermost first.
+    pub modes: Vec<String>,
+    /// Which tool.
+    pub tool: ToolName,
+    /// What the tool's server says about it.
+    pub annotations: ToolAnnotations,
+    /// The tool's description, as its server gives it.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments, as its server gives it.
+    pub input_schema: Option<Value>,
+    /// JSON Schema of the result, as its server gives it.
+    pub output_schema: Option<Value>,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The result that a stub shall have.
+    pub stub_override: Option<Value>,
+    /// Ways to write that nobody can intercept, which the session has.
+    pub uninterceptable: Vec<String>,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
+    }
+}
+
+/// What came of a call that ran.
+#[derive(Clone, PartialEq)]
+pub struct CallOutcome {
+    /// Who called.
+    pub agent: String,
+    /// Whether it went well.
+    pub status: OutcomeStatus,
+    /// What the tool answered.
+    pub result: Option<Value>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+}
+
+impl std::fmt::Debug for CallOutcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallOutcome").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Whether a call went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutcomeStatus {
+    /// The tool answered.
+    Ok,
+    /// The tool failed.
+    Error,
+}
+
+impl OutcomeStatus {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A tool's contract: what it does, takes and gives, and how it is answered where nothing may run.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Effect;
+
+/// What a tool promises, as an operator wrote it down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolContract {
+    /// `server.tool`, or the name of a tool without a server; a glob may stand for several.
+    pub tool: String,
+    /// Which edition this is; the audit keeps `tool@version`.
+    pub version: u32,
+    /// What calling it does.
+    pub effect: Effect,
+    /// JSON Schema of its arguments.
+    pub input_schema: Option<Value>,
+    /// JSON Schema of its result.
+    pub output_schema: Option<Value>,
+    /// A result that the tool's own documentation shows.
+    pub example: Option<Value>,
+    /// How it is answered without being run; the first that applies.
+    pub responses: Vec<Response>,
+    /// Errors that a run may ask to be shown now and then.
+    pub faults: Vec<FaultRule>,
+    /// What of a call that did not run can be read back in the same run.
+    pub overlay: Option<Overlay>,
+    /// When the contract is no longer believed.
+    pub stale: Staleness,
+    /// What happens to a live call when no decision can be stored.
+    pub on_unavailable: OnUnavailable,
+    /// Where the real thing can be tried without consequences.
+    pub sandbox: Option<String>,
+    /// Labels that a call of it adds to its session.
+    pub taints: Vec<String>,
+}
+
+impl ToolContract {
+    /// A contract that says what a tool does and nothing else.
+    pub fn new(tool: impl Into<String>, effect: Effect) -> Self {
+        Self {
+            tool: tool.into(),
+            version: 1,
+            effect,
+            input_schema: None,
+            output_schema: None,
+            example: None,
+            responses: Vec::new(),
+            faults: Vec::new(),
+            overlay: None,
+            stale: Staleness::default(),
+            on_unavailable: OnUnavailable::Block,
+            sandbox: None,
+            taints: Vec::new(),
+        }
+    }
+
+    /// `tool@version`, as the audit keeps it.
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.tool, self.version)
+    }
+}
+
+/// One way to answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// When it applies, in CEL; always where absent.
+    pub when: Option<String>,
+    /// The result: JSON whose texts may hold `{{ CEL }}`.
+    pub result: Value,
+}
+
+/// An error that is shown at a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FaultRule {
+    /// Share of calls, 0 to 1.
+    pub rate: f64,
+    /// The error's code, such as `rate_limited`.
+    pub error: String,
+    /// The error in words.
+    pub message: Option<String>,
+    /// What the tool gives then; `{"error": ..., "message": ...}` where absent.
+    pub result: Option<Value>,
+}
+
+/// What a call that did not run leaves to be read back.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overlay {
+    /// A record that it stores.
+    pub put: Option<Put>,
+    /// A record that it removes.
+    pub delete: Option<Delete>,
+    /// Tools that read one record.
+    pub reads: Vec<ReadBack>,
+    /// Tools that list records.
+    pub lists: Vec<ListBack>,
+}
+
+/// A record that is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Put {
+    /// Where it is kept.
+    pub collection: String,
+    /// Its key, in CEL over `args`, `tool` and `result`.
+    pub key: String,
+    /// The record; the result where absent.
+    pub value: Option<Value>,
+}
+
+/// A record that is removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delete {
+    /// Where it is kept.
+    pub collection: String,
+    /// Its key, in CEL over `args`, `tool` and `result`.
+    pub key: String,
+}
+
+/// A tool that reads one record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadBack {
+    /// The tool, as its contract or its server names it.
+    pub tool: String,
+    /// Where it looks; the collection of `put` or `delete` where absent.
+    pub collection: Option<String>,
+    /// The key that a call asks for, in CEL over `args` and `tool`.
+    pub key: String,
+    /// What it gives, over `record` besides; the record where absent.
+    pub result: Option<Value>,
+    /// What it gives for a record that was removed; an error `not_found` where absent.
+    pub on_missing: Option<Value>,
+}
+
+/// A tool that lists records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListBack {
+    /// The tool, as its contract or its server names it.
+    pub tool: String,
+    /// Where it looks; the collection of `put` or `delete` where absent.
+    pub collection: Option<String>,
+    /// Where the list stands in the result, as `data.items`; the result itself where empty.
+    pub items: String,
+    /// The field of an item that is its key.
+    pub key: String,
+}
+
+/// When a contract is no longer believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Staleness {
+    /// After so many live results in a row that do not fit it.
+    pub live_mismatches: Option<u32>,
+    /// When it is so old.
+    pub max_age: Option<Duration>,
+}
+
+/// What happens to a live call of this tool when no decision can be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnUnavailable {
+    /// It is not executed.
+    #[default]
+    Block,
+    /// It is executed where the last known state was live, and audited to a local file first.
+    Allow,
+}
+
+impl OnUnavailable {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Block, Self::Allow];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+/// What is wrong with a contract, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContractFault {
+    /// The key that holds it.
+    pub key: &'static str,
+    /// Which item of it, where it is a list.
+    pub index: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: String,
+}
+
+impl ContractFault {
+    /// A fault of one key.
+    pub fn of(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { key, index: None, message: message.into(), help: help.into() }
+    }
+
+    /// The same of one item.
+    #[must_use]
+    pub fn at(self, index: usize) -> Self {
+        Self { index: Some(index), ..self }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an operator allows: rules as the tools file says them, and what they say of one call.
+
+use serde::{Deserialize, Serialize};
+
+use super::Effect;
+
+/// What a rule says of a call that it matches; a later one wins over an earlier one.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardVerdict {
+    /// It may run.
+    #[default]
+    Allow,
+    /// It may run, and the caller is told why that is worth a thought.
+    Warn,
+    /// A person must approve it first.
+    Ask,
+    /// It does not run.
+    Block,
+}
+
+impl GuardVerdict {
+    /// Every verdict, weakest first.
+    pub const ALL: [Self; 4] = [Self::Allow, Self::Warn, Self::Ask, Self::Block];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Warn => "warn",
+            Self::Ask => "ask",
+            Self::Block => "block",
+        }
+    }
+
+    /// The verdict that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
+    }
+}
+
+/// Whether what a rule says holds.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyMode {
+    /// It holds.
+    #[default]
+    Enforce,
+    /// It is recorded beside what holds, and changes nothing.
+    Audit,
+}
+
+impl PolicyMode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Enforce, Self::Audit];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Audit => "audit",
+        }
+    }
+
+    /// The mode that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+/// One rule. An empty list matches everything; a rule matches where all of its lists do, and `when` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PolicyRule {
+    /// Its unique name.
+    pub name: String,
+    /// Whether it holds or is tried.
+    pub mode: PolicyMode,
+    /// Agents: names or globs.
+    pub agents: Vec<String>,
+    /// Routes: names or globs. A call without a route matches an empty list alone.
+    pub routes: Vec<String>,
+    /// Modes: names or globs, one of which must match one of the call's.
+    pub modes: Vec<String>,
+    /// Tools: `server.tool` or a tool's name, or globs.
+    pub tools: Vec<String>,
+    /// Effects.
+    pub effects: Vec<Effect>,
+    /// A predicate in CEL over `args`, `agent`, `route`, `modes`, `tool`, `effect` and `session`.
+    pub when: Option<String>,
+    /// What it says of a call that it matches.
+    pub verdict: GuardVerdict,
+    /// Why, for whoever is stopped by it.
+    pub reason: String,
+    /// Labels that a matching call adds to its session.
+    pub taints: Vec<String>,
+}
+
+/// What the rules say of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Guard {
+    /// What holds: the gravest verdict of the rules in force that match.
+    pub verdict: GuardVerdict,
+    /// What would hold if the rules that are only tried did too. Never less than `verdict`.
+    pub would: GuardVerdict,
+    /// Of the rule that is named; absent where none matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PolicyMode>,
+    /// The rule that decided the verdict; where none in force did, the one that decided what would hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The reason that it gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rule that decided what would hold, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_rule: Option<String>,
+    /// Names the text of all rules: two equal versions are equal rules.
+    pub policy_version: String,
+    /// Labels that the call adds to its session, in order, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<String>,
+    /// One line for each rule that matched, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explain: Vec<String>,
+}

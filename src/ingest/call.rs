@@ -1,0 +1,194 @@
+//! Calls of tools and what came of them, in JSON bodies of their own shape: read by the same rules as an event, so that
+//! arguments mean the same to us and to the tool. In: bytes. Out: the call, or every fault with its pointer.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Limits,
+    fault::{At, Fault, Faults, code},
+    native::{Fields, bounded, key, label, name, text, wrong_type},
+    strict,
+    tree::Tree,
+};
+use crate::domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName};
+
+/// Modes of a call.
+const MODES: usize = 16;
+/// Ways to write that nobody can intercept.
+const PATHS: usize = 64;
+/// Bytes of a tool's description.
+const DESCRIPTION_BYTES: usize = 32 * 1024;
+/// Bytes of an error.
+const ERROR_BYTES: usize = 64 * 1024;
+/// Milliseconds: nobody waits longer for a decision.
+const MOST_MS: u64 = 600_000;
+
+/// What `POST /v1/decide` asks.
+#[derive(Clone, PartialEq)]
+pub struct CallRequest {
+    /// The call.
+    pub call: Call,
+    /// The request as canonical JSON, without what may differ when it is sent again. It holds unredacted text: hash it
+    /// with a key, never store it.
+    pub digest_input: Vec<u8>,
+}
+
+/// A tool as the request describes it.
+struct Tool {
+    name: ToolName,
+    annotations: ToolAnnotations,
+    description: Option<String>,
+    input_schema: Option<Value>,
+    output_schema: Option<Value>,
+}
+
+/// Reads what `POST /v1/decide` is sent.
+pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
+    let read = tree.and_then(|tree| {
+        let mut fields = Fields::open(tree, At::Root, &mut faults)?;
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        let traceparent = fields.optional("traceparent", label);
+        let digest_input = fields.canonical(body.len());
+        let call_id = fields.required("call_id", "the caller's own id of the call", key);
+        let agent = fields.required("agent", "who calls", name);
+        let session = fields.optional("session", label);
+        let run = fields.optional("run", label);
+        let parent_run = fields.optional("parent_run", label);
+        let seed = fields.optional("seed", label);
+        let route = fields.optional("route", label);
+        let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
+        let tool = fields.required("tool", r#"what is called, such as {"server": "stripe", "name": "refund"}"#, tool);
+        let arguments = fields.optional("arguments", members);
+        let stub_override = fields.optional("stub_override", any);
+        let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
+        if run.is_some() && run == parent_run {
+            fields.fault(
+                "parent_run",
+                code::FORMAT,
+                "names the run itself: leave it out, or name the run that started it",
+            );
+        }
+        fields.refuse_rest_of_request();
+        let Tool { name, annotations, description, input_schema, output_schema } = tool?;
+        let call = Call {
+            call_id: call_id?,
+            agent: agent?,
+            session,
+            run,
+            parent_run,
+            seed,
+            route,
+            modes: modes.unwrap_or_default(),
+            tool: name,
+            annotations,
+            description,
+            input_schema,
+            output_schema,
+            arguments: arguments.unwrap_or_default(),
+            stub_override,
+            uninterceptable: uninterceptable.unwrap_or_default(),
+            traceparent,
+            deadline_ms,
+        };
+        Some(CallRequest { call, digest_input })
+    });
+    faults.unless_any(read)
+}
+
+/// Reads what `POST /v1/calls/{call_id}/outcome` is sent.
+pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
+    let read = tree.and_then(|tree| {
+        let mut fields = Fields::open(tree, At::Root, &mut faults)?;
+        let agent = fields.required("agent", "who called", name);
+        let status = fields.required("status", "ok or error", |tree, at, faults| {
+            let word = text(tree, at, faults)?;
+            let known = [OutcomeStatus::Ok, OutcomeStatus::Error].into_iter().find(|status| status.as_str() == word);
+            known.or_else(|| faults.refuse(at, code::FORMAT, "must be one of ok, error"))
+        });
+        let result = fields.optional("result", any);
+        let error = fields.optional("error", |tree, at, faults| bounded(tree, ERROR_BYTES, at, faults));
+        let duration_ms = fields.optional("duration_ms", |tree, at, faults| whole(tree, u64::MAX, at, faults));
+        fields.refuse_rest_of_request();
+        Some(CallOutcome { agent: agent?, status: status?, result, error, duration_ms })
+    });
+    faults.unless_any(read)
+}
+
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
+    let mut fields = Fields::open(tree, at, faults)?;
+    let server = fields.optional("server", label);
+    let name = fields.required("name", "the tool's name", name);
+    let description = fields.optional("description", |tree, at, faults| bounded(tree, DESCRIPTION_BYTES, at, faults));
+    let annotations = fields.optional("annotations", annotations);
+    let input_schema = fields.optional("input_schema", schema);
+    let output_schema = fields.optional("output_schema", schema);
+    fields.refuse_rest_of_request();
+    let name = ToolName { server, name: name? };
+    Some(Tool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
+}
+
+/// The hints of MCP by their names there, or by ours. Others are not for us.
+fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolAnnotations> {
+    let members = members(tree, at, faults)?;
+    let mut said = ToolAnnotations::default();
+    for (theirs, ours, slot) in [
+        ("readOnlyHint", "read_only", &mut said.read_only),
+        ("destructiveHint", "destructive", &mut said.destructive),
+        ("idempotentHint", "idempotent", &mut said.idempotent),
+        ("openWorldHint", "open_world", &mut said.open_world),
+    ] {
+        match members.get(theirs).or_else(|| members.get(ours)) {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(flag)) => *slot = Some(*flag),
+            Some(_) => faults.add(At::Key(&at, theirs), code::TYPE, "expected true or false"),
+        }
+    }
+    Some(said)
+}
+
+fn schema(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
+    match tree {
+        Tree::Object(members) => Some(Value::Object(members.into())),
+        Tree::Bool(flag) => Some(Value::Bool(flag)),
+        other => wrong_type("a JSON Schema", &other, at, faults),
+    }
+}
+
+fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
+    match tree {
+        Tree::Object(members) => Some(members.into()),
+        other => wrong_type("an object", &other, at, faults),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
+fn any(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<Value> {
+    Some(tree.into())
+}
+
+fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+    let Tree::Array(items) = tree else { return wrong_type("a list of names", &tree, at, faults) };
+    if items.len() > most {
+        return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
+    }
+    let read: Vec<Option<String>> =
+        items.into_iter().enumerate().map(|(index, item)| name(item, At::Index(&at, index), faults)).collect();
+    read.into_iter().collect()
+}
+
+fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+    let ms = whole(tree, MOST_MS, at, faults)?;
+    if ms == 0 { faults.refuse(at, code::RANGE, "must be at least 1") } else { Some(ms) }
+}
+
+fn whole(tree: Tree<'_>, most: u64, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+    let Tree::Number(number) = &tree else { return wrong_type("a whole number", &tree, at, faults) };
+    match number.as_u64() {
+        Some(value) if value <= most => Some(value),
+        _ => faults.refuse(at, code::RANGE, format!("must be a whole number up to {most}")),
+    }
+}

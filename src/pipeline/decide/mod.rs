@@ -1,0 +1,231 @@
+//! A call of a tool, from its question to the answer after the commit.
+//!
+//! In order: names are cleaned and arguments redacted; [`writer`] takes whatever has accumulated into one transaction, asks
+//! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
+//! can be had in time, [`closed`] gives one that lets nothing be changed.
+
+mod closed;
+mod outcome;
+mod overrides;
+mod plan;
+mod spool;
+mod writer;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::{
+    outcome::{ReportError, Reported},
+    overrides::{NewOverride, OverrideError},
+    writer::DecisionWriter,
+};
+use self::{spool::Spool, writer::Waiting};
+use crate::{
+    boundary::{answer::Answer, decide::Rules},
+    checks,
+    clock::Clock,
+    config::settings::AuditedReads,
+    domain::{Call, Execution, Override, ToolName},
+    store::{Store, decisions::Named, installation::Installation},
+};
+
+/// Bounds of decisions.
+#[derive(Debug, Clone)]
+pub struct BoundarySettings {
+    /// Longest that a caller waits for a decision.
+    pub deadline: Duration,
+    /// How long an approval may be given and used.
+    pub approvals_expire_after: Duration,
+    /// Which reads the audit has.
+    pub reads: AuditedReads,
+    /// Largest arguments of a call, as JSON.
+    pub max_arguments_bytes: usize,
+    /// Calls that may wait for the writer.
+    pub queue_calls: usize,
+    /// Calls in one transaction.
+    pub flush_calls: usize,
+    /// The folder of the audit's files.
+    pub dir: PathBuf,
+    /// Bytes at which a file of the audit is full.
+    pub max_file_bytes: u64,
+}
+
+/// The way to a decision. Cheap to clone.
+#[derive(Clone)]
+pub struct Boundary(Arc<Parts>);
+
+/// The parts of a [`Boundary`].
+pub struct Parts {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// What is in force.
+    pub rules: ArcSwap<Rules>,
+    /// Bounds.
+    pub settings: BoundarySettings,
+    waiting: mpsc::Sender<Waiting>,
+    seen: Mutex<Seen>,
+    spool: Spool,
+}
+
+impl std::ops::Deref for Boundary {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// Runs whose last execution this process remembers.
+const RUNS_SEEN: usize = 10_000;
+
+/// How things stood at the last decision of this process.
+#[derive(Debug, Default)]
+struct Seen {
+    /// `None` before the first.
+    overrides: Option<Vec<Override>>,
+    runs: HashMap<Named, Execution>,
+}
+
+/// A call that waits for its decision.
+pub(super) struct Question {
+    pub rules: Arc<Rules>,
+    pub call: Call,
+    /// Keyed hash of the request.
+    pub body: [u8; 32],
+    /// Keyed hash of agent, tool and arguments.
+    pub digest: [u8; 32],
+    /// The arguments, redacted.
+    pub args: Value,
+}
+
+/// Why a call got no decision: what was asked makes none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecideError {
+    /// The id belongs to another call.
+    #[error("this call_id was used by this agent for another call: use a new one, or send the same call again")]
+    Mismatch,
+    /// What was answered was erased.
+    #[error("what was answered to this call was erased on request: use a new call_id to ask again")]
+    Erased,
+}
+
+impl Boundary {
+    /// Puts the parts together; the writer is to be run by the caller.
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        installation: Installation,
+        rules: Rules,
+        settings: BoundarySettings,
+    ) -> (Self, DecisionWriter) {
+        let (waiting, receiver) = mpsc::channel(settings.queue_calls);
+        let spool = Spool::new(&settings.dir);
+        let rules = ArcSwap::from_pointee(rules);
+        let seen = Mutex::default();
+        let boundary = Self(Arc::new(Parts { store, clock, installation, rules, settings, waiting, seen, spool }));
+        let writer = DecisionWriter::new(boundary.clone(), receiver);
+        (boundary, writer)
+    }
+
+    /// Decides a call; the decision is durable when this answers. `request` is what is compared when the same id comes
+    /// again. What cannot be decided in time is answered closed: whatever would change something does not run.
+    ///
+    /// # Errors
+    /// The id belongs to another call, or to one that was erased.
+    pub async fn decide(&self, call: Call, request: &[u8]) -> Result<Answer, DecideError> {
+        let wait = call.deadline_ms.map_or(self.settings.deadline, Duration::from_millis).min(self.settings.deadline);
+        let question = Arc::new(self.question(call, request));
+        let Ok(place) = self.waiting.try_reserve() else {
+            return Ok(self.closed(&question, "overloaded", "more calls wait for a decision than can be taken").await);
+        };
+        let (answer, mut answered) = oneshot::channel();
+        place.send(Waiting::Decide(Arc::clone(&question), answer));
+        let answered = match tokio::time::timeout(wait, &mut answered).await {
+            Ok(answered) => answered.ok(),
+            // It may have come at the last moment.
+            Err(_) => {
+                answered.close();
+                match answered.try_recv() {
+                    Ok(answered) => Some(answered),
+                    Err(_) => {
+                        let words = "no decision was had in time";
+                        return Ok(self.closed(&question, "deadline", words).await);
+                    }
+                }
+            }
+        };
+        match answered {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(Some(error))) => Err(error),
+            Some(Err(None)) | None => {
+                let words = "the database does not answer, so nothing can be audited";
+                Ok(self.closed(&question, "unavailable", words).await)
+            }
+        }
+    }
+
+    fn question(&self, mut call: Call, request: &[u8]) -> Question {
+        // A name may hold a secret, too; it stays one name.
+        for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
+            *name = clean(name);
+        }
+        for name in [&mut call.session, &mut call.run, &mut call.parent_run, &mut call.route, &mut call.tool.server] {
+            *name = name.take().map(|name| clean(&name));
+        }
+        call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
+        let arguments = Value::Object(call.arguments.clone());
+        let tool = call.tool.to_string();
+        let parts = [call.agent.as_bytes(), tool.as_bytes(), arguments.to_string().as_bytes()].map(<[u8]>::to_vec);
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let digest = self.installation.hash("arguments", &parts);
+        let body = self.installation.hash("call", &[request]);
+        Question { rules: self.rules.load_full(), args: redacted(&arguments), call, body, digest }
+    }
+
+    /// Whether a call's execution is known to have been live, as far as this process has seen.
+    fn last_seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn remember(&mut self, run: Named, execution: Execution) {
+        if self.runs.len() >= RUNS_SEEN {
+            self.runs.clear();
+        }
+        self.runs.insert(run, execution);
+    }
+}
+
+fn clean(name: &str) -> String {
+    checks::redact(name).as_str().to_owned()
+}
+
+/// JSON without credentials, in texts and keys.
+pub(super) fn redacted(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(clean(text)),
+        Value::Array(items) => Value::Array(items.iter().map(redacted).collect()),
+        Value::Object(members) => {
+            let clean = |(key, value): (&String, &Value)| (clean(key), redacted(value));
+            Value::Object(members.iter().map(clean).collect::<Map<String, Value>>())
+        }
+        other => other.clone(),
+    }
+}
+
+/// A tool's name as the audit has it.
+pub(super) fn tool_of(tool: &ToolName) -> Option<String> {
+    Some(tool.to_string())
+}

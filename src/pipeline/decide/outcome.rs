@@ -1,0 +1,130 @@
+//! What came of a call: told once, kept for ever, and compared with what was decided.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use super::{Boundary, plan::sealed, redacted, writer::Waiting};
+use crate::{
+    domain::{CallOutcome, audit::AuditKind},
+    store::decisions::{KnownCall, NewAudit, NewOutcome},
+};
+
+/// An outcome that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Reported {
+    /// The call.
+    pub call_id: String,
+    /// Its row in the audit.
+    pub audit_seq: i64,
+    /// Whether the call was decided to run. If not, something ran that should not have.
+    pub expected: bool,
+    /// Whether it was reported before.
+    pub replayed: bool,
+}
+
+/// Why an outcome is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// Another outcome of the call is stored.
+    #[error("another outcome of this call was reported before: it stays")]
+    Mismatch,
+    /// Nothing was decided.
+    #[error("no call of this agent was decided under this id: POST /v1/decide comes first")]
+    Unknown,
+    /// The database does not answer.
+    #[error("the outcome cannot be stored now; send it again")]
+    Unavailable,
+}
+
+/// An outcome on its way.
+pub(super) struct Report {
+    pub agent: String,
+    pub call_id: String,
+    body: [u8; 32],
+    public: Value,
+    payload: Value,
+}
+
+/// What is to be done with it.
+pub(super) enum Judged {
+    Known(Reported),
+    Refused(ReportError),
+    New(Reported, Value),
+}
+
+impl Boundary {
+    /// Stores what came of a call; it is durable when this answers.
+    ///
+    /// # Errors
+    /// Nothing was decided under this id, another outcome is stored, or the database does not answer.
+    pub async fn report(&self, call_id: &str, outcome: &CallOutcome) -> Result<Reported, ReportError> {
+        let CallOutcome { agent, status, result, error, duration_ms } = outcome;
+        let mut said = Map::new();
+        said.insert("status".to_owned(), json!(status.as_str()));
+        said.extend(result.clone().map(|result| ("result".to_owned(), result)));
+        said.extend(error.clone().map(|error| ("error".to_owned(), json!(error))));
+        let body = json!([said, duration_ms]).to_string();
+        let report = Report {
+            agent: super::clean(agent),
+            call_id: super::clean(call_id),
+            body: self.installation.hash("outcome", &[body.as_bytes()]),
+            public: json!({"status": status.as_str(), "duration_ms": duration_ms}),
+            payload: json!({"outcome": redacted(&Value::Object(said))}),
+        };
+        let place = self.waiting.try_reserve().map_err(|_| ReportError::Unavailable)?;
+        let (answer, answered) = oneshot::channel();
+        place.send(Waiting::Outcome(Box::new(report), answer));
+        match tokio::time::timeout(self.settings.deadline, answered).await {
+            Ok(Ok(reported)) => reported,
+            _ => Err(ReportError::Unavailable),
+        }
+    }
+}
+
+/// Compares an outcome with what is known of its call.
+pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
+    let Some(known) = known else { return Judged::Refused(ReportError::Unknown) };
+    let expected = matches!(known.decision.as_str(), "execute");
+    let call_id = report.call_id.clone();
+    match (&known.outcome, known.outcome_seq) {
+        (Some(body), Some(audit_seq)) if *body == hex::encode(report.body) => {
+            Judged::Known(Reported { call_id, audit_seq, expected, replayed: true })
+        }
+        (Some(_), _) => Judged::Refused(ReportError::Mismatch),
+        (None, _) => {
+            let mut body = report.public.clone();
+            body["decision"] = json!(known.decision);
+            body["expected"] = json!(expected);
+            Judged::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
+        }
+    }
+}
+
+impl Report {
+    /// Its row in the audit.
+    pub fn audit(&self, known: Option<&KnownCall>, body: Value, boundary: &Boundary) -> NewAudit {
+        NewAudit {
+            id: boundary.clock.new_id(),
+            kind: AuditKind::Outcome,
+            agent: Some(self.agent.clone()),
+            session: known.and_then(|known| known.session.clone()),
+            run: known.and_then(|known| known.run.clone()),
+            call_id: Some(self.call_id.clone()),
+            tool: known.and_then(|known| known.tool.clone()),
+            body: body.to_string(),
+            payload: Some(sealed(self.payload.to_string())),
+        }
+    }
+
+    /// What its call keeps of it.
+    pub fn stored(&self, row: usize) -> NewOutcome {
+        NewOutcome {
+            agent: self.agent.clone(),
+            call_id: self.call_id.clone(),
+            body: self.body.to_vec(),
+            row: i64::try_from(row).unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What people change while calls are decided: overrides of the execution, and approvals. Each change commits together
+//! with the audit row that says so.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Boundary, clean};
+use crate::{
+    boundary::execution::{Effective, Whose, effective},
+    domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, audit::AuditKind},
+    store::{StoreError, decisions::NewAudit, execution::ApprovalItem},
+};
+
+/// An override to be set.
+#[derive(Debug, Clone)]
+pub struct NewOverride {
+    /// What it is for.
+    pub scope: OverrideScope,
+    /// Which: a name or a glob; empty for all.
+    pub value: String,
+    /// Whether calls run.
+    pub execution: Execution,
+    /// Why.
+    pub reason: String,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Why an override is not set.
+#[derive(Debug, thiserror::Error)]
+pub enum OverrideError {
+    /// Shadow would promise too much.
+    #[error("this session can write by {0}, which nobody can intercept: it is refused shadow")]
+    Uninterceptable(String),
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boundary {
+    /// Sets an override. When this answers, every decision that comes after it goes by it, in every process.
+    ///
+    /// # Errors
+    /// Shadow for a session that cannot have it, or the database does not answer.
+    pub async fn set_override(&self, new: NewOverride, by: Option<KeyId>) -> Result<Override, OverrideError> {
+        let NewOverride { scope, value, execution, reason, expires_at } = new;
+        if scope == OverrideScope::Session
+            && execution == Execution::Shadow
+            && let Some(path) = self.store.uninterceptable(&value).await?.into_iter().next()
+        {
+            return Err(OverrideError::Uninterceptable(path));
+        }
+        let id = OverrideId(self.clock.new_id());
+        let one = Override {
+            id,
+            scope,
+            value: clean(&value),
+            execution,
+            reason: clean(&reason),
+            set_at: self.clock.now(),
+            expires_at,
+        };
+        let said = self.said(AuditKind::Execution, &json!({"change": "set", "override": one, "by": by}));
+        self.store.set_override(&one, &said).await?;
+        Ok(one)
+    }
+
+    /// Lifts an override; answers which one, if there was one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn lift_override(
+        &self,
+        scope: OverrideScope,
+        value: &str,
+        reason: &str,
+        by: Option<KeyId>,
+    ) -> Result<Option<Override>, StoreError> {
+        let reason = clean(reason);
+        let said = |one: &Override| {
+            let body = json!({"change": "lifted", "override": one, "reason": reason, "by": by});
+            self.said(AuditKind::Execution, &body)
+        };
+        self.store.lift_override(scope, &clean(value), said).await
+    }
+
+    /// Whether a call of these would run, and who decides that.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn effective(
+        &self,
+        agent: Option<&str>,
+        session: Option<&str>,
+        tool: Option<&str>,
+        parent_run: Option<&str>,
+    ) -> Result<Effective, StoreError> {
+        let overrides = self.store.overrides().await?;
+        let shadow_parent = match parent_run {
+            Some(run) if self.store.was_in_shadow(run).await? => Some(run),
+            _ => None,
+        };
+        let whose = Whose { agent, session, tool, shadow_parent };
+        Ok(effective(&self.rules.load().configured, &overrides, whose, self.clock.now()))
+    }
+
+    /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no
+    /// such approval.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn answer_approval(
+        &self,
+        id: ApprovalId,
+        approve: bool,
+        note: Option<&str>,
+        by: Option<KeyId>,
+    ) -> Result<Option<(ApprovalItem, bool)>, StoreError> {
+        let Some(item) = self.store.approval(id).await? else { return Ok(None) };
+        let note = note.map(clean);
+        let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
+            "rule": item.rule, "by": by});
+        let mut said = self.said(AuditKind::Approval, &body);
+        (said.agent, said.tool) = (Some(item.agent.clone()), Some(item.tool.clone()));
+        let changed = self.store.answer_approval(id, approve, note.as_deref(), &said).await?;
+        Ok(self.store.approval(id).await?.map(|item| (item, changed)))
+    }
+
+    /// A row of the audit that is about no call.
+    fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
+        NewAudit {
+            id: self.clock.new_id(),
+            kind,
+            agent: None,
+            session: None,
+            run: None,
+            call_id: None,
+            tool: None,
+            body: body.to_string(),
+            payload: None,
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! What one transaction stores: its calls and outcomes, decided one after the other on how things stand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rand::Rng;
+use serde_json::json;
+
+use super::{Boundary, DecideError, Question, outcome, redacted, tool_of, writer::Waiting};
+use crate::{
+    boundary::{
+        answer::{Answer, ApprovalAnswer},
+        decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
+        seal::payload_mac,
+        stub::{Recorded, RunState},
+    },
+    config::settings::AuditedReads,
+    domain::{
+        ApprovalId, DecisionId, Effect, Execution,
+        audit::{AuditKind, AuditPayload},
+    },
+    store::decisions::{
+        KnownApproval, KnownCall, KnownRun, KnownSession, Named, NewApproval, NewAudit, NewCall, RunChange, Stands,
+        Wanted, Written,
+    },
+};
+
+/// A decision that nobody took: its caller had gone.
+#[derive(Debug, Clone)]
+pub(super) struct Undelivered {
+    pub question: std::sync::Arc<QuestionNames>,
+    pub decision: Decision,
+    pub id: DecisionId,
+}
+
+/// Whose call it was.
+#[derive(Debug)]
+pub(super) struct QuestionNames {
+    pub agent: String,
+    pub session: Option<String>,
+    pub run: Option<String>,
+    pub call_id: String,
+    pub tool: Option<String>,
+}
+
+/// What is to be answered to one that waits; its row, if it has one, counts from 1.
+pub(super) enum Fate {
+    Decided(Box<Answer>, Option<usize>),
+    Refused(DecideError),
+    Reported(outcome::Reported, Option<usize>),
+    Unreported(outcome::ReportError),
+}
+
+/// A run while its calls are decided.
+struct Run {
+    new: bool,
+    changed: bool,
+    in_shadow: bool,
+    parent: Option<String>,
+    state: Option<RunState>,
+}
+
+/// A session while its calls are decided.
+#[derive(Default)]
+struct Session {
+    taints: Vec<String>,
+    uninterceptable: Vec<String>,
+    changed: bool,
+}
+
+/// One transaction in the making.
+pub(super) struct Plan<'b> {
+    boundary: &'b Boundary,
+    stands: Stands,
+    runs: BTreeMap<Named, Run>,
+    sessions: HashMap<Named, Session>,
+    /// By agent and tool.
+    recorded: HashMap<Named, Vec<Recorded>>,
+    pub written: Written,
+}
+
+/// What must be known to decide these.
+pub(super) fn wanted(batch: &[Waiting]) -> Wanted {
+    let mut wanted = Wanted::default();
+    for waiting in batch {
+        wanted.calls.push(waiting.key());
+        let Waiting::Decide(question, _) = waiting else { continue };
+        let Question { call, digest, .. } = &**question;
+        wanted.runs.extend(call.run.clone().map(|run| (call.agent.clone(), run)));
+        wanted.parents.extend(call.parent_run.clone());
+        wanted.sessions.extend(call.session.clone().map(|session| (call.agent.clone(), session)));
+        wanted.digests.push(digest.to_vec());
+    }
+    for names in [&mut wanted.runs, &mut wanted.sessions] {
+        names.sort_unstable();
+        names.dedup();
+    }
+    wanted
+}
+
+/// Agents and tools whose recorded results a stub may have to be inferred from.
+pub(super) fn to_infer(batch: &[Waiting], stands: &Stands) -> Vec<Named> {
+    let mut names: Vec<Named> = batch
+        .iter()
+        .filter_map(|waiting| match waiting {
+            Waiting::Decide(question, _) if may_infer(question, stands) => {
+                Some((question.call.agent.clone(), question.call.tool.to_string()))
+            }
+            _ => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether the call may be in shadow and nothing but recorded results says what it answers.
+fn may_infer(question: &Question, stands: &Stands) -> bool {
+    let Question { call, rules, .. } = question;
+    let configured = &rules.configured;
+    let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
+        || stands.overrides.iter().any(|one| one.execution == Execution::Shadow)
+        || !stands.shadow_parents.is_empty()
+        || stands.runs.values().any(|run| run.parent.is_some());
+    any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
+}
+
+impl<'b> Plan<'b> {
+    pub fn new(boundary: &'b Boundary, mut stands: Stands, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
+        let runs = std::mem::take(&mut stands.runs).into_iter();
+        let run = |(name, known): (Named, KnownRun)| {
+            let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+            let KnownRun { in_shadow, parent, .. } = known;
+            (name, Run { new: false, changed: false, in_shadow, parent, state })
+        };
+        let runs = runs.map(run).collect();
+        let sessions = std::mem::take(&mut stands.sessions).into_iter();
+        let session = |(name, known): (Named, KnownSession)| {
+            let KnownSession { taints, uninterceptable, .. } = known;
+            (name, Session { taints, uninterceptable, changed: false })
+        };
+        let sessions = sessions.map(session).collect();
+        Self { boundary, stands, runs, sessions, recorded, written: Written::default() }
+    }
+
+    /// Decides the next.
+    pub fn take(&mut self, waiting: &Waiting) -> Fate {
+        let known = self.stands.calls.get(&waiting.key()).cloned();
+        match waiting {
+            Waiting::Decide(question, _) => self.decide(question, known.as_ref()),
+            Waiting::Outcome(report, _) => match outcome::judge(report, known.as_ref()) {
+                outcome::Judged::Known(reported) => Fate::Reported(reported, None),
+                outcome::Judged::Refused(error) => Fate::Unreported(error),
+                outcome::Judged::New(reported, body) => {
+                    let row = self.push(report.audit(known.as_ref(), body, self.boundary));
+                    self.written.outcomes.push(report.stored(row));
+                    Fate::Reported(reported, Some(row))
+                }
+            },
+        }
+    }
+
+    /// Notes what nobody took.
+    pub fn undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
+        let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
+        self.push(NewAudit {
+            id: self.boundary.clock.new_id(),
+            kind: AuditKind::Outcome,
+            agent: Some(question.agent.clone()),
+            session: question.session.clone(),
+            run: question.run.clone(),
+            call_id: Some(question.call_id.clone()),
+            tool: question.tool.clone(),
+            body: body.to_string(),
+            payload: None,
+        });
+    }
+
+    /// Everything to be stored.
+    pub fn finish(mut self) -> (Stands, Written) {
+        let changed = |(name, run): (Named, Run)| RunChange {
+            name,
+            new: run.new,
+            in_shadow: run.in_shadow,
+            parent: run.parent,
+            state: run
+                .state
+                .and_then(|state| serde_json::to_value(state).ok())
+                .map(|state| redacted(&state).to_string()),
+        };
+        self.written.runs = self.runs.into_iter().filter(|(_, run)| run.new || run.changed).map(changed).collect();
+        let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
+        self.written.sessions = sessions
+            .map(|(name, Session { taints, uninterceptable, .. })| (name, KnownSession::with(taints, uninterceptable)))
+            .collect();
+        // In one order everywhere, so that no two transactions wait for each other.
+        self.written.sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
+        (self.stands, self.written)
+    }
+
+    fn push(&mut self, row: NewAudit) -> usize {
+        self.written.audit.push(row);
+        self.written.audit.len()
+    }
+
+    fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Fate {
+        if let Some(known) = known
+            && let Some(fate) = replay(question, known)
+        {
+            return fate;
+        }
+        let Question { call, rules, digest, args, body } = question;
+        let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
+        let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
+        if let Some(name) = &session_name {
+            let session = self.sessions.entry(name.clone()).or_default();
+            session.changed |= add(&mut session.uninterceptable, &call.uninterceptable);
+        }
+        let shadow_parent = self.shadow_parent(call.parent_run.as_ref(), run_name.as_ref());
+        let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
+        let digest_hex = hex::encode(digest);
+        let standing = Standing {
+            now: self.stands.now,
+            overrides: &self.stands.overrides,
+            shadow_parent: shadow_parent.as_deref(),
+            run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
+            recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
+            taints: session.map_or(&[], |session| &session.taints),
+            // Without a session the call speaks for itself.
+            uninterceptable: session.map_or(&call.uninterceptable, |session| &session.uninterceptable),
+            approval: self.stands.approvals.get(&digest_hex).map(approval),
+        };
+        let mut decided = decide(rules, call, standing);
+        self.remember(&decided, session_name, run_name, shadow_parent);
+        let id = DecisionId(self.boundary.clock.new_id());
+        if let Some(used) = decided.used.take() {
+            self.written.used.push(used);
+            self.stands.approvals.remove(&digest_hex);
+        }
+        let mut answer = Answer::of(id, call, &decided);
+        if decided.decision == Decision::Ask {
+            answer.approval = Some(self.ask(question, &decided, digest_hex));
+        }
+        let mut stored = answer.clone();
+        if let Some(stub) = &mut stored.stub {
+            stub.result = redacted(&stub.result);
+        }
+        stored.merge = stored.merge.as_ref().map(redacted);
+        if !self.is_audited(&decided, body) {
+            return Fate::Decided(Box::new(answer), None);
+        }
+        let won = &decided.execution.won;
+        let row = self.push(NewAudit {
+            id: id.0,
+            kind: AuditKind::Decision,
+            agent: Some(call.agent.clone()),
+            session: call.session.clone(),
+            run: call.run.clone(),
+            call_id: Some(call.call_id.clone()),
+            tool: tool_of(&call.tool),
+            body: stored.body(call, won).to_string(),
+            payload: Some(sealed(stored.payload(args, call).to_string())),
+        });
+        self.written.calls.push(NewCall {
+            agent: call.agent.clone(),
+            call_id: call.call_id.clone(),
+            body: body.to_vec(),
+            row: i64::try_from(row).unwrap_or(0),
+            decision: answer.decision.as_str(),
+            answer: serde_json::to_string(&stored).unwrap_or_default(),
+            approval: answer.approval.as_ref().map(|approval| approval.id),
+        });
+        Fate::Decided(Box::new(answer), Some(row))
+    }
+
+    /// The run that makes this one shadow: its own parent of before, or the one that is named now.
+    fn shadow_parent(&self, parent: Option<&String>, run: Option<&Named>) -> Option<String> {
+        let inherited = run.and_then(|name| self.runs.get(name)).and_then(|run| run.parent.clone());
+        inherited.or_else(|| {
+            let parent = parent?;
+            let here = || self.runs.iter().any(|((_, name), run)| name == parent && run.in_shadow);
+            (self.stands.shadow_parents.contains(parent) || here()).then(|| parent.clone())
+        })
+    }
+
+    /// Takes over what the decision changes.
+    fn remember(
+        &mut self,
+        decided: &Decided,
+        session: Option<Named>,
+        run: Option<Named>,
+        shadow_parent: Option<String>,
+    ) {
+        if let Some(session) = session.and_then(|name| self.sessions.get_mut(&name)) {
+            session.changed |= add(&mut session.taints, &decided.taints);
+        }
+        let Some(name) = run else { return };
+        let new = || Run { new: true, changed: true, in_shadow: false, parent: None, state: None };
+        let run = self.runs.entry(name).or_insert_with(new);
+        let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
+        run.changed |= in_shadow != run.in_shadow || run.parent != shadow_parent;
+        run.in_shadow = in_shadow;
+        run.parent = shadow_parent;
+        if let Some(state) = &decided.run {
+            run.state = Some(state.clone());
+            run.changed = true;
+        }
+    }
+
+    /// The approval that the call waits for: the one that is there, or a new one.
+    fn ask(&mut self, question: &Question, decided: &Decided, digest: String) -> ApprovalAnswer {
+        if let Some(known) = self.stands.approvals.get(&digest) {
+            return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
+        }
+        let id = ApprovalId(self.boundary.clock.new_id());
+        let expires_at = self
+            .stands
+            .now
+            .saturating_add(self.boundary.settings.approvals_expire_after)
+            .unwrap_or(jiff::Timestamp::MAX);
+        self.written.approvals.push(NewApproval {
+            id,
+            agent: question.call.agent.clone(),
+            tool: question.call.tool.to_string(),
+            digest: question.digest.to_vec(),
+            rule: decided.guard.rule.clone(),
+            reason: decided.guard.reason.clone(),
+            expires_at,
+        });
+        self.stands.approvals.insert(digest, KnownApproval::pending(id, expires_at));
+        ApprovalAnswer { id, expires_at }
+    }
+
+    fn is_audited(&self, decided: &Decided, body: &[u8; 32]) -> bool {
+        let quiet = decided.effect == Effect::Read
+            && matches!(decided.decision, Decision::Execute)
+            && self.written.used.is_empty();
+        match self.boundary.settings.reads {
+            AuditedReads::None => !quiet,
+            AuditedReads::Sampled => !quiet || body[0] < 26,
+            AuditedReads::All => true,
+        }
+    }
+}
+
+/// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered.
+fn replay(question: &Question, known: &KnownCall) -> Option<Fate> {
+    if known.body != hex::encode(question.body) {
+        return Some(Fate::Refused(DecideError::Mismatch));
+    }
+    let waits = known.decision == Decision::Ask.as_str();
+    if waits && known.approval_state.as_deref() != Some("pending") {
+        return None;
+    }
+    let Some(answer) = &known.answer else { return Some(Fate::Refused(DecideError::Erased)) };
+    let Ok(answer) = serde_json::from_str::<Answer>(answer) else { return Some(Fate::Refused(DecideError::Erased)) };
+    Some(Fate::Decided(Box::new(Answer { audit_seq: known.seq, replayed: true, ..answer }), None))
+}
+
+fn approval(known: &KnownApproval) -> Approval {
+    let state = match known.state.as_str() {
+        "approved" => ApprovalState::Approved,
+        "denied" => ApprovalState::Denied,
+        _ => ApprovalState::Pending,
+    };
+    Approval { id: known.id, state, expires_at: known.expires_at }
+}
+
+/// Adds what is not there yet, within bounds; answers whether anything was.
+fn add(to: &mut Vec<String>, more: &[String]) -> bool {
+    let before = to.len();
+    for one in more {
+        if to.len() < MOST_LABELS && !to.contains(one) {
+            to.push(one.clone());
+        }
+    }
+    to.len() > before
+}
+
+/// Labels of a session.
+const MOST_LABELS: usize = 64;
+
+/// A payload with a salt of its own, and its keyed hash.
+pub(super) fn sealed(body: String) -> (AuditPayload, Vec<u8>) {
+    let payload = AuditPayload { salt: rand::rng().random::<[u8; 16]>().to_vec(), body };
+    let mac = payload_mac(&payload);
+    (payload, mac)
+}

@@ -1,0 +1,116 @@
+//! The audit made tamper-evident, and kept outside of the database: rows are chained into blocks by one process at a time,
+//! each process signs how far the chain is and writes the rows to its own files. Nobody waits for any of it.
+
+use std::time::Duration;
+
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::decide::Boundary;
+use crate::{
+    boundary::{
+        checkpoints::Signer,
+        journal::Journal,
+        line::line,
+        seal::{GENESIS, block},
+    },
+    domain::audit::AuditSeal,
+    store::{StoreError, audit::AuditFilter},
+};
+
+/// Between looks at what is not sealed or written yet.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Rows of one block, and of one page.
+const PAGE: i64 = 1_000;
+
+/// Why something is not sealed or written yet.
+#[derive(Debug, thiserror::Error)]
+enum SealError {
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boundary {
+    /// Seals what was written, and signs how far that is, until `stop`.
+    pub async fn seal_until(self, stop: CancellationToken) {
+        let mut signer = None;
+        let mut failing = false;
+        loop {
+            failing = tell(self.seal(&mut signer).await, failing, "the audit is not sealed");
+            if stop.is_cancelled() {
+                return;
+            }
+            // The last rows are sealed as well.
+            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+        }
+    }
+
+    /// Writes the audit to files, until `stop`.
+    pub async fn write_audit_until(self, stop: CancellationToken) {
+        let mut journal = None;
+        let mut failing = false;
+        loop {
+            failing = tell(self.write_audit(&mut journal).await, failing, "the audit is not written to files");
+            if stop.is_cancelled() {
+                return;
+            }
+            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+        }
+    }
+
+    async fn seal(&self, signer: &mut Option<Signer>) -> Result<(), SealError> {
+        while let Some(sealing) = self.store.begin_sealing(PAGE).await? {
+            let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };
+            let (number, previous) = match &sealing.last {
+                Some(seal) => (seal.block + 1, seal.hash.clone()),
+                None => (1, GENESIS.to_vec()),
+            };
+            let hash = block(&previous, number, &sealing.rows).to_vec();
+            let seal = AuditSeal { block: number, first: first.seq, last: last.seq, hash };
+            let more = i64::try_from(sealing.rows.len()) == Ok(PAGE);
+            sealing.seal(&seal).await?;
+            if !more {
+                break;
+            }
+        }
+        let Some(newest) = self.store.newest_seal().await? else { return Ok(()) };
+        let signed = block_in_place(|| {
+            let signer = match signer {
+                Some(signer) => signer,
+                None => signer.insert(Signer::open(&self.settings.dir)?),
+            };
+            signer.append(&newest, self.clock.now())
+        });
+        Ok(signed?)
+    }
+
+    async fn write_audit(&self, journal: &mut Option<Journal>) -> Result<(), SealError> {
+        if journal.is_none() {
+            *journal = block_in_place(|| Journal::open(&self.settings.dir, self.settings.max_file_bytes))?;
+        }
+        // Another process writes to this folder.
+        let Some(journal) = journal else { return Ok(()) };
+        loop {
+            let after = block_in_place(|| journal.last())?;
+            let page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
+            let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
+            block_in_place(|| journal.append(&lines))?;
+            if i64::try_from(lines.len()) != Ok(PAGE) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Says once that something fails, and once that it does not any more.
+fn tell(result: Result<(), SealError>, failing: bool, what: &str) -> bool {
+    match &result {
+        Ok(()) if failing => tracing::info!("{what}: that is over"),
+        Ok(()) => {}
+        Err(error) if failing => tracing::debug!(%error, "{what} yet"),
+        Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
+    }
+    result.is_err()
+}

@@ -1,0 +1,294 @@
+//! CEL expressions within budgets: a text in, a predicate or a value over JSON variables out.
+//!
+//! The interpreter has no bound of its own, and what it works on is written by agents. So a text is refused when it is
+//! compiled if it is long, deep or large, or names a function that does not exist ([`vocabulary`]); and before it
+//! is evaluated, the most that it can cost and build is reckoned from the sizes of the variables at hand ([`cost`]).
+//! An error is an error and never `false`: callers fail closed. No error repeats a value of a variable.
+
+mod cost;
+mod order;
+#[cfg(test)]
+mod tests;
+mod values;
+mod vocabulary;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock},
+};
+
+use cel::{Context, Env, ExecutionError, FunctionContext, IdedExpr, common::value::CowVal};
+use serde_json::Value;
+use thiserror::Error;
+
+/// Longest text of an expression, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 4_096;
+/// Deepest nesting, of brackets in the text and of operations in what it means.
+pub const MAX_DEPTH: u16 = 32;
+/// Most operations, variables and literals.
+pub const MAX_NODES: usize = 512;
+/// Most steps of one evaluation: about one for each operation, and one for every eight bytes that are copied
+/// or compared. 20 ms at the very most on a slow core.
+pub const MAX_STEPS: u64 = 250_000;
+/// Largest value that an evaluation may build, in bytes of its texts and one for each value.
+pub const MAX_VALUE_BYTES: u64 = 256 * 1_024;
+
+/// The functions of the language, without what a caller adds.
+static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(language()));
+
+fn language() -> Env {
+    Env::stdlib().with_optional_support(false)
+}
+
+/// Why a text is no expression.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ExpressionError {
+    /// The text is empty or too long.
+    #[error("an expression of {0} bytes; write 1 to {MAX_SOURCE_BYTES}")]
+    Length(usize),
+    /// It does not follow the grammar.
+    #[error("{message} (line {line}, column {column} of the expression); {help}")]
+    Syntax {
+        /// Line within the expression, from 1.
+        line: usize,
+        /// Column within the line, in characters, from 1.
+        column: usize,
+        /// What the parser met.
+        message: String,
+        /// What would be right.
+        help: &'static str,
+    },
+    /// It is nested too deeply.
+    #[error("the expression is nested more than {MAX_DEPTH} deep; split it into several rules or responses")]
+    Depth,
+    /// It has too many parts.
+    #[error("the expression has more than {MAX_NODES} parts; split it into several rules or responses")]
+    Size,
+    /// It calls what does not exist, or not in that way.
+    #[error("{0}")]
+    Function(String),
+    /// It uses a part of the language that is not available.
+    #[error("{0}")]
+    Unavailable(&'static str),
+    /// A regular expression of `matches` is none.
+    #[error("{0}")]
+    Pattern(String),
+    /// It names variables that are not there.
+    #[error("no variable `{name}` is known here; known are {known}")]
+    Variable {
+        /// The unknown one.
+        name: String,
+        /// Those that may be named.
+        known: String,
+    },
+}
+
+/// Why an expression gave no value. Holds no value of a variable.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EvalError {
+    /// It might take too long or build too much.
+    #[error("the expression would take more than {MAX_STEPS} steps or {MAX_VALUE_BYTES} bytes on these values")]
+    Budget,
+    /// Something is missing, of the wrong type, or out of range.
+    #[error("{0}")]
+    Failed(String),
+    /// A predicate gave something that is neither true nor false.
+    #[error("the expression gives {0}, where true or false is needed; compare it with something")]
+    NotBoolean(&'static str),
+    /// The value cannot be written as JSON.
+    #[error("the expression gives {0}, which JSON cannot hold")]
+    NotJson(&'static str),
+}
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    source: String,
+    root: IdedExpr,
+    variables: BTreeSet<String>,
+}
+
+impl Expression {
+    /// Compiles a text that uses the functions of the language alone.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and what would be right.
+    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+        Self::compile_with(source, &[])
+    }
+
+    /// Compiles a text that may also call `functions`, which its [`Scope`] gives.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and what would be right.
+    pub fn compile_with(source: &str, functions: &[&str]) -> Result<Self, ExpressionError> {
+        if source.trim().is_empty() || source.len() > MAX_SOURCE_BYTES {
+            return Err(ExpressionError::Length(source.len()));
+        }
+        vocabulary::check_text(source)?;
+        let parser = LANGUAGE.parser().max_recursion_depth(MAX_DEPTH).error_recovery_limit(4);
+        let mut root = parser.parse(source).map_err(|errors| syntax(source, &errors))?;
+        let variables = vocabulary::check(&root, functions)?;
+        order::put_in_order(&mut root);
+        Ok(Self { source: source.to_owned(), root, variables })
+    }
+
+    /// The text that was compiled.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The variables that it reads.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(String::as_str)
+    }
+
+    /// Whether it reads no other variables than these.
+    ///
+    /// # Errors
+    /// The first one that is not known, with those that are.
+    pub fn expect_variables(&self, known: &[&str]) -> Result<(), ExpressionError> {
+        match self.variables().find(|name| !known.contains(name)) {
+            Some(name) => Err(ExpressionError::Variable { name: name.to_owned(), known: known.join(", ") }),
+            None => Ok(()),
+        }
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// When it cannot be evaluated, or not within bounds.
+    pub fn value(&self, scope: &Scope<'_>) -> Result<Value, EvalError> {
+        values::to_json(&self.evaluate(scope)?)
+    }
+
+    /// Whether it is true.
+    ///
+    /// # Errors
+    /// When it cannot be evaluated, or not within bounds, or is neither true nor false. An error is no `false`.
+    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, EvalError> {
+        match self.evaluate(scope)? {
+            cel::Value::Bool(holds) => Ok(holds),
+            other => Err(EvalError::NotBoolean(values::describe(&other))),
+        }
+    }
+
+    fn evaluate(&self, scope: &Scope<'_>) -> Result<cel::Value, EvalError> {
+        cost::reckon(&self.root, &scope.variables)?;
+        cel::Value::resolve(&self.root, &scope.context).map_err(|error| failure(&error, &self.source))
+    }
+}
+
+/// The variables and functions that an expression is evaluated with. One scope serves many expressions.
+pub struct Scope<'v> {
+    context: Context<'v, 'v>,
+    variables: BTreeMap<String, &'v Value>,
+}
+
+impl Default for Scope<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'v> Scope<'v> {
+    /// A scope without variables.
+    pub fn new() -> Self {
+        let mut context = Context::with_env(Arc::clone(&LANGUAGE));
+        // The names are free: the language is built without the interpreter's own `matches`, which has no bound.
+        drop(context.add_function("matches", vocabulary::matches_function()));
+        drop(context.add_function(order::ORDERED, order::ordered_function()));
+        Self { context, variables: BTreeMap::new() }
+    }
+
+    /// Sets a variable.
+    pub fn set(&mut self, name: &str, value: &'v Value) {
+        self.context.add_variable_as_val(name, values::to_cel(value));
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    /// Adds a function of global style, `name(...)`; an expression that calls it names it when it is compiled. Its
+    /// error says what is wrong without repeating a value.
+    pub fn function<F>(&mut self, name: &'static str, function: F)
+    where
+        F: Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    {
+        let call = move |call: &mut FunctionContext<'_, '_>| -> Result<cel::Value, ExecutionError> {
+            let refuse = |message: &str| ExecutionError::function_error(name, message);
+            let arguments = call
+                .args
+                .iter()
+                .map(|argument| {
+                    let value = cel::Value::try_from(argument.as_ref())?;
+                    values::to_json(&value).map_err(|error| refuse(&error.to_string()))
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            let result = function(&arguments).map_err(|message| refuse(&message))?;
+            if cost::weight(&result) > cost::MAX_FUNCTION_BYTES {
+                return Err(refuse("its result is too large"));
+            }
+            Ok(values::to_value(&result))
+        };
+        let function: Function = Box::new(move |context| Ok(CowVal::Owned(values::boxed(call(context)?)?)));
+        // A name of the language cannot be taken; an expression that calls it gets the language's.
+        drop(self.context.add_function(name, function));
+    }
+}
+
+/// The interpreter's type of a function.
+type Function = Box<
+    dyn for<'context, 'call> Fn(
+            &mut FunctionContext<'context, 'call>,
+        ) -> Result<CowVal<'context, 'call>, ExecutionError>
+        + Send
+        + Sync,
+>;
+
+/// The parser's first error, in our words.
+fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
+    let Some(first) = errors.errors.first() else { return ExpressionError::Depth };
+    let known_help = [
+        ("'=", "compare with =="),
+        ("' and '", "write &&"),
+        ("' or '", "write ||"),
+        ("'", "see the language's definition at cel.dev"),
+    ];
+    let help = known_help.iter().find(|(sign, _)| first.msg.contains(sign)).map_or("see cel.dev", |(_, help)| help);
+    let (line, column) = first.pos;
+    let lines = source.lines().count().max(1);
+    let message = first.msg.lines().next().unwrap_or_default();
+    if message.contains("Recursion limit") {
+        return ExpressionError::Depth;
+    }
+    ExpressionError::Syntax {
+        line: usize::try_from(line).unwrap_or(1).clamp(1, lines),
+        column: usize::try_from(column).unwrap_or(1).max(1),
+        message: message.chars().take(160).collect(),
+        help,
+    }
+}
+
+/// What went wrong, without a value that a variable held.
+fn failure(error: &ExecutionError, source: &str) -> EvalError {
+    let named = |name: &str| if source.contains(name) { format!(" `{name}`") } else { String::new() };
+    EvalError::Failed(match error {
+        ExecutionError::NoSuchKey(name) => {
+            let name = Some(named(name)).filter(|name| !name.is_empty());
+            format!("there is no{}; ask with has(...) first", name.as_deref().unwrap_or(" such key"))
+        }
+        ExecutionError::UndeclaredReference(name) => format!("no variable or function{} is known", named(name)),
+        ExecutionError::NoSuchOverload(error) => {
+            format!("`{}` does not take ({})", error.function(), error.argument_types().join(", "))
+        }
+        ExecutionError::Overflow(..) => "a whole number is out of range".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "a division by zero".to_owned(),
+        ExecutionError::IndexOutOfBounds(_) => "an index is beyond the end of its list".to_owned(),
+        ExecutionError::ValuesNotComparable(..) => "values of these types cannot be compared".to_owned(),
+        ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
+            format!("`{operator}` does not take values of these types; convert one, as in double(args.amount)")
+        }
+        ExecutionError::FunctionError { function, .. } => format!("`{function}` cannot take this value"),
+        ExecutionError::DuplicateKey(_) => "a mapping names a key twice".to_owned(),
+        _ => "a value has a type that does not fit here".to_owned(),
+    })
+}

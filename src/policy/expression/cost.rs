@@ -1,0 +1,291 @@
+//! The most that an evaluation can cost and build, before it is begun: an expression and its variables in, a refusal
+//! out where that is too much.
+//!
+//! It walks the expression as the interpreter would, but over sizes. Where a value of a variable is at hand it goes by
+//! that value, so a loop over a list costs what its items are; of what is computed it knows an upper bound. What
+//! it walks itself is counted too, so it takes no more steps than it allows.
+
+use std::collections::BTreeMap;
+
+use cel::{
+    IdedExpr,
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
+};
+use serde_json::Value;
+
+use super::{EvalError, MAX_STEPS, MAX_VALUE_BYTES, order::ORDERED};
+
+/// Largest result of a function that a scope adds.
+pub(super) const MAX_FUNCTION_BYTES: u64 = 1_024;
+/// Bytes that are copied or compared in one step.
+const BYTES_A_STEP: u64 = 8;
+/// Longest text of a number.
+const NUMBER_BYTES: u64 = 330;
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy)]
+enum Size<'v> {
+    /// The value itself.
+    Exact(&'v Value),
+    /// At most so large.
+    Upto(Bound),
+}
+
+/// An upper bound of a value that is computed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bound {
+    /// Bytes of its texts and keys, and one for each value.
+    bytes: u64,
+    /// Items or keys.
+    items: u64,
+    /// Bytes of its largest item.
+    item: u64,
+}
+
+const SCALAR: Size<'static> = Size::Upto(Bound { bytes: 1, items: 0, item: 0 });
+
+/// Refuses an evaluation that could be too costly.
+pub(super) fn reckon(root: &IdedExpr, variables: &BTreeMap<String, &Value>) -> Result<(), EvalError> {
+    let mut reckoning = Reckoning { variables, bound: Vec::new(), left: MAX_STEPS };
+    let size = reckoning.walk(root)?;
+    reckoning.bytes(size).map(drop)
+}
+
+/// Bytes of a value's texts and keys, and one for each value.
+pub(super) fn weight(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => 1 + text.len() as u64,
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<u64>(),
+        Value::Object(entries) => 1 + entries.iter().map(|(key, value)| key.len() as u64 + weight(value)).sum::<u64>(),
+        _ => 1,
+    }
+}
+
+struct Reckoning<'e, 'v> {
+    variables: &'e BTreeMap<String, &'v Value>,
+    /// Variables of the comprehensions around, the innermost last.
+    bound: Vec<(&'e str, Size<'v>)>,
+    left: u64,
+}
+
+impl<'e, 'v> Reckoning<'e, 'v> {
+    fn spend(&mut self, steps: u64) -> Result<(), EvalError> {
+        self.left = self.left.checked_sub(steps).ok_or(EvalError::Budget)?;
+        Ok(())
+    }
+
+    /// The bytes of a value, which whoever asks is about to read.
+    fn bytes(&mut self, size: Size<'_>) -> Result<u64, EvalError> {
+        let bytes = match size {
+            Size::Exact(value) => weight(value),
+            Size::Upto(bound) => bound.bytes,
+        };
+        self.spend(bytes / BYTES_A_STEP)?;
+        Ok(bytes)
+    }
+
+    fn made(bound: Bound) -> Result<Size<'v>, EvalError> {
+        if bound.bytes > MAX_VALUE_BYTES { Err(EvalError::Budget) } else { Ok(Size::Upto(bound)) }
+    }
+
+    /// The bound of a value, exact or not.
+    fn bound_of(&mut self, size: Size<'_>) -> Result<Bound, EvalError> {
+        let bytes = self.bytes(size)?;
+        Ok(match size {
+            Size::Upto(bound) => bound,
+            Size::Exact(Value::Array(items)) => {
+                let item = items.iter().map(weight).max().unwrap_or_default();
+                Bound { bytes, items: items.len() as u64, item }
+            }
+            Size::Exact(Value::Object(entries)) => {
+                let item = entries.iter().map(|(key, value)| (key.len() as u64 + 1).max(weight(value))).max();
+                Bound { bytes, items: entries.len() as u64, item: item.unwrap_or_default() }
+            }
+            Size::Exact(_) => Bound { bytes, items: 0, item: 0 },
+        })
+    }
+
+    fn walk(&mut self, node: &'e IdedExpr) -> Result<Size<'v>, EvalError> {
+        self.spend(1)?;
+        match &node.expr {
+            Expr::Literal(LiteralValue::String(text)) => {
+                Self::made(Bound { bytes: 1 + text.inner().len() as u64, items: 0, item: 0 })
+            }
+            Expr::Literal(LiteralValue::Bytes(bytes)) => {
+                Self::made(Bound { bytes: 1 + bytes.inner().len() as u64, items: 0, item: 0 })
+            }
+            Expr::Ident(name) => Ok(self.variable(name)),
+            Expr::Select(select) => {
+                let operand = self.walk(&select.operand)?;
+                if select.test { Ok(SCALAR) } else { Ok(field(operand, &select.field)) }
+            }
+            Expr::List(list) => {
+                let mut made = Bound { bytes: 1, items: list.elements.len() as u64, item: 0 };
+                for element in &list.elements {
+                    let size = self.walk(element)?;
+                    let bytes = self.bytes(size)?;
+                    made.bytes += bytes;
+                    made.item = made.item.max(bytes);
+                }
+                Self::made(made)
+            }
+            Expr::Map(map) => {
+                let mut made = Bound { bytes: 1, items: map.entries.len() as u64, item: 0 };
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+                    for part in [&entry.key, &entry.value] {
+                        let size = self.walk(part)?;
+                        let bytes = self.bytes(size)?;
+                        made.bytes += bytes;
+                        made.item = made.item.max(bytes);
+                    }
+                }
+                Self::made(made)
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+            Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => Ok(SCALAR),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Size<'v> {
+        let bound = self.bound.iter().rev().find(|(bound, _)| *bound == name).map(|(_, size)| *size);
+        // What is not there ends the evaluation.
+        bound.or_else(|| self.variables.get(name).map(|value| Size::Exact(value))).unwrap_or(SCALAR)
+    }
+
+    fn call(&mut self, call: &'e CallExpr) -> Result<Size<'v>, EvalError> {
+        let mut sizes = Vec::with_capacity(3);
+        for part in call.target.as_deref().into_iter().chain(&call.args) {
+            sizes.push(self.walk(part)?);
+        }
+        match (call.func_name.as_str(), sizes.as_slice()) {
+            (operators::CONDITIONAL, [_, left, right]) => {
+                let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
+                Self::made(Bound {
+                    bytes: left.bytes.max(right.bytes),
+                    items: left.items.max(right.items),
+                    item: left.item.max(right.item),
+                })
+            }
+            (operators::ADD, [left, right]) => {
+                let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
+                Self::made(Bound {
+                    bytes: left.bytes + right.bytes,
+                    items: left.items + right.items,
+                    item: left.item.max(right.item),
+                })
+            }
+            (operators::INDEX, [operand, _]) => {
+                let at = call.args.get(1).map(|index| &index.expr);
+                match (operand, at) {
+                    (Size::Exact(Value::Array(items)), Some(Expr::Literal(LiteralValue::Int(at)))) => {
+                        let item = usize::try_from(*at.inner()).ok().and_then(|at| items.get(at));
+                        Ok(item.map_or(SCALAR, Size::Exact))
+                    }
+                    (operand, Some(Expr::Literal(LiteralValue::String(key)))) => Ok(field(*operand, key.inner())),
+                    (operand, _) => {
+                        let item = self.bound_of(*operand)?.item;
+                        Self::made(Bound { bytes: item, items: item, item })
+                    }
+                }
+            }
+            ("size", [Size::Exact(Value::Array(_) | Value::Object(_))]) => Ok(SCALAR),
+            ("dyn", [value]) => Ok(*value),
+            (ORDERED, [range]) => {
+                if !matches!(range, Size::Exact(Value::Array(_))) {
+                    self.bytes(*range)?;
+                }
+                Ok(*range)
+            }
+            ("string", [value]) => {
+                let bytes = self.bytes(*value)?.max(if is_number(*value) { NUMBER_BYTES } else { 1 });
+                Self::made(Bound { bytes, items: 0, item: 0 })
+            }
+            (name, sizes) => {
+                for size in sizes {
+                    self.bytes(*size)?;
+                }
+                let gives_scalar = !name.starts_with(|c: char| c.is_alphabetic()) || name_gives_scalar(name);
+                let bytes = if gives_scalar { 1 } else { MAX_FUNCTION_BYTES };
+                Self::made(Bound { bytes, items: bytes, item: bytes })
+            }
+        }
+    }
+
+    fn comprehension(&mut self, inner: &'e ComprehensionExpr) -> Result<Size<'v>, EvalError> {
+        let range = self.walk(&inner.iter_range)?;
+        let first = self.walk(&inner.accu_init)?;
+        let mut made = self.bound_of(first)?;
+        match range {
+            Size::Exact(Value::Array(items)) => {
+                for item in items {
+                    self.bytes(Size::Exact(item))?;
+                    let step = self.step(inner, Size::Exact(item))?;
+                    grow(&mut made, step);
+                }
+            }
+            Size::Exact(Value::Object(entries)) => {
+                for key in entries.keys() {
+                    let key = Bound { bytes: 1 + key.len() as u64, items: 0, item: 0 };
+                    let step = self.step(inner, Size::Upto(key))?;
+                    grow(&mut made, step);
+                }
+            }
+            // What is no list ends the evaluation.
+            Size::Exact(_) => {}
+            Size::Upto(range) => {
+                let before = self.left;
+                let item = Bound { bytes: range.item, items: range.item, item: range.item };
+                let step = self.step(inner, Size::Upto(item))?;
+                let spent = (before - self.left).saturating_add(range.item / BYTES_A_STEP);
+                self.spend(spent.saturating_mul(range.items.saturating_sub(1)))?;
+                made.bytes = made.bytes.saturating_add(step.bytes.saturating_mul(range.items));
+                made.items = made.items.saturating_add(step.items.saturating_mul(range.items));
+                made.item = made.item.max(step.item);
+            }
+        }
+        let made = Self::made(made)?;
+        self.bound.push((&inner.accu_var, made));
+        let result = self.walk(&inner.result);
+        self.bound.pop();
+        result
+    }
+
+    /// One round: what it adds to the value that is gathered.
+    fn step(&mut self, inner: &'e ComprehensionExpr, item: Size<'v>) -> Result<Bound, EvalError> {
+        self.bound.push((&inner.iter_var, item));
+        self.bound.push((&inner.accu_var, Size::Upto(Bound::default())));
+        let cond = self.walk(&inner.loop_cond);
+        let step = self.walk(&inner.loop_step);
+        self.bound.truncate(self.bound.len() - 2);
+        cond?;
+        self.bound_of(step?)
+    }
+}
+
+fn grow(made: &mut Bound, step: Bound) {
+    made.bytes = made.bytes.saturating_add(step.bytes);
+    made.items = made.items.saturating_add(step.items);
+    made.item = made.item.max(step.item);
+}
+
+/// The value of a key.
+fn field<'v>(operand: Size<'v>, key: &str) -> Size<'v> {
+    match operand {
+        Size::Exact(Value::Object(entries)) => entries.get(key).map_or(SCALAR, Size::Exact),
+        Size::Exact(_) => SCALAR,
+        Size::Upto(bound) => Size::Upto(Bound { bytes: bound.item, items: bound.item, item: bound.item }),
+    }
+}
+
+fn is_number(size: Size<'_>) -> bool {
+    !matches!(size, Size::Exact(Value::String(_) | Value::Bool(_) | Value::Null))
+}
+
+fn name_gives_scalar(name: &str) -> bool {
+    matches!(
+        name,
+        "size" | "contains" | "startsWith" | "endsWith" | "matches" | "int" | "uint" | "double" | "bool" | "type"
+    )
+}

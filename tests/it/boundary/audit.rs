@@ -1,0 +1,211 @@
+//! The audit in a real database: sealed, signed, verified, tampered with, erased, exported, followed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{read, with, write},
+    until,
+};
+
+/// Runs `umbra audit verify`; answers whether it is intact, and what was said.
+fn verify(umbra: &Umbra, more: &[&str]) -> (bool, Value) {
+    let output = umbra.cli(&[&["audit", "verify", "--json"], more].concat(), None);
+    let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.success(), said)
+}
+
+/// So many decisions, all of them signed in the end.
+async fn audited(umbra: &Umbra, calls: i64) {
+    for n in 0..calls {
+        umbra
+            .decide(&with(write(&format!("c{n}"), if n % 2 == 0 { "even" } else { "odd" }), &json!({"run": "r1"})))
+            .await;
+    }
+    signed(umbra, calls).await;
+}
+
+async fn signed(umbra: &Umbra, seq: i64) {
+    until("a checkpoint", async || {
+        let text = std::fs::read_to_string(umbra.file("audit/checkpoints.jsonl")).unwrap_or_default();
+        let last: Value = serde_json::from_str(text.lines().last()?).ok()?;
+        (last["seq"] == seq).then_some(())
+    })
+    .await;
+}
+
+/// What somebody does who owns the database.
+async fn tamper(umbra: &Umbra, sql: &str) {
+    umbra
+        .schema
+        .run(&format!(
+            "ALTER TABLE audit DISABLE TRIGGER append_only; ALTER TABLE audit_seal DISABLE TRIGGER append_only; {sql};
+             ALTER TABLE audit ENABLE TRIGGER append_only; ALTER TABLE audit_seal ENABLE TRIGGER append_only"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn tampering_with_the_database_is_found() {
+    let mut umbra = Umbra::with().go().await;
+    umbra.unchecked();
+    audited(&umbra, 9).await;
+    let (intact, said) = verify(&umbra, &[]);
+    assert!(intact && said["rows"] == 9 && said["unsealed"] == 0, "{said}");
+    // The checkpoint was kept elsewhere, and nobody who has the database alone can change it.
+    let kept = umbra.file("kept.jsonl");
+    std::fs::copy(umbra.file("audit/checkpoints.jsonl"), &kept).expect("a copy");
+    umbra.stop();
+    let kept = kept.display().to_string();
+    for sql in
+        ["UPDATE audit SET agent = 'x' WHERE seq = 4", "DELETE FROM audit WHERE seq = 4", "TRUNCATE audit CASCADE"]
+    {
+        let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut umbra.schema.connect().await).await;
+        assert!(refused.is_err_and(|error| error.to_string().contains("append-only")), "{sql}");
+    }
+    umbra.schema.run("CREATE TABLE kept AS TABLE audit; CREATE TABLE kept_payload AS TABLE audit_payload; CREATE TABLE kept_seal AS TABLE audit_seal;
+             ALTER TABLE audit_payload DROP CONSTRAINT audit_payload_seq_fkey").await;
+    for sql in [
+        "UPDATE audit SET body = replace(body, 'execute', 'block') WHERE seq = 4",
+        "UPDATE audit SET at = at + interval '1 second' WHERE seq = 1",
+        "DELETE FROM audit_payload WHERE seq = 5; DELETE FROM audit WHERE seq = 5",
+        "UPDATE audit SET seq = -1 WHERE seq = 2; UPDATE audit SET seq = 2 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = -1",
+        "UPDATE audit_payload SET body = '{}' WHERE seq = 6",
+        "DELETE FROM audit_payload WHERE seq = 6",
+        "DELETE FROM audit_payload WHERE seq > 7; DELETE FROM audit WHERE seq > 7; UPDATE feed SET last = 7 WHERE name = 'audit'",
+        "DELETE FROM audit_payload; DELETE FROM audit; DELETE FROM audit_seal; UPDATE feed SET last = 0 WHERE name = 'audit'",
+    ] {
+        tamper(&umbra, &format!("{sql}")).await;
+        let (intact, said) = verify(&umbra, &["--checkpoint", &kept]);
+        assert!(!intact && said["faults_total"].as_u64() > Some(0), "{sql}: {said}");
+        tamper(
+            &umbra,
+            "DELETE FROM audit_payload; DELETE FROM audit; DELETE FROM audit_seal;
+            INSERT INTO audit SELECT * FROM kept; INSERT INTO audit_payload SELECT * FROM kept_payload;
+            INSERT INTO audit_seal SELECT * FROM kept_seal; UPDATE feed SET last = 9 WHERE name = 'audit'",
+        )
+        .await;
+        assert!(verify(&umbra, &["--checkpoint", &kept]).0, "the control after {sql}");
+    }
+    // Everything written anew, and sealed anew by our own program: only the checkpoint knows.
+    tamper(&umbra, "UPDATE audit SET agent = 'boss' WHERE seq = 4; DELETE FROM audit_seal").await;
+    let again = Umbra::with().on(&umbra.schema).go().await;
+    signed(&again, 9).await;
+    assert!(verify(&again, &[]).0, "its own checkpoint fits");
+    let (intact, said) = verify(&again, &["--checkpoint", &kept]);
+    assert!(
+        !intact && said["faults"][0]["problem"].as_str().is_some_and(|what| what.contains("signed another block")),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn erasing_an_agent_leaves_an_audit_that_fits() {
+    let umbra = Umbra::with().go().await;
+    audited(&umbra, 6).await;
+    umbra
+        .post("/v1/calls/c1/outcome", &json!({"agent": "odd", "status": "ok", "result": {"said": "a word of odd's"}}))
+        .await;
+    signed(&umbra, 7).await;
+    until("the files to be written", async || {
+        let text = std::fs::read_to_string(umbra.file("audit/audit.jsonl")).unwrap_or_default();
+        (text.lines().count() == 7).then_some(())
+    })
+    .await;
+    let counted = umbra.cli(&["erase", "--agent", "odd", "--dry-run", "--json"], None);
+    let counted: Value = serde_json::from_slice(&counted.stdout).expect("JSON");
+    assert_eq!((&counted["erased"]["audit"], &counted["erased"]["audit_lines"]), (&json!(4), &json!(4)), "{counted}");
+    let erased = umbra.cli(&["erase", "--agent", "odd", "--yes"], None);
+    assert!(erased.status.success(), "{}", String::from_utf8_lossy(&erased.stderr));
+    let (intact, said) = verify(&umbra, &[]);
+    assert!(intact && said["erased"] == 4, "{said}");
+    let rows = umbra.audit("kind=all").await;
+    let odd: Vec<&Value> = rows.iter().filter(|row| row["agent"] == "odd" && row["kind"] != "erasure").collect();
+    assert!(
+        odd.len() == 4
+            && odd.iter().all(|row| row["erased"] == true && row["args"].is_null() && row["outcome"].is_null()),
+        "{odd:?}"
+    );
+    let said = rows.iter().find(|row| row["kind"] == "erasure").expect("a row that says so");
+    assert_eq!(said["payloads"], json!([[2, 2], [4, 4], [6, 7]]), "{said}");
+    assert!(rows.iter().any(|row| row["agent"] == "even" && row["args"]["to"] == "a@example.com"));
+    let files = std::fs::read_to_string(umbra.file("audit/audit.jsonl")).expect("the file");
+    assert!(!files.contains("a word of odd's") && files.matches("\"erased\":true").count() == 4, "{files}");
+    let again = umbra.post("/v1/decide", &with(write("c1", "odd"), &json!({"run": "r1"}))).await;
+    assert_eq!((again.status.as_u16(), &again.body["code"]), (409, &json!("conflict")), "{}", again.text);
+    // Nobody erases without saying so.
+    tamper(&umbra, "DELETE FROM audit_payload WHERE seq = 1").await;
+    assert!(!verify(&umbra, &[]).0);
+}
+
+#[tokio::test]
+async fn the_audit_is_exported_written_to_files_and_streamed_in_one_form() {
+    let umbra = Umbra::with().env("UMBRA__BOUNDARY__AUDIT__READS", "none").go().await;
+    let read_alone = umbra.decide(&read("r1", "a")).await;
+    assert!(read_alone["decision"] == "execute" && read_alone.get("audit_seq").is_none(), "{read_alone}");
+    umbra.decide(&with(write("c1", "a"), &json!({"session": "s1"}))).await;
+    umbra.put("/v1/execution", &json!({"scope": "tool", "value": "crm.*", "execution": "shadow", "reason": "r"})).await;
+    umbra.decide(&with(write("c2", "b"), &json!({"run": "r1"}))).await;
+    let all = umbra.audit("kind=all").await;
+    assert_eq!(all.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), ["decision", "execution", "decision"]);
+    let exported = umbra.cli(&["audit", "export"], None);
+    let exported = String::from_utf8_lossy(&exported.stdout).into_owned();
+    let lines: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines, all);
+    let written = until("the file", async || {
+        let text = std::fs::read_to_string(umbra.file("audit/audit.jsonl")).ok()?;
+        (text.lines().count() == 3).then_some(text)
+    })
+    .await;
+    assert_eq!(written, exported);
+    for (query, expected) in [
+        ("session=s1", vec!["c1"]),
+        ("run=r1", vec!["c2"]),
+        ("agent=b", vec!["c2"]),
+        ("tool=mail.send_email", vec!["c1", "c2"]),
+        ("since=2999-01-01T00:00:00Z", vec![]),
+        ("until=2999-01-01T00:00:00Z", vec!["c1", "c2"]),
+        ("after=1", vec!["c2"]),
+        ("kind=outcome", vec![]),
+    ] {
+        let found = umbra.audit(query).await;
+        assert_eq!(found.iter().filter_map(|row| row["call_id"].as_str()).collect::<Vec<_>>(), expected, "{query}");
+    }
+    for query in ["kind=all2", "follow=perhaps", "after=-1", "rnu=1"] {
+        let refused = umbra.send(reqwest::Method::GET, &format!("/v1/audit?{query}"), &[], None).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!("bad_query")), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn who_follows_the_audit_gets_each_row_as_it_comes() {
+    let umbra = Umbra::with().go().await;
+    umbra.decide(&write("c0", "a")).await;
+    let mut stream = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_mins(1))
+        .build()
+        .expect("a client")
+        .get(format!("{}/v1/audit?follow=true&agent=a", umbra.base))
+        .send()
+        .await
+        .expect("it answers");
+    assert_eq!(stream.headers()["content-type"], "application/x-ndjson");
+    let mut text = Vec::new();
+    for n in 1..=3 {
+        umbra.decide(&write(&format!("c{n}"), "a")).await;
+        umbra.decide(&write(&format!("c{n}"), "b")).await;
+        while String::from_utf8_lossy(&text).matches('\n').count() <= n {
+            text.extend(stream.chunk().await.expect("it goes on").expect("it goes on"));
+        }
+    }
+    let ids: Vec<String> = String::from_utf8_lossy(&text)
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).expect("JSON")["call_id"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect();
+    assert_eq!(ids, ["c0", "c1", "c2", "c3"]);
+}

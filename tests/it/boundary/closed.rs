@@ -1,0 +1,193 @@
+//! Where there is doubt, nothing is changed.
+//!
+//! The story below kills, hangs and starves in shadow, and counts what a client would have run. `UMBRA_SABOTAGE=1` makes
+//! the client run what it got no decision for, as one does that fails open, and the story must fail.
+
+use std::time::Duration;
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+use sqlx::Connection;
+use tempfile::TempDir;
+
+use crate::{
+    chaos::postgres,
+    support::{
+        Umbra, all,
+        boundary::{read, with, write},
+        sabotage, until,
+    },
+};
+
+/// What a client made of its calls.
+#[derive(Debug, Default)]
+struct Ran {
+    calls: usize,
+    reads: usize,
+    changes: usize,
+    stubs: usize,
+    unanswered: usize,
+    reasons: std::collections::BTreeMap<String, usize>,
+}
+
+/// A mail that a rehearsal says was sent.
+fn sent(call_id: &str) -> Value {
+    with(write(call_id, "writer"), &json!({"stub_override": {"id": "m1"}}))
+}
+
+/// Makes so many calls, every other one a change, and runs what it is told to.
+async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(1_500)).build().expect("a client");
+    for start in (0..count).step_by(25) {
+        let one = async |n: usize| {
+            let changes = n % 2 == 1;
+            let id = format!("{name}-{n}");
+            let call = if changes { sent(&id) } else { read(&id, "writer") };
+            let sent = client.post(format!("{}/v1/decide", umbra.base)).json(&call).send().await.ok();
+            let answer = match sent {
+                Some(response) if response.status() == 200 => response.json::<Value>().await.ok(),
+                _ => None,
+            };
+            (changes, answer)
+        };
+        for (changes, answer) in all((start..count.min(start + 25)).map(one).collect()).await {
+            ran.calls += 1;
+            let doubt = answer.as_ref().is_none_or(|answer| {
+                matches!(answer["reason"].as_str(), Some("deadline" | "unavailable" | "overloaded"))
+            });
+            let runs = match &answer {
+                Some(answer) => answer["decision"] == "execute",
+                // Whoever has no answer may look, but not touch.
+                None => !changes,
+            };
+            ran.unanswered += usize::from(answer.is_none());
+            if runs || (doubt && sabotage()) {
+                *(if changes { &mut ran.changes } else { &mut ran.reads }) += 1;
+            } else if let Some(answer) = answer {
+                if answer["decision"] == "stub" {
+                    ran.stubs += 1;
+                    continue;
+                }
+                let reason = answer["reason"].as_str().unwrap_or_default();
+                assert!(!reason.is_empty() && answer["detail"].is_string(), "a refusal without a reason: {answer}");
+                *ran.reasons.entry(reason.to_owned()).or_default() += 1;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_fails_nothing_is_changed_in_shadow() {
+    let files = TempDir::new().expect("a directory");
+    let server = postgres(files.path()).await;
+    let mut umbra = Umbra::with()
+        .settings("boundary: {execution: shadow, deadline: 300ms}")
+        .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
+        .env("UMBRA__DATABASE__SCHEMA", "umbra")
+        .go()
+        .await;
+    umbra.unchecked();
+    let mut ran = Ran::default();
+    calls(&umbra, &mut ran, "healthy", 200).await;
+    assert_eq!((ran.reads, ran.stubs, ran.changes), (100, 100, 0), "{ran:?}");
+    // The database takes nothing.
+    let options = server.connect_options().options([("search_path", "umbra")]);
+    let mut blocker = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
+    sqlx::raw_sql("BEGIN; LOCK TABLE audit").execute(&mut blocker).await.expect("a lock");
+    calls(&umbra, &mut ran, "locked", 200).await;
+    drop(blocker);
+    // Its disk is full.
+    let mut owner = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
+    sqlx::raw_sql(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN RAISE EXCEPTION ''could not extend file: No space left on device'' USING ERRCODE = ''53100''; END';
+         CREATE TRIGGER full_disk BEFORE INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION full_disk()",
+    )
+    .execute(&mut owner)
+    .await
+    .expect("a trigger");
+    calls(&umbra, &mut ran, "full", 200).await;
+    sqlx::raw_sql("DROP TRIGGER full_disk ON audit").execute(&mut owner).await.expect("the trigger goes");
+    drop(owner);
+    // It is gone.
+    let pid = server.status().pid.expect("a postmaster");
+    kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGKILL).expect("it is killed");
+    calls(&umbra, &mut ran, "gone", 200).await;
+    until("the database to be back", async || {
+        let answer = umbra.try_post("/v1/decide", &sent("back")).await?.1;
+        (answer["decision"] == "stub").then_some(())
+    })
+    .await;
+    // The server hangs, and is killed.
+    let process = Pid::from_raw(i32::try_from(umbra.pid()).expect("a pid"));
+    kill(process, Signal::SIGSTOP).expect("it is stopped");
+    calls(&umbra, &mut ran, "hung", 100).await;
+    kill(process, Signal::SIGCONT).expect("it goes on");
+    umbra.kill();
+    calls(&umbra, &mut ran, "killed", 100).await;
+    assert_eq!((ran.calls, ran.changes), (1_000, 0), "calls that changed something: {ran:?}");
+    for reason in ["unavailable", "deadline"] {
+        assert!(ran.reasons.get(reason).is_some_and(|count| *count > 0), "no {reason}: {ran:?}");
+    }
+    assert!(ran.unanswered >= 150, "the hung and the killed server answered: {ran:?}");
+    println!("{ran:?}");
+}
+
+#[tokio::test]
+async fn a_database_that_hangs_lets_reads_run_and_refuses_the_rest_with_a_reason() {
+    let umbra = Umbra::with().settings("boundary: {deadline: 300ms, queue_calls: 1, flush_calls: 1}").go().await;
+    umbra.decide(&write("before", "a")).await;
+    let mut blocker = umbra.schema.connect().await;
+    sqlx::raw_sql("BEGIN; LOCK TABLE audit").execute(&mut blocker).await.expect("a lock");
+    let started = std::time::Instant::now();
+    let many: Vec<Value> =
+        (0..20).map(|n| if n % 4 == 0 { read(&format!("c{n}"), "a") } else { write(&format!("c{n}"), "a") }).collect();
+    let answers = all(many.iter().map(|call| umbra.decide(call)).collect()).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "they waited for the database");
+    for answer in &answers {
+        if answer["effect"] == "read" {
+            assert!(answer["decision"] == "execute" && answer["warning"].is_string(), "{answer}");
+        } else {
+            assert!(answer["decision"] == "block" && answer["detail"].is_string(), "{answer}");
+            assert!(matches!(answer["reason"].as_str(), Some("deadline" | "overloaded" | "unavailable")), "{answer}");
+        }
+    }
+    let reasons: std::collections::BTreeSet<&str> =
+        answers.iter().filter_map(|answer| answer["reason"].as_str()).collect();
+    assert!(reasons.contains("deadline") && reasons.contains("overloaded"), "{reasons:?}");
+    sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await.expect("the lock goes");
+    until("decisions to be had again", async || {
+        let answer = umbra.decide(&write(&format!("after-{:?}", started.elapsed()), "a")).await;
+        (answer["decision"] == "execute").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_decision_that_came_too_late_is_marked_so_and_kept_for_the_retry() {
+    let umbra = Umbra::with().settings("boundary: {deadline: 400ms}").go().await;
+    umbra.decide(&write("before", "a")).await;
+    // Slower than the caller waits, but not so slow that it fails.
+    umbra
+        .schema
+        .run(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.8); RETURN NULL; END';
+             CREATE TRIGGER slow BEFORE INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION slow()",
+        )
+        .await;
+    let late = umbra.decide(&with(write("late", "a"), &json!({"run": "r1"}))).await;
+    assert_eq!((&late["decision"], &late["reason"]), (&json!("block"), &json!("deadline")), "{late}");
+    let marked = until("the mark", async || umbra.audit("kind=outcome").await.pop()).await;
+    assert_eq!(
+        (&marked["status"], &marked["call_id"], &marked["run"]),
+        (&json!("undelivered"), &json!("late"), &json!("r1")),
+        "{marked}"
+    );
+    umbra.schema.run("DROP TRIGGER slow ON audit").await;
+    let retried = umbra.decide(&with(write("late", "a"), &json!({"run": "r1"}))).await;
+    assert_eq!((&retried["decision"], &retried["replayed"]), (&json!("execute"), &json!(true)), "{retried}");
+    assert_eq!(marked["decision_id"], retried["decision_id"]);
+}

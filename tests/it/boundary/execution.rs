@@ -1,0 +1,170 @@
+//! Whether calls run: settings, variable, overrides, sub-runs, and sessions that cannot be rehearsed.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{read, with, write},
+    until,
+};
+
+#[tokio::test]
+async fn in_shadow_reads_run_and_nothing_else_does() {
+    let umbra = Umbra::with().env("AGENT_SAFE_MODE", "True").go().await;
+    let looked = umbra.decide(&read("c1", "writer")).await;
+    assert_eq!((&looked["decision"], &looked["execution"]), (&json!("execute"), &json!("shadow")), "{looked}");
+    let blocked = umbra.decide(&write("c2", "writer")).await;
+    assert_eq!((&blocked["decision"], &blocked["reason"]), (&json!("block"), &json!("no_contract")), "{blocked}");
+    let stub = json!({"stub_override": {"id": "m1", "sent": true}});
+    let stubbed = umbra.decide(&with(write("c3", "writer"), &stub)).await;
+    assert_eq!(
+        (&stubbed["decision"], &stubbed["stub"]["result"]),
+        (&json!("stub"), &json!({"id": "m1", "sent": true})),
+        "{stubbed}"
+    );
+    let row = &umbra.audit("call_id=c3").await[0];
+    assert_eq!(
+        (&row["stub_response"]["id"], &row["stub_override"], &row["execution_source"]["name"]),
+        (&json!("m1"), &json!(true), &json!("AGENT_SAFE_MODE"))
+    );
+}
+
+#[tokio::test]
+async fn an_override_is_in_force_for_the_next_decision_of_every_process() {
+    let one = Umbra::with().settings("boundary: {execution: shadow, environment: staging}").go().await;
+    let two = Umbra::with().settings("boundary: {execution: shadow, environment: staging}").on(&one.schema).go().await;
+    let effective = async |umbra: &Umbra, query: &str| umbra.get(&format!("/v1/execution/effective?{query}")).await;
+    assert_eq!(effective(&two, "agent=writer").await["won"]["source"], "settings");
+    for (set, expected) in [
+        (json!({"scope": "global", "execution": "live", "reason": "release"}), "live"),
+        (json!({"scope": "environment", "value": "staging", "execution": "shadow", "reason": "drill"}), "shadow"),
+        (json!({"scope": "agent", "value": "writ*", "execution": "live", "reason": "writer is trusted"}), "live"),
+        (json!({"scope": "session", "value": "s1", "execution": "shadow", "reason": "rehearsal"}), "shadow"),
+        (json!({"scope": "tool", "value": "mail.*", "execution": "live", "reason": "mail goes to a sandbox"}), "live"),
+        (json!({"scope": "tool", "value": "mail.*", "execution": null, "reason": "sandbox is down"}), "shadow"),
+    ] {
+        let answered = one.put("/v1/execution", &set).await;
+        assert_eq!(answered.status, 200, "{}", answered.text);
+        let call = with(write(&set.to_string(), "writer"), &json!({"session": "s1"}));
+        assert_eq!(two.decide(&call).await["execution"], expected, "after {set}");
+        assert_eq!(effective(&two, "agent=writer&session=s1&tool=mail.send_email").await["execution"], expected);
+    }
+    let view = one.get("/v1/execution").await;
+    assert_eq!(view["overrides"].as_array().map(Vec::len), Some(4), "{view}");
+    let changes = one.audit("kind=execution").await;
+    assert_eq!(changes.len(), 6);
+    assert_eq!(
+        (&changes[5]["change"], &changes[5]["reason"], &changes[0]["override"]["reason"]),
+        (&json!("lifted"), &json!("sandbox is down"), &json!("release"))
+    );
+    let missing =
+        one.put("/v1/execution", &json!({"scope": "tool", "value": "x", "execution": null, "reason": "r"})).await;
+    assert_eq!(missing.status, 404);
+}
+
+#[tokio::test]
+async fn an_override_ends_when_its_time_comes() {
+    let umbra = Umbra::with().clock("2026-03-01T12:00:00Z").go().await;
+    let set =
+        json!({"scope": "global", "execution": "shadow", "reason": "drill", "expires_at": "2999-01-01T00:00:00Z"});
+    assert_eq!(umbra.put("/v1/execution", &set).await.status, 200);
+    assert_eq!(umbra.decide(&read("c1", "a")).await["execution"], "shadow");
+    umbra.schema.set_clock("2999-01-01T00:00:00Z").await;
+    assert_eq!(umbra.decide(&read("c2", "a")).await["execution"], "live");
+}
+
+#[tokio::test]
+async fn what_is_no_override_is_refused_with_every_fault() {
+    let umbra = Umbra::with().go().await;
+    for (body, pointers) in [
+        (json!({"scope": "agent", "execution": "live", "reason": " "}), vec!["/value", "/reason"]),
+        (
+            json!({"scope": "global", "value": "x", "execution": "live", "reason": "r", "expires_at": "2020-01-01T00:00:00Z"}),
+            vec!["/value", "/expires_at"],
+        ),
+        (json!({"scope": "tool", "value": "a[", "execution": "live", "reason": "r"}), vec!["/value"]),
+        (json!({"scope": "tool", "value": "a", "execution": "dry", "reason": "r"}), vec!["/execution"]),
+        (json!({"scope": "tool", "value": "a", "execution": "live"}), vec![""]),
+    ] {
+        let refused = umbra.put("/v1/execution", &body).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        let told: Vec<&str> =
+            refused.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["pointer"].as_str()).collect();
+        assert_eq!(told, pointers, "{}", refused.text);
+    }
+    assert_eq!(umbra.get("/v1/execution").await["overrides"], json!([]));
+}
+
+#[tokio::test]
+async fn what_a_shadow_run_starts_is_shadow_whatever_comes_later() {
+    let umbra = Umbra::with().go().await;
+    let set = async |execution: Value| {
+        let body = json!({"scope": "session", "value": "s1", "execution": execution, "reason": "rehearsal"});
+        assert_eq!(umbra.put("/v1/execution", &body).await.status, 200);
+    };
+    set(json!("shadow")).await;
+    umbra.decide(&with(read("p1", "planner"), &json!({"run": "r0", "session": "s1"}))).await;
+    let sub =
+        |id: &str, run: &str| with(write(id, "worker"), &json!({"run": run, "parent_run": "r0", "session": "s2"}));
+    let inherited = umbra.decide(&sub("w1", "r1")).await;
+    assert_eq!((&inherited["execution"], &inherited["decision"]), (&json!("shadow"), &json!("block")), "{inherited}");
+    set(Value::Null).await;
+    // The run stays what it was, also where it does not name its parent again; a new one is live.
+    let later = with(write("w2", "worker"), &json!({"run": "r1", "session": "s2"}));
+    assert_eq!(umbra.decide(&later).await["execution"], "shadow");
+    assert_eq!(
+        umbra.decide(&with(write("w3", "worker"), &json!({"run": "r2", "parent_run": "r1"}))).await["execution"],
+        "shadow"
+    );
+    assert_eq!(umbra.decide(&with(write("w4", "worker"), &json!({"run": "r9"}))).await["execution"], "live");
+    let effective = umbra.get("/v1/execution/effective?agent=worker&parent_run=r0").await;
+    assert_eq!(
+        (&effective["won"]["source"], &effective["won"]["name"]),
+        (&json!("parent_run"), &json!("r0")),
+        "{effective}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_can_write_past_us_is_refused_shadow() {
+    let umbra = Umbra::with().go().await;
+    let declared = json!({"session": "s1", "uninterceptable": ["a shell of its own"]});
+    assert_eq!(umbra.decide(&with(read("c1", "a"), &declared)).await["decision"], "execute", "live is its own affair");
+    let refused = umbra
+        .put("/v1/execution", &json!({"scope": "session", "value": "s1", "execution": "shadow", "reason": "r"}))
+        .await;
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (409, &json!("conflict")), "{}", refused.text);
+    assert!(refused.text.contains("a shell of its own"), "{}", refused.text);
+    assert_eq!(
+        umbra.put("/v1/execution", &json!({"scope": "global", "execution": "shadow", "reason": "r"})).await.status,
+        200
+    );
+    for id in ["c2", "c3"] {
+        // It need not say so again.
+        let call = with(if id == "c2" { read(id, "a") } else { write(id, "a") }, &json!({"session": "s1"}));
+        let blocked = umbra.decide(&call).await;
+        assert_eq!(
+            (&blocked["decision"], &blocked["reason"]),
+            (&json!("block"), &json!("uninterceptable")),
+            "{blocked}"
+        );
+    }
+    assert_eq!(umbra.decide(&with(read("c4", "a"), &json!({"session": "s2"}))).await["decision"], "execute");
+}
+
+#[tokio::test]
+async fn settings_are_read_again_with_the_shadows() {
+    let umbra = Umbra::with().settings("boundary: {execution: live}").go().await;
+    assert_eq!(umbra.decide(&read("c1", "a")).await["execution"], "live");
+    let reload = async |text: &str| {
+        std::fs::write(umbra.file("umbra.yaml"), text).expect("a file");
+        umbra.send(reqwest::Method::POST, "/v1/admin/reload", &[], None).await.status.as_u16()
+    };
+    assert_eq!(reload("boundary: {execution: shadow}").await, 200);
+    assert_eq!(umbra.decide(&read("c2", "a")).await["execution"], "shadow");
+    // What cannot be read leaves in force what was.
+    assert_eq!(reload("boundary: {execution: sometimes}").await, 409);
+    assert_eq!(umbra.decide(&read("c3", "a")).await["execution"], "shadow");
+    std::fs::write(umbra.file("umbra.yaml"), "boundary: {execution: shadow}").expect("a file");
+    until("the audit to have them", async || (umbra.audit("").await.len() == 3).then_some(())).await;
+}

@@ -1,0 +1,151 @@
+//! `umbra contracts` as CI runs it: what it prints, where it points, and its exit code.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error fails")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder of its own, and commands that run in it.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Exit code, standard output, standard error.
+    fn umbra(&self, args: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_umbra"))
+            .args(args)
+            .env_clear()
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+}
+
+const TOOLS: &str = "tools:
+  - tool: crm.add
+    version: 1
+    effect: write
+    input_schema: {type: object, required: [name], properties: {name: {type: string}}}
+    output_schema: {type: object, required: [id], properties: {id: {type: string}}}
+    responses: [{result: {id: \"{{ seq('c-') }}\"}}]
+";
+
+#[test]
+fn lint_says_no_faults_or_a_line_for_each() {
+    let folder = Folder::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/tools.example.yaml");
+    let (code, out, err) = folder.umbra(&["contracts", "lint", example.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("3 contracts, no faults"), "{out}");
+    folder.write("tools.yaml", &TOOLS.replace("seq('c-')", "args.size").replace("version: 1", "version: none"));
+    let (code, out, err) = folder.umbra(&["contracts", "lint", "--tools", "tools.yaml"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("tools.yaml:3:14: tools[0].version: \"none\" is not a whole number"), "{err}");
+    assert!(err.contains("tools.yaml:7:17: tools[0].responses[0]: result: `args.size`: there is no `size`"), "{err}");
+    assert!(err.ends_with("2 faults\n"), "{err}");
+    let (code, out, _) = folder.umbra(&["--json", "contracts", "lint", "tools.yaml"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, json["faults"].as_array().unwrap().len()), (1, 2), "{json}");
+    assert_eq!(folder.umbra(&["contracts", "lint"]).0, 2);
+}
+
+#[test]
+fn lint_lists_tools_that_code_registers_without_a_contract() {
+    let folder = Folder::new();
+    folder.write("tools.yaml", TOOLS);
+    folder.write("agent/main.py", "@tool\ndef add(name): ...\n\n@mcp.tool(name='drop_table')\ndef f(): ...\n");
+    folder.write("agent/web/server.ts", "server.registerTool(\"wire_money\", {}, run);\n");
+    folder.write("agent/node_modules/x/index.js", "server.tool('foreign');\n");
+    folder.write("agent/notes.md", "@tool\ndef told(): ...\n");
+    let (code, _, err) = folder.umbra(&["contracts", "lint", "tools.yaml", "--source", "agent"]);
+    let lines: Vec<&str> = err.lines().collect();
+    assert_eq!(
+        (code, lines),
+        (
+            1,
+            vec![
+                "agent/main.py:4: @mcp.tool registers `drop_table`, which has no contract",
+                "agent/web/server.ts:1: server.registerTool registers `wire_money`, which has no contract",
+            ]
+        )
+    );
+    let (_, out, _) = folder.umbra(&["--json", "contracts", "lint", "tools.yaml", "--source", "agent"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        json["unguarded"][1],
+        json!({"file": "agent/web/server.ts", "line": 1, "name": "wire_money", "by": "server.registerTool"})
+    );
+    fs::remove_dir_all(folder.0.path().join("agent/web")).unwrap();
+    folder.write("agent/main.py", "@tool\ndef add(name): ...\n");
+    assert_eq!(folder.umbra(&["contracts", "lint", "tools.yaml", "--source", "agent"]).0, 0);
+}
+
+#[test]
+fn what_is_inferred_from_recorded_calls_lints_clean() {
+    let folder = Folder::new();
+    let line = |n: usize| {
+        let result = json!({"id": format!("c_{n}9f{n}"), "name": format!("name {n}"), "plan": "free", "at": format!("2026-03-0{n}T00:00:00Z")});
+        json!({"tool": "crm.add", "args": {"name": format!("name {n}")}, "result": result, "other": 1}).to_string()
+    };
+    let lines: Vec<String> = (1..7).map(line).chain([json!({"tool": "few", "result": 1}).to_string()]).collect();
+    folder.write("calls.jsonl", &lines.join("\n"));
+    let (code, yaml, err) = folder.umbra(&["contracts", "infer", "calls.jsonl", "--effect", "write"]);
+    assert_eq!((code, err.as_str()), (0, "few: 1 recorded results; at least 5 are needed\n"), "{yaml}");
+    for expected in [
+        "effect: write",
+        "name: \"{{ args.name }}\"",
+        "at: \"{{ now() }}\"",
+        "plan: \"free\"",
+        "{{ uuid('c_shadow-') }}",
+    ] {
+        assert!(yaml.contains(expected), "{expected}\n{yaml}");
+    }
+    folder.write("inferred.yaml", &yaml);
+    assert_eq!(folder.umbra(&["contracts", "lint", "inferred.yaml"]).0, 0);
+    folder.write("calls.jsonl", &format!("{}\n{{\"tool\": 5}}\n", line(1)));
+    let (code, _, err) = folder.umbra(&["contracts", "infer", "calls.jsonl"]);
+    assert!(code == 1 && err.contains("calls.jsonl:2:10: this is no recorded call"), "{err}");
+}
+
+#[test]
+fn diff_fails_where_callers_break() {
+    let folder = Folder::new();
+    folder.write("old.yaml", TOOLS);
+    folder.write("new.yaml", &TOOLS.replace("version: 1", "version: 2").replace("required: [id]", "required: []"));
+    let (code, out, _) = folder.umbra(&["contracts", "diff", "old.yaml", "new.yaml"]);
+    assert_eq!((code, out.as_str()), (1, "breaking: crm.add: output.id may be missing now\n"));
+    folder.write("new.yaml", &TOOLS.replace("version: 1", "version: 2").replace("c-", "contact-"));
+    let (code, out, _) = folder.umbra(&["--json", "contracts", "diff", "old.yaml", "new.yaml"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0);
+    assert_eq!(
+        json,
+        json!({"breaking": 0, "changes": [{"tool": "crm.add", "breaking": false, "change": "responses changed"}]})
+    );
+    assert_eq!(folder.umbra(&["contracts", "diff", "old.yaml", "old.yaml"]).1, "no difference\n");
+}
+
+#[test]
+fn editors_get_a_schema_of_the_tools_file() {
+    let (code, out, _) = Folder::new().umbra(&["schema", "tools"]);
+    let schema: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &schema["title"]), (0, &json!("Umbra tools")));
+}
