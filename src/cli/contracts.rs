@@ -17,7 +17,7 @@ use crate::{
         tools::{self, Rules, Tools},
     },
     domain::contract::{ContractFault, ToolContract},
-    policy::Expression,
+    policy::check_condition,
 };
 
 #[derive(Debug, Subcommand)]
@@ -59,7 +59,7 @@ fn judge(contract: &ToolContract) -> Vec<ContractFault> {
 
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<Tools>, Report> {
-    let condition = |text: &str| Expression::compile(text).map(drop).map_err(|error| error.to_string());
+    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
     tools::read(path, Rules { contract: &judge, condition: &condition })
 }
 

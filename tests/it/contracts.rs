@@ -109,13 +109,9 @@ fn what_is_inferred_from_recorded_calls_lints_clean() {
     folder.write("calls.jsonl", &lines.join("\n"));
     let (code, yaml, err) = folder.umbra(&["contracts", "infer", "calls.jsonl", "--effect", "write"]);
     assert_eq!((code, err.as_str()), (0, "few: 1 recorded results; at least 5 are needed\n"), "{yaml}");
-    for expected in [
-        "effect: write",
-        "name: \"{{ args.name }}\"",
-        "at: \"{{ now() }}\"",
-        "plan: \"free\"",
-        "{{ uuid('c_shadow-') }}",
-    ] {
+    for expected in
+        ["effect: write", "name: \"{{ args.name }}\"", "at: \"{{ now() }}\"", "plan: free", "{{ uuid('c_shadow-') }}"]
+    {
         assert!(yaml.contains(expected), "{expected}\n{yaml}");
     }
     folder.write("inferred.yaml", &yaml);

@@ -67,7 +67,8 @@ fn faults(change: impl FnOnce(&mut ToolContract)) -> String {
         Some(json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}));
     change(&mut contract);
     let found = compile(contract).map(|_| ()).err().unwrap_or_default();
-    found.iter().map(|fault| format!("{}[{:?}]: {}\n", fault.key, fault.index, fault.message)).collect()
+    let lines = found.iter().map(|fault| format!("{}[{:?}]: {}\n", fault.key, fault.index, fault.message));
+    lines.collect::<Vec<_>>().concat()
 }
 
 type Change = Box<dyn FnOnce(&mut ToolContract)>;
@@ -109,13 +110,13 @@ fn a_contract_that_cannot_be_applied_is_refused() {
         (Box::new(|contract: &mut ToolContract| contract.responses = answers(Value::Null)), "never null"),
         (
             Box::new(|contract: &mut ToolContract| {
-                contract.responses = vec![Response { when: Some("args.amount >".into()), result: json!({"id": "x"}) }]
+                contract.responses = vec![Response { when: Some("args.amount >".into()), result: json!({"id": "x"}) }];
             }),
             "responses[Some(0)]: when: ",
         ),
         (
             Box::new(|contract: &mut ToolContract| {
-                contract.responses = vec![Response { when: Some("args.amount".into()), result: json!({"id": "x"}) }]
+                contract.responses = vec![Response { when: Some("args.amount".into()), result: json!({"id": "x"}) }];
             }),
             "gives a number",
         ),
@@ -129,14 +130,14 @@ fn a_contract_that_cannot_be_applied_is_refused() {
         ),
         (
             Box::new(|contract: &mut ToolContract| {
-                contract.output_schema = Some(json!({"type": "string", "pattern": "^Z{40}Q$"}))
+                contract.output_schema = Some(json!({"type": "string", "pattern": "^Z{40}Q$"}));
             }),
             "no text was found",
         ),
         (
             Box::new(|contract: &mut ToolContract| {
                 contract.faults =
-                    vec![FaultRule { rate: 0.1, error: "x".into(), message: None, result: Some(json!("{{ 1 +")) }]
+                    vec![FaultRule { rate: 0.1, error: "x".into(), message: None, result: Some(json!("{{ 1 +")) }];
             }),
             "faults[Some(0)]",
         ),

@@ -108,6 +108,9 @@ fn what_others_do_and_what_is_not_done_does_not_count() {
         ("get_item", "Returns when it was created, and by whom it was deleted.", Read),
         ("get_engines", "Manage engines (read-only)", Read),
         ("list_alerts", "List alerts. Add `state` to narrow the list, and set `page` to go on.", Read),
+        ("get_message", "Gets a message. The message will not be deleted.", Read),
+        ("update_rule", "Update a rule. This is not destructive.", Write),
+        ("get_engines", "Manage engines (not read-only)", Write),
         ("get_updates", "Get updates and posts", Read),
         ("get_notes", "Release notes of a version", Read),
         ("find_evenings", "Finds concerts and plays, which are sorted by date", Read),
@@ -241,8 +244,10 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
         assert_eq!((of.effect, of.source), expected, "{annotations:?} {trusted}: {}", of.why);
         assert!(!of.why.is_empty());
     }
-    let unknown = effect_of(None, None, hints(Some(true), None), false, || of("frobnicate", "", &Value::Null));
-    assert_eq!((unknown.effect, unknown.source), (Destructive, EffectSource::Unknown));
+    for annotations in [hints(Some(true), None), hints(Some(false), Some(false))] {
+        let unknown = effect_of(None, None, annotations, false, || of("frobnicate", "", &Value::Null));
+        assert_eq!((unknown.effect, unknown.source), (Destructive, EffectSource::Unknown), "{annotations:?}");
+    }
 }
 
 #[test]

@@ -21,14 +21,14 @@ fn parsed(text: &str) -> Result<Tools, Report> {
 }
 
 fn tool(lines: &str) -> String {
-    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
-    format!("tools:\n  - tool: a.b\n    effect: write\n{lines}")
+    let lines: Vec<_> = lines.lines().map(|line| format!("    {line}\n")).collect();
+    format!("tools:\n  - tool: a.b\n    effect: write\n{}", lines.concat())
 }
 
 #[test]
 fn the_example_says_what_the_manual_says() {
     let tools = parsed(EXAMPLE_TOOLS).unwrap();
-    let names: Vec<_> = tools.contracts.iter().map(|contract| contract.id()).collect();
+    let names: Vec<_> = tools.contracts.iter().map(ToolContract::id).collect();
     assert_eq!(names, ["stripe.process_refund@2", "stripe.get_*@1", "web.fetch@1"]);
     let refund = &tools.contracts[0];
     assert_eq!(refund.effect, Effect::Destructive);

@@ -115,8 +115,8 @@ fn rule(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule>
     );
     let verdict = keys.required(
         "verdict",
-        "What it says of a call. allow: nothing against it. warn: it runs, with the reason. ask: a person must approve. \
-         block: it does not run.",
+        "What it says of a call: allow (nothing against it), warn (it runs, with the reason), ask (a person must approve) \
+         or block (it does not run).",
         word(&GuardVerdict::ALL, GuardVerdict::as_str),
     );
     let reason = keys.optional("reason", "Why, for whoever is stopped by it.", free_text(MAX_REASON));

@@ -113,6 +113,9 @@ fn below(text: &mut String, indent: usize, value: &Value) {
                 let _ = writeln!(text, "{:indent$}- {}", "", lines.trim());
             }
         }
+        Value::String(word) => {
+            let _ = writeln!(text, " {}", name(word));
+        }
         // Flow style of what has no structure: JSON is YAML.
         plain => {
             let _ = writeln!(text, " {plain}");
@@ -120,7 +123,7 @@ fn below(text: &mut String, indent: usize, value: &Value) {
     }
 }
 
-/// A key, quoted where it could be read as something else.
+/// A word, quoted where it could be read as something else.
 fn name(key: &str) -> String {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

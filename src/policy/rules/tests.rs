@@ -49,12 +49,13 @@ fn without_rules_everything_is_allowed() {
 
 #[test]
 fn a_rule_matches_where_all_of_its_lists_do() {
-    let matching = |change: fn(&mut PolicyRule)| {
+    type Change = fn(&mut PolicyRule);
+    let matching = |change: Change| {
         let mut one = rule("one", Block);
         change(&mut one);
         verdict(vec![one], &json!({})).verdict == Block
     };
-    let cases: [(fn(&mut PolicyRule), bool); 19] = [
+    let cases: [(Change, bool); 19] = [
         (|_| {}, true),
         (|rule| rule.tools = texts(&["stripe.refund"]), true),
         (|rule| rule.tools = texts(&["refund"]), true),
