@@ -8,6 +8,7 @@ pub mod event;
 pub mod finding;
 pub mod hit;
 pub mod ids;
+pub mod json;
 pub mod key;
 pub mod mode;
 pub mod model;
