@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, time::Duration};
 
-use axum::{extract::FromRequestParts, http::HeaderMap};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName},
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
@@ -217,7 +220,8 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
 /// How long a request is willing to wait: `Prefer: wait=N`, in seconds (RFC 7240). A preference that cannot be read is
 /// none.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
-    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    static PREFER: HeaderName = HeaderName::from_static("prefer");
+    let preferences = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
     let mut waits =
         preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().strip_prefix("wait="));
     waits.next().and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)

@@ -42,7 +42,7 @@ pub async fn serve_rival(setup: Setup, rival: Rival, ready: impl FnOnce(Ready)) 
     let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
     let guard = guard(&setup, &keys)?;
     let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks);
-    let router = match rival {
+    let shortcut = match rival {
         Rival::Nodb => rivals::without_storing(api, &admission(&setup)),
         Rival::Naive => {
             let rows = OneByOne::beside(&database.store, POOL).await?;
@@ -50,7 +50,8 @@ pub async fn serve_rival(setup: Setup, rival: Rival, ready: impl FnOnce(Ready)) 
         }
     };
     let address = front.local_addr();
-    front.serve(front::Site::new(router, guard, pipeline.clock.clone()), &tasks, limits(&setup));
+    let site = front::Site::of(shortcut, guard, pipeline.clock.clone());
+    front.serve(site, &tasks, limits(&setup));
     ready(Ready { address });
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;
