@@ -103,9 +103,11 @@ impl Shortcut {
         path: &'static str,
         endpoint: impl Fn(Caller, Request) -> F + Send + Sync + 'static,
     ) -> Self {
+        let endpoint = Arc::new(endpoint);
         let endpoint: Endpoint = Box::new(move |caller, request| {
-            let answered = endpoint(caller, request);
-            Box::pin(async move { answered.await.into_response() })
+            let endpoint = Arc::clone(&endpoint);
+            // Its future is large: it is made where it stays.
+            Box::pin(async move { endpoint(caller, request).await.into_response() })
         });
         let method = Method::POST;
         Self { entrance, method, path, endpoint, seconds: seconds(path), accepted: requests(path, "POST", "202") }

@@ -96,20 +96,25 @@ fn escape(out: &mut Vec<u8>, mut text: &[u8]) {
 
 /// Where the first byte stands that must be escaped: a control character, a quotation mark or a backslash.
 fn special(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::MAX / 0xff;
-    let (eights, rest) = text.as_chunks::<8>();
-    for (at, eight) in eights.iter().enumerate() {
-        let word = u64::from_le_bytes(*eight);
-        // The highest bit of a byte, and perhaps of some behind it, says that it is below the bound.
-        let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
-        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-        let found = (below(word, 0x20) | is(b'"') | is(b'\\')) & (ONES << 7);
-        if found != 0 {
-            return Some(8 * at + found.trailing_zeros() as usize / 8);
-        }
+    let (eights, _) = text.as_chunks::<8>();
+    if let Some(found) = eights.iter().enumerate().find_map(|(at, eight)| Some(8 * at + special_of(*eight)?)) {
+        return Some(found);
     }
-    let found = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\'));
-    found.map(|at| 8 * eights.len() + at)
+    match text.last_chunk::<8>() {
+        // What the last eight share with those before them needs no escape.
+        Some(last) => special_of(*last).map(|at| text.len() - last.len() + at),
+        None => text.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')),
+    }
+}
+
+fn special_of(eight: [u8; 8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    let word = u64::from_le_bytes(eight);
+    // The highest bit of a byte, and perhaps of some behind it, says that it is below the bound.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let found = (below(word, 0x20) | is(b'"') | is(b'\\')) & (ONES << 7);
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
 }
 
 /// Texts that come in pieces.
