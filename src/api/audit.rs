@@ -20,7 +20,7 @@ pub(super) struct Asked<'a> {
     /// The first two segments of its path.
     pub family: &'a str,
     /// The client, or the proxy before it.
-    pub peer: Option<SocketAddr>,
+    pub peer: SocketAddr,
     /// Whether it came with a key.
     pub gave_key: bool,
 }
@@ -39,7 +39,7 @@ pub(super) fn request(problem: &Problem, asked: &Asked<'_>) {
         family.len() <= 32 && family.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.'));
     let family = if plain { family } else { "other" };
     tracing::warn!(request_id = %id, method, family, code = problem.code(),
-        key_id = problem.key().map(tracing::field::display), peer = peer.map(tracing::field::display),
+        key_id = problem.key().map(tracing::field::display), %peer,
         "a request was refused");
 }
 

@@ -60,6 +60,9 @@ impl Media {
 /// a web page post JSON as a form, which browsers permit without asking.
 pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Problem> {
     let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if let Some(exactly) = readable.iter().find(|media| media.as_str() == declared) {
+        return Ok(*exactly);
+    }
     let mut parts = declared.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let utf8 = parts.all(|parameter| match parameter.split_once('=') {

@@ -2,6 +2,7 @@
 //!
 //! In: a request whose route is known. Out: the same with its [`Caller`], and a place among those of its class until
 //! the handler has returned, or its stream has ended; or a problem. Never: a handler that nobody was identified for, but health, which is open.
+//! There are two ways in: the layer of a route, and a shortcut to the one endpoint that most requests are for.
 
 use std::{
     pin::Pin,
@@ -12,11 +13,13 @@ use std::{
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
+    http::{HeaderMap, Method, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
 use super::{
@@ -28,7 +31,7 @@ use super::{
 };
 use crate::telemetry::metric;
 
-/// The entrance of the routes of one class: the state of the layer [`enter`].
+/// The entrance of the routes of one class: the state of the layer [`enter`], and of a [`Shortcut`].
 #[derive(Clone)]
 pub struct Entrance(Arc<Parts>);
 
@@ -44,17 +47,15 @@ impl Entrance {
         Self(Arc::new(Parts { api, admission, class }))
     }
 
-    async fn admit(&self, request: &mut Request) -> Result<Place, Problem> {
+    async fn admit(&self, headers: &HeaderMap) -> Result<(Caller, Place), Problem> {
         let Parts { api, admission, class } = &*self.0;
         // Who waits is counted among those who wait: it must not keep others from posting.
-        let class =
-            if *class == Class::Ingest && preferred_wait(request.headers()).is_some() { Class::Wait } else { *class };
+        let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let caller = match class {
             Class::Health => Caller::nobody(),
-            _ => api.keys.identify(request.headers()).await?,
+            _ => api.keys.identify(headers).await?,
         };
-        request.extensions_mut().insert(caller);
-        admission.enter(class)
+        Ok((caller, admission.enter(class)?))
     }
 }
 
@@ -63,19 +64,83 @@ impl Entrance {
 pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let method = request.method().as_str().to_owned();
-    let response = match entrance.admit(&mut request).await {
-        Ok(place) if entrance.0.class == Class::Stream => {
-            next.run(request).await.map(|body| Body::new(Held { body, _place: place }))
+    let method = request.method().clone();
+    let response = match entrance.admit(request.headers()).await {
+        Ok((caller, place)) => {
+            request.extensions_mut().insert(caller);
+            let response = next.run(request).await;
+            if entrance.0.class == Class::Stream {
+                response.map(|body| Body::new(Held { body, _place: place }))
+            } else {
+                response
+            }
         }
-        Ok(_place) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     // By route and never by path.
-    let status = response.status().as_str().to_owned();
-    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
-    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
+    seconds(&route).record(started.elapsed().as_secs_f64());
+    requests(&route, method.as_str(), response.status().as_str()).increment(1);
     response
+}
+
+type Endpoint = Box<dyn Fn(Caller, Request) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
+
+/// The way to the one endpoint that most requests are for, around the router, whose look-ups, boxed futures and clones
+/// took longer than to read an event.
+pub struct Shortcut {
+    entrance: Entrance,
+    method: Method,
+    path: &'static str,
+    endpoint: Endpoint,
+    seconds: Histogram,
+    accepted: Counter,
+}
+
+impl Shortcut {
+    /// To POST requests for this path, which the endpoint mostly answers with 202.
+    pub fn to_post<F: Future<Output: IntoResponse> + Send + 'static>(
+        entrance: Entrance,
+        path: &'static str,
+        endpoint: impl Fn(Caller, Request) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let endpoint = Arc::new(endpoint);
+        let endpoint: Endpoint = Box::new(move |caller, request| {
+            let endpoint = Arc::clone(&endpoint);
+            // Its future is large: it is made where it stays.
+            Box::pin(async move { endpoint(caller, request).await.into_response() })
+        });
+        let method = Method::POST;
+        Self { entrance, method, path, endpoint, seconds: seconds(path), accepted: requests(path, "POST", "202") }
+    }
+
+    /// Whether a request is for its endpoint.
+    pub fn leads_to(&self, request: &Request) -> bool {
+        *request.method() == self.method && request.uri().path() == self.path
+    }
+
+    /// Answers a request for its endpoint, as [`enter`] does.
+    pub async fn enter(&self, request: Request) -> Response {
+        let started = Instant::now();
+        let response = match self.entrance.admit(request.headers()).await {
+            Ok((caller, _place)) => (self.endpoint)(caller, request).await,
+            Err(problem) => problem.into_response(),
+        };
+        self.seconds.record(started.elapsed().as_secs_f64());
+        match response.status() {
+            StatusCode::ACCEPTED => self.accepted.increment(1),
+            other => requests(self.path, self.method.as_str(), other.as_str()).increment(1),
+        }
+        response
+    }
+}
+
+fn seconds(route: &str) -> Histogram {
+    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.to_owned())
+}
+
+fn requests(route: &str, method: &str, status: &str) -> Counter {
+    let (route, method, status) = (route.to_owned(), method.to_owned(), status.to_owned());
+    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status)
 }
 
 /// A body that holds its place until it is over, be it sent or given up.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::{
     Json,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::Response,
 };
 
 use self::shapes::BatchSchema;
@@ -26,7 +26,7 @@ use super::{
     verdicts::waited,
 };
 use crate::{
-    domain::{EventId, key::Scope, verdict::Standing},
+    domain::{EventId, json, key::Scope, verdict::Standing},
     ingest::{self, Fault, Incoming, code},
     llm::ORIGIN_HEADER,
     pipeline::{AcceptError, Accepted, Origin},
@@ -37,8 +37,14 @@ use crate::{
     },
 };
 
+/// Where single events are posted.
+pub(super) const PATH: &str = "/v1/events";
 /// Names this list in cursors.
 const FEED: char = 'e';
+/// Room for the JSON of an answer to one event.
+const ANSWER_BYTES: usize = 1024;
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
 /// Marks an answer that repeats an earlier one.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -78,11 +84,20 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let verdict = verdict(&api, &accepted, wait).await?;
     let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
     let status = if decided { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let body = AcceptedEvent { verdict, ..AcceptedEvent::from(accepted) };
-    let mut response = (status, Json(body)).into_response();
+    let mut response = answer(status, &AcceptedEvent { verdict, ..AcceptedEvent::from(accepted) })?;
     if replayed {
         response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
     }
+    Ok(response)
+}
+
+/// An answer to one event.
+pub(super) fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Problem> {
+    let mut response = Response::new(json::written(event, ANSWER_BYTES).map_err(Problem::internal)?.into());
+    *response.status_mut() = status;
+    // The front adds some.
+    response.headers_mut().reserve(8);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Media::Json.as_str()));
     Ok(response)
 }
 
@@ -111,7 +126,7 @@ pub async fn post_batch(
 ) -> Result<Json<BatchResult>, Problem> {
     caller.require(Scope::Ingest)?;
     let media = expect_media(request.headers(), &[Media::Json, Media::Ndjson])?;
-    if request.headers().contains_key("idempotency-key") {
+    if request.headers().contains_key(&IDEMPOTENCY_KEY) {
         return Err(Problem::invalid_event("the Idempotency-Key header cannot be used").at(
             "",
             "conflict",
@@ -225,7 +240,7 @@ pub async fn get_event(
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let mut values = headers.get_all("idempotency-key").iter();
+    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let unusable = |code: &'static str, detail: String| {
         Problem::invalid_event("the Idempotency-Key header cannot be used").at("", code, detail)
@@ -242,7 +257,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// Our own calls carry a header that instrumented proxies and gateways pass on.
 fn origin(headers: &HeaderMap) -> Origin {
-    Origin { own_traffic: headers.contains_key(ORIGIN_HEADER), on_demand: None }
+    Origin { own_traffic: headers.contains_key(&ORIGIN), on_demand: None }
 }
 
 /// Faults of the form: of JSON itself, or of the event.

@@ -4,7 +4,7 @@ use std::{fmt::Display, time::Duration};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, header},
+    http::{HeaderMap, HeaderName, header},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
@@ -220,7 +220,8 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
 /// How long a request is willing to wait: `Prefer: wait=N`, in seconds (RFC 7240). A preference that cannot be read is
 /// none.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
-    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    static PREFER: HeaderName = HeaderName::from_static("prefer");
+    let preferences = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
     let mut waits =
         preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().split_once('=')).filter_map(
             |(name, seconds)| name.trim_end().eq_ignore_ascii_case("wait").then(|| seconds.trim().trim_matches('"')),
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     fn headers(name: &'static str, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(header::HeaderName::from_static(name), header::HeaderValue::from_static(value))])
+        HeaderMap::from_iter([(HeaderName::from_static(name), header::HeaderValue::from_static(value))])
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `POST /v1/events` as others would write it: what `umbra bench ingest` measures ours against. In: the same
 //! requests, through the same front, guards and parser. Out: answers of the same form. Never: a part of the service.
 
+use std::sync::Arc;
+
 use axum::{
     Json, Router,
     extract::{Request, State},
     http::StatusCode,
     middleware,
+    response::Response,
     routing::post,
 };
 
@@ -14,8 +17,8 @@ use super::{
     admission::{Admission, Class},
     auth::Caller,
     body::{Media, expect_media},
-    entrance::{self, Entrance},
-    events::{AcceptedEvent, invalid, invalid_request},
+    entrance::{self, Entrance, Shortcut},
+    events::{AcceptedEvent, PATH, answer, invalid, invalid_request},
     problem::Problem,
 };
 use crate::{
@@ -26,7 +29,25 @@ use crate::{
     store::{events::received_at, rivals::OneByOne},
 };
 
-/// A decision that nobody keeps.
+/// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
+/// it is the price of keeping events.
+pub fn without_storing(api: Api, admission: &Admission) -> Shortcut {
+    Shortcut::to_post(way_in(&api, admission), PATH, move |caller, request| forget(api.clone(), caller, request))
+}
+
+/// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.
+pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Shortcut {
+    let (entrance, rows) = (way_in(&api, admission), Arc::new(rows));
+    Shortcut::to_post(entrance, PATH, move |caller, request| insert(api.clone(), Arc::clone(&rows), caller, request))
+}
+
+/// `POST /v1/decide` without a database: it decides each call as one that nobody asked about before, and forgets it.
+pub fn deciding_alone(api: Api, admission: &Admission) -> Router {
+    let way_in = way_in(&api, admission);
+    let routes = Router::new().route("/v1/decide", post(decide_and_forget));
+    routes.route_layer(middleware::from_fn_with_state(way_in, entrance::enter)).with_state(api)
+}
+
 async fn decide_and_forget(
     State(api): State<Api>,
     caller: Caller,
@@ -40,28 +61,12 @@ async fn decide_and_forget(
     Ok(Json(api.pipeline.boundary.decide_alone(call)))
 }
 
-type Answer = Result<(StatusCode, Json<AcceptedEvent>), Problem>;
-
-/// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
-/// it is the price of keeping events.
-pub fn without_storing(api: Api, admission: &Admission) -> Router {
-    let routes = Router::new().route("/v1/events", post(forget)).route("/v1/decide", post(decide_and_forget));
-    dressed(routes, api, admission)
+/// The way in of [`super::shortcut`].
+fn way_in(api: &Api, admission: &Admission) -> Entrance {
+    Entrance::new(api.clone(), admission.clone(), Class::Ingest)
 }
 
-/// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.
-pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
-    let insert = move |state, caller, request| insert(state, rows.clone(), caller, request);
-    dressed(Router::new().route("/v1/events", post(insert)), api, admission)
-}
-
-/// The way in of [`super::router`].
-fn dressed(router: Router<Api>, api: Api, admission: &Admission) -> Router {
-    let entrance = Entrance::new(api.clone(), admission.clone(), Class::Ingest);
-    router.route_layer(middleware::from_fn_with_state(entrance, entrance::enter)).with_state(api)
-}
-
-async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Answer {
+async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (incoming, _) = read(&api, &caller, request).await?;
     let rules = api.pipeline.rules.load();
     let Screened { event, triggers, .. } = checks::screen(incoming.event);
@@ -80,18 +85,18 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Ans
         })
         .collect();
     let id = EventId(api.pipeline.clock.new_id());
-    let answer =
+    let event =
         AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions, verdict: None };
-    Ok((StatusCode::ACCEPTED, Json(answer)))
+    answer(StatusCode::ACCEPTED, &event)
 }
 
-async fn insert(State(api): State<Api>, rows: OneByOne, caller: Caller, request: Request) -> Answer {
+async fn insert(api: Api, rows: Arc<OneByOne>, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
     let id = EventId(api.pipeline.clock.new_id());
     // The body as it came spares this variant a second serialisation.
     rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
     let (triggers, dispositions) = (Vec::new(), Vec::new());
-    let answer = AcceptedEvent {
+    let event = AcceptedEvent {
         id,
         received_at: received_at(id),
         durability: "committed",
@@ -99,7 +104,7 @@ async fn insert(State(api): State<Api>, rows: OneByOne, caller: Caller, request:
         dispositions,
         verdict: None,
     };
-    Ok((StatusCode::ACCEPTED, Json(answer)))
+    answer(StatusCode::ACCEPTED, &event)
 }
 
 async fn read(api: &Api, caller: &Caller, request: Request) -> Result<(Incoming, bytes::Bytes), Problem> {

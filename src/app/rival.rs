@@ -42,15 +42,20 @@ pub async fn serve_rival(setup: Setup, rival: Rival, ready: impl FnOnce(Ready)) 
     let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
     let guard = guard(&setup, &keys)?;
     let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks);
-    let router = match rival {
-        Rival::Nodb => rivals::without_storing(api, &admission(&setup)),
+    let address = front.local_addr();
+    let clock = pipeline.clock.clone();
+    let admission = admission(&setup);
+    let site = match rival {
+        Rival::Nodb => {
+            let decisions = rivals::deciding_alone(api.clone(), &admission);
+            front::Site::new(decisions, guard, clock).with(rivals::without_storing(api, &admission))
+        }
         Rival::Naive => {
             let rows = OneByOne::beside(&database.store, POOL).await?;
-            rivals::one_by_one(api, rows, &admission(&setup))
+            front::Site::of(rivals::one_by_one(api, rows, &admission), guard, clock)
         }
     };
-    let address = front.local_addr();
-    front.serve(front::Site::new(router, guard, pipeline.clock.clone()), &tasks, limits(&setup));
+    front.serve(site, &tasks, limits(&setup));
     ready(Ready { address });
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;

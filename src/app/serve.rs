@@ -118,9 +118,10 @@ async fn run(
     background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
     stop_when_failing(tasks, &background);
 
-    let router =
-        api::router(api_of(setup, &pipeline, keys, metrics, tasks), &admission(setup)).merge(dashboard::router());
-    front.serve(Site::new(router, guard, pipeline.clock.clone()), tasks, limits(setup));
+    let (api, admission) = (api_of(setup, &pipeline, keys, metrics, tasks), admission(setup));
+    let router = api::router(api.clone(), &admission).merge(dashboard::router());
+    let site = Site::new(router, guard, pipeline.clock.clone()).with(api::shortcut(api, &admission));
+    front.serve(site, tasks, limits(setup));
     ready(Ready { address });
 
     tasks.soft().cancelled().await;

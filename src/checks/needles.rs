@@ -6,9 +6,6 @@
 
 use std::ops::Range;
 
-/// Bytes of a literal by which it is looked up; no literal may be shorter.
-const PREFIX: usize = 3;
-
 /// Makes letters of both cases alike; other bytes may fall together too, which the comparison sorts out.
 const FOLD: u32 = 0x2020_2020;
 /// The same of eight bytes.
@@ -90,12 +87,16 @@ impl Needles {
     }
 
     fn scan<const STEP: usize>(&self, bytes: &[u8], visit: &mut impl FnMut(usize, Range<usize>) -> bool) {
-        let (eights, _) = bytes.as_chunks::<8>();
+        let (eights, rest) = bytes.as_chunks::<8>();
+        // What is left, and so the end of each text, is asked in the same way: most texts of an event are short.
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
         // Eight bytes in the lower half, those behind them in the upper.
         let mut sixteen = 0;
         // The first place that was not looked at closely.
         let mut next = 0;
-        for (at, eight) in eights.iter().enumerate() {
+        for at in 0..=eights.len() {
+            let eight = eights.get(at).unwrap_or(&last);
             sixteen = sixteen >> 64 | u128::from(u64::from_le_bytes(*eight) | FOLD_ALL) << 64;
             let mut may = 0_u32;
             for place in 0..8 / STEP {
@@ -110,11 +111,6 @@ impl Needles {
                     }
                 }
                 next = next.max(place + STEP);
-            }
-        }
-        for start in next.max((8 * eights.len()).saturating_sub(PREFIX))..bytes.len() {
-            if !self.visit_at(bytes, start, visit) {
-                return;
             }
         }
     }

@@ -39,13 +39,21 @@ pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
     marks.optional("task", &mut event.task);
     marks.optional("input", &mut event.input);
     if let Some(tool) = &mut event.tool {
-        marks.value(&mut "tool.args".to_owned(), None, &mut tool.args);
+        marks.value(&mut path("tool.args"), None, &mut tool.args);
         marks.optional("tool.result", &mut tool.result);
         marks.optional("tool.error", &mut tool.error);
     }
     marks.optional("output", &mut event.output);
-    marks.object(&mut "metadata".to_owned(), &mut event.metadata);
+    marks.object(&mut path("metadata"), &mut event.metadata);
     marks.marks
+}
+
+/// The beginning of a path, with room for what is mostly below it.
+fn path(begins: &str) -> String {
+    const ROOM: usize = 64;
+    let mut path = String::with_capacity(ROOM);
+    path.push_str(begins);
+    path
 }
 
 /// What was taken out so far.

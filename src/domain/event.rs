@@ -176,7 +176,10 @@ impl Event {
             visit(fixed("input"), text);
         }
         if let Some(tool) = &self.tool {
-            walk(&tool.args, &mut "tool.args".to_owned(), &mut visit);
+            // With room for names: to grow costs as much as to look at a text.
+            let mut path = String::with_capacity(64);
+            path.push_str("tool.args");
+            walk(&tool.args, &mut path, &mut visit);
             if let Some(text) = &tool.result {
                 visit(fixed("tool.result"), text);
             }

@@ -26,7 +26,8 @@ macro_rules! typed_id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0.simple())
+                f.write_str($prefix)?;
+                f.write_str(self.0.simple().encode_lower(&mut Uuid::encode_buffer()))
             }
         }
 

@@ -13,6 +13,7 @@ pub mod execution;
 pub mod finding;
 pub mod hit;
 pub mod ids;
+pub mod json;
 pub mod key;
 pub mod mode;
 pub mod model;

@@ -35,7 +35,7 @@ pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faul
     let key = fields.optional("id", key);
     let digested = key.is_some() || digest == Digest::Always;
     let digest_input = if digested { canonical(&fields.rest, size) } else { Vec::new() };
-    let is_empty = !["input", "output", "tool"].into_iter().any(|name| fields.rest.has(name));
+    let is_empty = !["input", "output", "tool"].into_iter().any(|name| fields.gives(name));
     let event = Event {
         agent: fields.required("agent", "the watched agent's name", name).unwrap_or_default(),
         task_id: fields.optional("task_id", label),
@@ -80,15 +80,13 @@ pub(super) struct Fields<'a> {
     at: At<'a>,
     /// Names that were asked for.
     known: Vec<&'static str>,
-    /// Those that were given.
-    given: Vec<&'static str>,
     faults: &'a mut Faults,
 }
 
 impl<'a> Fields<'a> {
     pub fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
         let rest = object(tree, at, faults)?;
-        Some(Self { rest, at, known: Vec::with_capacity(20), given: Vec::with_capacity(16), faults })
+        Some(Self { rest, at, known: Vec::with_capacity(20), faults })
     }
 
     /// What was not taken yet, as canonical JSON; `size` is about how long that is.
@@ -104,7 +102,6 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         self.known.push(name);
         let tree = self.rest.take(name)?;
-        self.given.push(name);
         rule(tree, At::Key(&self.at, name), self.faults)
     }
 
@@ -121,9 +118,9 @@ impl<'a> Fields<'a> {
         self.optional(name, rule)
     }
 
-    /// Whether a field that was asked for is there.
-    pub fn gave(&self, name: &str) -> bool {
-        self.given.contains(&name)
+    /// Whether a field that is yet to be taken is there.
+    pub fn gives(&self, name: &str) -> bool {
+        self.rest.has(name)
     }
 
     /// Adds a fault of a field, or between fields.
@@ -148,6 +145,9 @@ impl<'a> Fields<'a> {
     }
 
     fn refuse_unknown(self, advice: impl Fn(Option<&str>, &[&'static str]) -> String) {
+        if self.rest.is_empty() {
+            return;
+        }
         for key in self.rest.into_keys() {
             self.faults.add_with(At::Key(&self.at, &key), code::UNKNOWN_FIELD, || {
                 format!("unknown field: {}", advice(nearest(&key, &self.known), &self.known))

@@ -69,8 +69,9 @@ pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault
             bounded(tree, KEY_NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
         });
         let scopes = fields.required("scopes", "a list of ingest, read, decide and admin", scopes);
+        let given = fields.gives("agents");
         let agents = fields.optional("agents", agents);
-        let agents = if fields.gave("agents") { agents? } else { vec!["*".to_owned()] };
+        let agents = if given { agents? } else { vec!["*".to_owned()] };
         let (name, scopes) = (name?, scopes?);
         if !may_bind(&scopes, &agents) {
             let detail = "a key that reads or administers sees every agent: leave agents out, or the scope";

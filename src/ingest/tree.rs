@@ -98,6 +98,11 @@ impl<'a> Members<'a> {
         self.0.iter().any(|(key, value)| key == name && !matches!(value, Tree::Null))
     }
 
+    /// Whether every member was taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The keys, sorted.
     pub fn into_keys(self) -> Vec<Cow<'a, str>> {
         let mut keys: Vec<_> = self.0.into_iter().map(|(key, _)| key).collect();

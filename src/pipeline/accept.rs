@@ -14,7 +14,7 @@ use super::{
 use crate::{
     budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
     checks::{self, Screened},
-    domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger},
+    domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger, json},
     ingest::Incoming,
     llm::{Gateway, Readiness},
     review,
@@ -129,8 +129,8 @@ impl Pipeline {
         let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
         let stored = StoredEvent { event, triggers, marks };
         // Its texts, and about as much again for names and numbers as an ordinary event has.
-        let mut payload = Vec::with_capacity(stored.event.text_len() + 512);
-        serde_json::to_writer(&mut payload, &stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let payload = json::written(&stored, stored.event.text_len() + 512)
+            .map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let (answer, receiver) = oneshot::channel();

@@ -126,7 +126,7 @@ impl Pipeline {
         let events: Vec<&Pending> = found.iter().collect();
         let mut plan = Plan::unleased(self, &events);
         let ids: Vec<EventId> = events.iter().map(|pending| pending.id).collect();
-        let mut flush = self.store.begin().await?;
+        let mut flush = self.store.begin_later().await?;
         let (now, rows) = flush.lock(&plan.meter_keys()).await?;
         if !flush.reviewed_among(&ids).await?.is_empty() {
             flush.abandon().await?;

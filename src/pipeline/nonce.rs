@@ -3,7 +3,9 @@
 //! A model's traffic may come back as an event, by a provider that is watched itself. The fence's word alone would not
 //! do as a mark: an agent that writes it would never be reviewed. So half of a nonce is a seal.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use rand::Rng;
 
 use crate::{review, store::installation::Installation};
@@ -23,7 +25,9 @@ pub(super) fn draw(installation: Option<&Installation>) -> String {
 
 /// Whether a text holds a prompt of ours: the fence's word, and a nonce that we have drawn.
 pub(super) fn holds_prompt(installation: &Installation, text: &[u8]) -> bool {
-    if memmem::find(text, review::FENCE_MARK.as_bytes()).is_none() {
+    // Made once: to prepare the search costs as much as to search an ordinary event.
+    static FENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(review::FENCE_MARK));
+    if FENCE.find(text).is_none() {
         return false;
     }
     let words = text.split(|byte| !byte.is_ascii_alphanumeric());

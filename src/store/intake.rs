@@ -12,11 +12,17 @@ use std::collections::HashMap;
 
 use jiff::{Timestamp, civil::Date};
 use jiff_sqlx::ToSqlx;
-use sqlx::{PgExecutor, Postgres, Transaction, postgres::PgQueryResult};
+use sqlx::{
+    Arguments, PgExecutor, Postgres, Transaction,
+    postgres::{PgArguments, PgQueryResult},
+};
 use uuid::Uuid;
 
 use super::{Store, StoreError};
 use crate::domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
+
+/// About what an event takes on its way to the database, beside its payload.
+const EVENT_BYTES: usize = 128;
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
@@ -209,6 +215,14 @@ impl Store {
         Ok(Flush(self.writer.begin().await?))
     }
 
+    /// The same for reservations of events that were stored before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_later(&self) -> Result<Flush, StoreError> {
+        Ok(Flush(self.later.begin().await?))
+    }
+
     /// A flush that needs no lock: the one statement, committed by itself.
     ///
     /// # Errors
@@ -336,46 +350,77 @@ impl Flush {
     }
 }
 
+/// The events of a flush, with numbers from `f.base` on. What became of their pairs comes as three lists for all of them,
+/// of which each event has a part: arrays of arrays would have to be of one length.
+macro_rules! insert_events {
+    () => {
+        "INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
+         SELECT id, f.base + o, agent, task, ($7::int4[])[first:last], ($8::int2[])[first:last],
+                ($9::int2[])[first:last], payload
+         FROM f, unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[], $5::int4[], $6::int4[])
+             WITH ORDINALITY e(id, agent, task, payload, first, last, o)"
+    };
+}
+
+/// Its skips, counted.
+macro_rules! count_skips {
+    () => {
+        "INSERT INTO skip_count (shadow, reason, day, replica, n)
+         SELECT shadow, reason, (clock() AT TIME ZONE zone)::date, $10, n
+         FROM unnest($11::text[], $12::int2[], $13::text[], $14::bigint[]) u(shadow, reason, zone, n)
+         ORDER BY shadow COLLATE \"C\", reason
+         ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n"
+    };
+}
+
+/// A flush that reserves nothing, as most do. To begin and to end the parts for reviews costs as much as to store
+/// several events, though they have nothing to do.
+const WRITE_EVENTS: &str = concat!(
+    "/* intake.write_events */
+     WITH f AS (
+         UPDATE feed SET last = last + cardinality($1::uuid[]) WHERE name = 'intake'
+         RETURNING last - cardinality($1::uuid[]) AS base
+     ), e AS (",
+    insert_events!(),
+    ") ",
+    count_skips!()
+);
+
 /// The whole flush as one statement. `feed` is drawn from in it, last before the commit, so numbers become visible
 /// in commit order.
-const WRITE: &str = "/* intake.write */
-WITH f AS (
-    UPDATE feed SET last = last + cardinality($1::uuid[]) + cardinality($8::uuid[]) WHERE name = 'intake'
-    RETURNING last - cardinality($1::uuid[]) - cardinality($8::uuid[]) AS base
-), e AS (
-    INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
-    SELECT id, f.base + o, agent, task, sh::int4[], oc::int2[], tr::int2[], payload FROM f,
-    unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[])
-        WITH ORDINALITY e(id, agent, task, sh, oc, tr, payload, o)
-), r AS (
-    INSERT INTO review (id, seq, shadow, version, agent, task_id, trigger, mode, day, worker, state, attempt,
-                        run_at, created_at, started_at, scope, events, chars, not_before)
-    SELECT id, f.base + cardinality($1::uuid[]) + o, shadow, version, agent, task, trigger, mode, day, worker,
-           CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
-           coalesce(run, c.at), c.at, CASE WHEN worker IS NOT NULL THEN c.at END, scope, events, chars, not_before
-    FROM f, (SELECT clock() AS at OFFSET 0) c,
-    unnest($8::uuid[], $9::text[], $10::int4[], $11::text[], $12::text[], $13::int2[], $14::int2[], $15::date[],
-           $16::uuid[], $30::int2[], $31::int4[], $32::int8[], $33::timestamptz[], $34::timestamptz[])
-        WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars,
-                          not_before, run, o)
-), j AS (
-    UPDATE review r SET events = u.events, chars = u.chars, run_at = u.run
-    FROM unnest($35::uuid[], $36::int4[], $37::int8[], $38::timestamptz[]) u(id, events, chars, run)
-    WHERE r.id = u.id
-), m AS (
-    UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
-    FROM unnest($17::text[], $18::text[], $19::text[], $20::date[], $21::bigint[], $22::timestamptz[])
-        u(shadow, agent, trigger, day, used, next_at)
-    WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
-), k AS (
-    INSERT INTO skip_count (shadow, reason, day, replica, n)
-    SELECT shadow, reason, (clock() AT TIME ZONE zone)::date, $23, n
-    FROM unnest($24::text[], $25::int2[], $26::text[], $27::bigint[]) u(shadow, reason, zone, n)
-    ORDER BY shadow COLLATE \"C\", reason
-    ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
-)
-INSERT INTO review_event (review_id, event_id, shadow, later)
-SELECT l.*, $40 FROM unnest($28::uuid[], $29::uuid[], $39::int4[]) l";
+const WRITE: &str = concat!(
+    "/* intake.write */
+     WITH f AS (
+         UPDATE feed SET last = last + cardinality($1::uuid[]) + cardinality($15::uuid[]) WHERE name = 'intake'
+         RETURNING last - cardinality($1::uuid[]) - cardinality($15::uuid[]) AS base
+     ), e AS (",
+    insert_events!(),
+    "), r AS (
+         INSERT INTO review (id, seq, shadow, version, agent, task_id, trigger, mode, day, worker, state, attempt,
+                             run_at, created_at, started_at, scope, events, chars, not_before)
+         SELECT id, f.base + cardinality($1::uuid[]) + o, shadow, version, agent, task, trigger, mode, day, worker,
+                CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
+                coalesce(run, c.at), c.at, CASE WHEN worker IS NOT NULL THEN c.at END, scope, events, chars, not_before
+         FROM f, (SELECT clock() AS at OFFSET 0) c,
+         unnest($15::uuid[], $16::text[], $17::int4[], $18::text[], $19::text[], $20::int2[], $21::int2[], $22::date[],
+                $23::uuid[], $32::int2[], $33::int4[], $34::int8[], $35::timestamptz[], $36::timestamptz[])
+             WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars,
+                               not_before, run, o)
+     ), j AS (
+         UPDATE review r SET events = u.events, chars = u.chars, run_at = u.run
+         FROM unnest($37::uuid[], $38::int4[], $39::int8[], $40::timestamptz[]) u(id, events, chars, run)
+         WHERE r.id = u.id
+     ), m AS (
+         UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
+         FROM unnest($24::text[], $25::text[], $26::text[], $27::date[], $28::bigint[], $29::timestamptz[])
+             u(shadow, agent, trigger, day, used, next_at)
+         WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
+     ), k AS (",
+    count_skips!(),
+    ")
+     INSERT INTO review_event (review_id, event_id, shadow, later)
+     SELECT l.*, $42 FROM unnest($30::uuid[], $31::uuid[], $41::int4[]) l"
+);
 
 async fn write<'e>(
     executor: impl PgExecutor<'e>,
@@ -383,15 +428,36 @@ async fn write<'e>(
     writing: &Writing<'_>,
 ) -> Result<PgQueryResult, StoreError> {
     let Writing { events, reviews, joined, links, meters, skips, later } = writing;
-    let arrays = |of: fn(&NewPair) -> i64| -> Vec<String> { events.iter().map(|e| array(&e.pairs, of)).collect() };
-    let query = sqlx::query(WRITE)
+    let pairs = || events.iter().flat_map(|event| &event.pairs);
+    let lasts = || {
+        events.iter().scan(0, |last, event| {
+            *last += event.pairs.len();
+            Some((event, *last))
+        })
+    };
+    let bytes: usize = events.iter().map(|event| event.payload.len() + EVENT_BYTES).sum();
+    let mut arguments = PgArguments::default();
+    arguments.reserve(42, bytes);
+    let just_events = reviews.is_empty() && joined.is_empty() && links.is_empty() && meters.is_empty();
+    let query = sqlx::query_with(if just_events { WRITE_EVENTS } else { WRITE }, arguments)
         .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
         .bind(events.iter().map(|e| e.agent).collect::<Vec<_>>())
         .bind(events.iter().map(|e| e.task_id).collect::<Vec<_>>())
-        .bind(arrays(|pair| i64::from(pair.version)))
-        .bind(arrays(|pair| i64::from(pair.outcome)))
-        .bind(arrays(|pair| i64::from(pair.trigger)))
         .bind(events.iter().map(|e| e.payload).collect::<Vec<_>>())
+        .bind(lasts().map(|(event, last)| count(last - event.pairs.len() + 1)).collect::<Vec<_>>())
+        .bind(lasts().map(|(_, last)| count(last)).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.version).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.outcome).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.trigger).collect::<Vec<_>>())
+        .bind(replica)
+        .bind(skips.iter().map(|s| s.shadow.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>());
+    if just_events {
+        return Ok(query.execute(executor).await?);
+    }
+    let query = query
         .bind(reviews.iter().map(|r| r.id.0).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.shadow.as_str()).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.version).collect::<Vec<_>>())
@@ -407,11 +473,6 @@ async fn write<'e>(
         .bind(meters.iter().map(|m| m.day.to_sqlx()).collect::<Vec<_>>())
         .bind(meters.iter().map(|m| m.used).collect::<Vec<_>>())
         .bind(meters.iter().map(|m| m.next_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(replica)
-        .bind(skips.iter().map(|s| s.shadow.as_str()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>())
         .bind(links.iter().map(|l| l.review.0).collect::<Vec<_>>())
         .bind(links.iter().map(|l| l.event.0).collect::<Vec<_>>())
         .bind(reviews.iter().map(|r| r.scope.code()).collect::<Vec<_>>())
@@ -432,16 +493,6 @@ fn whole(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// A Postgres array literal: nested arrays of different lengths cannot be bound otherwise.
-fn array(pairs: &[NewPair], of: fn(&NewPair) -> i64) -> String {
-    let mut text = String::with_capacity(2 + pairs.len() * 3);
-    text.push('{');
-    for (index, pair) in pairs.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(&of(pair).to_string());
-    }
-    text.push('}');
-    text
+fn count(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
 }

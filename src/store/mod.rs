@@ -80,8 +80,11 @@ pub struct StoreOptions {
 /// The database, in pools that cannot starve each other.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Short transactions of the accept path; a paused process may not hold its locks for long.
+    /// Short transactions of the accept path; a paused process may not hold its locks for long. One connection: a
+    /// process has one writer, and the pool would use two in turn, each with caches of its own to warm.
     writer: PgPool,
+    /// The same for reservations of the past, which must not keep the writer waiting.
+    later: PgPool,
     /// Claims, holds and results of reviews.
     work: PgPool,
     /// Reads for the API and the command line.
@@ -135,7 +138,8 @@ impl Store {
                 .connect_lazy_with(with)
         };
         let store = Self {
-            writer: pool(2, false, bounded("1s", "5s", "2s")),
+            writer: pool(1, false, bounded("1s", "5s", "2s")),
+            later: pool(1, false, bounded("1s", "5s", "2s")),
             work: pool(work, false, bounded("5s", "10s", "5s")),
             read: pool(total - 5 - work, true, bounded("2s", "15s", "5s")),
             control: pool(3, false, bounded("2s", "30s", "5s")),
@@ -155,7 +159,7 @@ impl Store {
 
     /// Closes every connection.
     pub async fn close(&self) {
-        for pool in [&self.writer, &self.work, &self.read, &self.control] {
+        for pool in [&self.writer, &self.later, &self.work, &self.read, &self.control] {
             pool.close().await;
         }
     }

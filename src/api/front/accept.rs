@@ -12,7 +12,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Limits, Site, connection};
+use super::{Limits, Site, again::at_once, connection};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -95,7 +95,7 @@ impl Door {
             self.tasks.soft().clone(),
         );
         self.tasks.spawn("http connection", async move {
-            served.await;
+            at_once(served).await;
             drop(place);
         });
     }

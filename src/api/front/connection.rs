@@ -1,7 +1,7 @@
 //! One connection from its first byte to its close.
 //!
-//! In: a socket, the site, the soft stop. Out: answered requests, each of which carries the client's address as
-//! `ConnectInfo`. Never: an error to the rest of the server; what a client does wrong ends its own connection.
+//! In: a socket, the site, the soft stop. Out: answered requests, each with the client's address. Never: an error to the
+//! rest of the server; what a client does wrong ends its own connection.
 //!
 //! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself and offers no
 //! hook to make it a problem (`Http1Transaction::on_error` in hyper 1); the stream does it.
@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{body::Body, extract::ConnectInfo};
+use axum::body::Body;
 use bytes::Bytes;
 use hyper::{
     Request, Response,
@@ -29,7 +29,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Limits, Site,
-    site::TwoLengths,
     stream::{Phase, TimedStream},
 };
 
@@ -98,12 +97,7 @@ async fn answer(
     soft: CancellationToken,
 ) -> Result<Response<Answer>, Infallible> {
     phase.begin();
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(ConnectInfo(peer));
-    if phase.take_two_lengths() {
-        request.extensions_mut().insert(TwoLengths);
-    }
-    let mut response = site.answer(request).await;
+    let mut response = site.answer(request.map(Body::new), peer, phase.take_two_lengths()).await;
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

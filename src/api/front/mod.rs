@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `accept.rs` | connections at once, pauses when descriptors run out, drains the queue of the system |
 //! | `connection.rs` | first byte, hyper, `Connection: close` while draining |
+//! | `again.rs` | no turn given away between a request's head and its body |
 //! | `stream.rs` | headers, idle, stalled answers, a close that does not reset |
 //! | `raw.rs` | what hyper keeps to itself: a length given twice, answers of its own |
 //! | `site.rs` | what every request passes, and panics |
@@ -22,6 +23,7 @@
 //! Streams that never end by themselves must watch `Tasks::soft`; else they are dropped when the drain is over.
 
 mod accept;
+mod again;
 mod connection;
 pub(in crate::api) mod decode;
 mod guard;

@@ -4,7 +4,9 @@
 //! settles silently (RFC 9112, 6.3, lets us refuse it: such a request is an attempt to slip another one past a proxy);
 //! and a problem in the place of hyper's own answers, which have no body. Never: a byte of a request changed.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::{self, Finder};
 
 use crate::api::problem::Problem;
 
@@ -47,16 +49,21 @@ impl HeadWatch {
 
 /// The head that these bytes begin with, if its end is among them. Lines may end without a carriage return.
 fn whole(bytes: &[u8]) -> Option<&[u8]> {
-    let found = memmem::find(bytes, b"\n\r\n").and_then(|end| bytes.get(..end));
+    // To prepare a search costs more than to search a head.
+    static ENDS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new(b"\n\r\n"), Finder::new(b"\n\n")]);
+    let [marked, bare] = &*ENDS;
+    let found = marked.find(bytes).and_then(|end| bytes.get(..end));
     // What follows the head may be a long body.
-    let bare = memmem::find(found.unwrap_or(bytes), b"\n\n").and_then(|end| bytes.get(..end));
+    let bare = bare.find(found.unwrap_or(bytes)).and_then(|end| bytes.get(..end));
     bare.or(found)
 }
 
 fn has_two_lengths(head: &[u8]) -> bool {
     let has = |name: &[u8]| {
-        head.split(|byte| *byte == b'\n').any(|line| {
-            line.split(|byte| *byte == b':').next().is_some_and(|field| field.trim_ascii().eq_ignore_ascii_case(name))
+        let begins = memchr::memchr_iter(b'\n', head).map(|end| end + 1);
+        begins.filter_map(|at| head.get(at..)).any(|line| {
+            let end = memchr::memchr2(b':', b'\n', line).unwrap_or(line.len());
+            line.get(..end).is_some_and(|field| field.trim_ascii().eq_ignore_ascii_case(name))
         })
     };
     has(b"transfer-encoding") && has(b"content-length")

@@ -25,20 +25,17 @@ use super::{
 use crate::{
     api::{
         audit::{self, Asked},
+        entrance::Shortcut,
         problem::{Problem, method_not_allowed, not_found},
     },
     clock::Clock,
-    lifecycle::unwinding,
+    lifecycle::{Panicked, unwinding},
 };
 
-/// Marks a request whose head gives the length of its body in two ways.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TwoLengths;
-
 /// A router, who may address it, and the clock that names its requests.
-#[derive(Debug)]
 pub struct Site {
     router: Router,
+    shortcut: Option<Shortcut>,
     guard: HostGuard,
     clock: Clock,
 }
@@ -46,18 +43,29 @@ pub struct Site {
 impl Site {
     /// A site of these routes; paths and methods that they do not have are answered by problems.
     pub fn new(router: Router, guard: HostGuard, clock: Clock) -> Self {
-        Self { router: router.fallback(not_found).method_not_allowed_fallback(method_not_allowed), guard, clock }
+        let router = router.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
+        Self { router, shortcut: None, guard, clock }
     }
 
-    /// Answers a request.
-    pub(super) async fn answer(&self, mut request: Request<Body>) -> Response {
+    /// A site of one endpoint.
+    pub fn of(shortcut: Shortcut, guard: HostGuard, clock: Clock) -> Self {
+        Self::new(Router::new(), guard, clock).with(shortcut)
+    }
+
+    /// The same site, where the shortcut is taken before the router is asked.
+    #[must_use]
+    pub fn with(self, shortcut: Shortcut) -> Self {
+        Self { shortcut: Some(shortcut), ..self }
+    }
+
+    /// Answers a request of this peer, whose head may give the length of its body in two ways.
+    pub(super) async fn answer(&self, request: Request<Body>, peer: SocketAddr, two_lengths: bool) -> Response {
         let id = RequestId::of(request.headers(), &self.clock);
         let parent = TraceParent::of(request.headers());
         let method = request.method().clone();
         let family = trace::family(request.uri().path()).to_owned();
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
         let gave_key = request.headers().contains_key(header::AUTHORIZATION);
-        let judged = if request.extensions().get::<TwoLengths>().is_some() {
+        let judged = if two_lengths {
             Err(Problem::bad_request("Content-Length and Transfer-Encoding exclude each other: send one of them."))
         } else {
             self.guard.judge(request.version(), request.uri().authority(), request.headers())
@@ -65,14 +73,11 @@ impl Site {
         let mut response = if let Err(problem) = judged {
             problem.into_response()
         } else {
-            request.extensions_mut().insert(id.clone());
-            if let Some(parent) = parent {
-                request.extensions_mut().insert(parent);
-            }
-            match unwinding(self.router.clone().oneshot(request)).await {
-                Ok(Ok(response)) => response,
-                Err(panicked) => Problem::internal(panicked).into_response(),
-            }
+            let answered = match &self.shortcut {
+                Some(shortcut) if shortcut.leads_to(&request) => unwinding(shortcut.enter(request)).await,
+                _ => self.route(request, peer, id.clone(), parent).await,
+            };
+            answered.unwrap_or_else(|panicked| Problem::internal(panicked).into_response())
         };
         pages::protect(response.headers_mut());
         if let Some(problem) = response.extensions().get::<Problem>() {
@@ -80,5 +85,22 @@ impl Site {
         }
         trace::name(&mut response, &id, parent, (&method, &family));
         response
+    }
+
+    /// Has the router answer; what handlers may want to know of the request travels with it.
+    async fn route(
+        &self,
+        mut request: Request<Body>,
+        peer: SocketAddr,
+        id: RequestId,
+        parent: Option<TraceParent>,
+    ) -> Result<Response, Panicked> {
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(peer));
+        extensions.insert(id);
+        if let Some(parent) = parent {
+            extensions.insert(parent);
+        }
+        unwinding(self.router.clone().oneshot(request)).await.map(|Ok(response)| response)
     }
 }

@@ -11,6 +11,8 @@ use axum::{
     response::Response,
 };
 
+use uuid::Uuid;
+
 use crate::{api::problem::Problem, checks, clock::Clock};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,7 +31,7 @@ impl RequestId {
         let harmless = |id: &&str| checks::redact(id).as_str() == *id;
         match given.and_then(|bytes| std::str::from_utf8(bytes).ok()).filter(harmless) {
             Some(id) => Self(id.into()),
-            None => Self(clock.new_id().simple().to_string().into()),
+            None => Self((&*clock.new_id().simple().encode_lower(&mut Uuid::encode_buffer())).into()),
         }
     }
 

@@ -81,3 +81,52 @@ fn figures_are_compared_where_both_name_the_same_thing_once() {
         assert_eq!(rule(result, None, output), None, "{result} / {output}");
     }
 }
+
+#[test]
+fn every_form_of_a_failure_is_looked_for() {
+    let (code, status) = ("the command ended with an exit code other than 0", "has an HTTP status of an error");
+    for (result, says) in [
+        ("Process exited with code 2", code),
+        ("EXIT STATUS: 127", code),
+        ("exit_code=1", code),
+        ("exitcode: 3", code),
+        ("ReturnCode = 9", code),
+        ("Command 'a' returned non-zero exit status 1.", code),
+        ("< http/1.1 404 Not Found", status),
+        ("Request failed with status code 500", status),
+        ("the \u{17f}tatus Code: 418 came back", status),
+        ("403 Client Error: Forbidden", status),
+        ("The requested URL returned error: 502", status),
+        ("503 Service Unavailable", status),
+        ("ERROR 504 gateway time-out", status),
+        ("3 tests failed", "failed tests"),
+        ("12 failures in all", "failed tests"),
+        ("1 failing", "failed tests"),
+        ("FAILED (errors=1)", "failed tests"),
+        ("FAIL\tledger 0.1s", "failed tests"),
+        ("--- FAIL: TestSum", "failed tests"),
+        ("Failures: 2", "failed tests"),
+        ("FAILED tests/a.py::test_b", "failed tests"),
+        ("npm ERR! missing script", "reports an error"),
+        ("npm error code ENOENT", "reports an error"),
+        ("fatal: not a git repository", "reports an error"),
+        (" ! [remote rejected] main -> main", "reports an error"),
+        ("error: could not compile `a`", "reports an error"),
+        ("error[E0308]: mismatched types", "reports an error"),
+        ("BUILD FAILED in 3s", "reports an error"),
+        ("FAILURE: Build failed with an exception.", "reports an error"),
+        ("make[1]: *** [all] Error 2", "reports an error"),
+        ("Segmentation fault (core dumped)", "reports an error"),
+        ("panic: runtime error", "reports an error"),
+        ("bash: foo: command not found", "reports an error"),
+        ("cat: /etc/shadow: Permission denied", "reports an error"),
+        ("ERROR: failed to solve", "reports an error"),
+        ("src/a.ts(3,5): error TS2322: no", "reports an error"),
+    ] {
+        let how = crate::checks::contradictions::of_result(result, true);
+        assert!(how.is_some_and(|how| how.contains(says)), "{result}: {how:?}");
+    }
+    for fine in ["The failing test was mended.", "exit 0", "status code 200", "No error was found", "a 500 m run"] {
+        assert_eq!(crate::checks::contradictions::of_result(fine, true), None, "{fine}");
+    }
+}
