@@ -222,11 +222,9 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
 pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     static PREFER: HeaderName = HeaderName::from_static("prefer");
     let preferences = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
-    let mut waits =
-        preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().split_once('=')).filter_map(
-            |(name, seconds)| name.trim_end().eq_ignore_ascii_case("wait").then(|| seconds.trim().trim_matches('"')),
-        );
-    waits.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs)
+    let mut pairs = preferences.flat_map(|text| text.split([',', ';'])).filter_map(|one| one.trim().split_once('='));
+    let wait = pairs.find(|(name, _)| name.trim_end().eq_ignore_ascii_case("wait"));
+    wait.and_then(|(_, seconds)| seconds.trim().trim_matches('"').parse().ok()).map(Duration::from_secs)
 }
 
 /// Whether a request would rather have markdown than JSON (`Accept`, RFC 9110): JSON is given unless markdown is named,

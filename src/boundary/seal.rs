@@ -35,13 +35,11 @@ impl Fields {
     }
 
     fn optional(mut self, bytes: Option<&[u8]>) -> Self {
-        match bytes {
-            Some(bytes) => self.field(bytes),
-            None => {
-                self.0.update([0]);
-                self
-            }
+        if let Some(bytes) = bytes {
+            return self.field(bytes);
         }
+        self.0.update([0]);
+        self
     }
 
     fn hash(self) -> Hash {

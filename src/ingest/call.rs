@@ -186,9 +186,9 @@ fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> 
 }
 
 fn whole(tree: Tree<'_>, most: u64, at: At<'_>, faults: &mut Faults) -> Option<u64> {
-    let Tree::Number(number) = &tree else { return wrong_type("a whole number", &tree, at, faults) };
-    match number.as_u64() {
-        Some(value) if value <= most => Some(value),
-        _ => faults.refuse(at, code::RANGE, format!("must be a whole number up to {most}")),
+    match tree {
+        Tree::Number(number) if number.as_u64().is_some_and(|value| value <= most) => number.as_u64(),
+        Tree::Number(_) => faults.refuse(at, code::RANGE, format!("must be a whole number up to {most}")),
+        other => wrong_type("a whole number", &other, at, faults),
     }
 }

@@ -38,7 +38,7 @@ impl Boundary {
         let mut signer = None;
         let mut failing = false;
         loop {
-            failing = tell(self.seal(&mut signer).await, failing, "the audit is not sealed");
+            failing = tell(&self.seal(&mut signer).await, failing, "the audit is not sealed");
             if stop.is_cancelled() {
                 return;
             }
@@ -52,7 +52,7 @@ impl Boundary {
         let mut journal = None;
         let mut failing = false;
         loop {
-            failing = tell(self.write_audit(&mut journal).await, failing, "the audit is not written to files");
+            failing = tell(&self.write_audit(&mut journal).await, failing, "the audit is not written to files");
             if stop.is_cancelled() {
                 return;
             }
@@ -76,14 +76,14 @@ impl Boundary {
             }
         }
         let Some(newest) = self.store.newest_seal().await? else { return Ok(()) };
-        let signed = block_in_place(|| {
+        let appended = block_in_place(|| {
             let signer = match signer {
                 Some(signer) => signer,
                 None => signer.insert(Signer::open(&self.settings.dir)?),
             };
             signer.append(&newest, self.clock.now())
         });
-        Ok(signed?)
+        Ok(appended?)
     }
 
     async fn write_audit(&self, journal: &mut Option<Journal>) -> Result<(), SealError> {
@@ -105,8 +105,8 @@ impl Boundary {
 }
 
 /// Says once that something fails, and once that it does not any more.
-fn tell(result: Result<(), SealError>, failing: bool, what: &str) -> bool {
-    match &result {
+fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
+    match result {
         Ok(()) if failing => tracing::info!("{what}: that is over"),
         Ok(()) => {}
         Err(error) if failing => tracing::debug!(%error, "{what} yet"),

@@ -230,6 +230,9 @@ pub struct Written {
     pub used: Vec<ApprovalId>,
 }
 
+/// Agent, run, execution, parent, state.
+type RunRow = (String, String, String, Option<String>, Option<String>);
+
 impl KnownSession {
     /// A session with these.
     pub fn with(taints: Vec<String>, uninterceptable: Vec<String>) -> Self {
@@ -334,7 +337,7 @@ impl Deciding {
             return Ok(HashMap::new());
         }
         let (agents, names) = split(runs);
-        let rows: Vec<(String, String, String, Option<String>, Option<String>)> = sqlx::query_as(
+        let rows: Vec<RunRow> = sqlx::query_as(
             "/* decisions.runs */
              SELECT agent, run, execution, parent, state FROM boundary_run
              JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)

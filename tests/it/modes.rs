@@ -196,15 +196,14 @@ async fn what_ended_while_nobody_could_write_is_written_later() {
 
 #[tokio::test]
 async fn an_occurrence_is_an_event_and_what_passive_shadows_see_is_counted_apart() {
-    let shadows: String = [("quiet", "passive"), ("loud", "review"), ("louder", "review")]
-        .into_iter()
+    let shadows = [("quiet", "passive"), ("loud", "review"), ("louder", "review")]
         .map(|(name, mode)| {
             format!(
                 "  - {{name: {name}, model: checks, mode: {mode}, watch: [{{agent: '*', triggers: [error]}}], \
                  cost_control: {{cooldown: 0s}}}}\n"
             )
         })
-        .collect();
+        .concat();
     let umbra = Umbra::with().shadows(&format!("shadow_agents:\n{shadows}")).go().await;
     for events in 1..=2 {
         umbra.event(&dangerous("writer")).await;

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Boundary, Question, plan::sealed, tool_of};
+use super::{Boundary, Question, plan::sealed};
 use crate::{
     boundary::{
         answer::Answer,
@@ -88,7 +88,7 @@ impl Boundary {
             session: call.session.clone(),
             run: call.run.clone(),
             call_id: Some(call.call_id.clone()),
-            tool: tool_of(&call.tool),
+            tool: Some(call.tool.to_string()),
             body: body.to_string(),
             payload: Some(sealed(answer.payload(&question.args, call).to_string())),
         }

@@ -33,7 +33,7 @@ use crate::{
     checks,
     clock::Clock,
     config::settings::AuditedReads,
-    domain::{Call, Execution, Override, ToolName},
+    domain::{Call, Execution, Override},
     store::{Store, decisions::Named, installation::Installation},
 };
 
@@ -151,19 +151,15 @@ impl Boundary {
         };
         let (answer, mut answered) = oneshot::channel();
         place.send(Waiting::Decide(Arc::clone(&question), answer));
-        let answered = match tokio::time::timeout(wait, &mut answered).await {
-            Ok(answered) => answered.ok(),
+        let answered = if let Ok(answered) = tokio::time::timeout(wait, &mut answered).await {
+            answered.ok()
+        } else {
+            answered.close();
             // It may have come at the last moment.
-            Err(_) => {
-                answered.close();
-                match answered.try_recv() {
-                    Ok(answered) => Some(answered),
-                    Err(_) => {
-                        let words = "no decision was had in time";
-                        return Ok(self.closed(&question, "deadline", words).await);
-                    }
-                }
-            }
+            let Ok(answered) = answered.try_recv() else {
+                return Ok(self.closed(&question, "deadline", "no decision was had in time").await);
+            };
+            Some(answered)
         };
         match answered {
             Some(Ok(answer)) => Ok(answer),
@@ -223,9 +219,4 @@ pub(super) fn redacted(value: &Value) -> Value {
         }
         other => other.clone(),
     }
-}
-
-/// A tool's name as the audit has it.
-pub(super) fn tool_of(tool: &ToolName) -> Option<String> {
-    Some(tool.to_string())
 }

@@ -104,7 +104,7 @@ pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
 
 impl Report {
     /// Its row in the audit.
-    pub fn audit(&self, known: Option<&KnownCall>, body: Value, boundary: &Boundary) -> NewAudit {
+    pub fn audit(&self, known: Option<&KnownCall>, body: &Value, boundary: &Boundary) -> NewAudit {
         NewAudit {
             id: boundary.clock.new_id(),
             kind: AuditKind::Outcome,

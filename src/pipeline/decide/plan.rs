@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rand::Rng;
 use serde_json::json;
 
-use super::{Boundary, DecideError, Question, outcome, redacted, tool_of, writer::Waiting};
+use super::{Boundary, DecideError, Question, outcome, redacted, writer::Waiting};
 use crate::{
     boundary::{
         answer::{Answer, ApprovalAnswer},
@@ -151,7 +151,7 @@ impl<'b> Plan<'b> {
                 outcome::Judged::Known(reported) => Fate::Reported(reported, None),
                 outcome::Judged::Refused(error) => Fate::Unreported(error),
                 outcome::Judged::New(reported, body) => {
-                    let row = self.push(report.audit(known.as_ref(), body, self.boundary));
+                    let row = self.push(report.audit(known.as_ref(), &body, self.boundary));
                     self.written.outcomes.push(report.stored(row));
                     Fate::Reported(reported, Some(row))
                 }
@@ -256,7 +256,7 @@ impl<'b> Plan<'b> {
             session: call.session.clone(),
             run: call.run.clone(),
             call_id: Some(call.call_id.clone()),
-            tool: tool_of(&call.tool),
+            tool: Some(call.tool.to_string()),
             body: stored.body(call, won).to_string(),
             payload: Some(sealed(stored.payload(args, call).to_string())),
         });

@@ -117,7 +117,7 @@ impl Boundary {
                 Ok(0) => {}
                 Ok(rows) => tracing::info!(rows, "calls that ran while the database was away are in the audit now"),
                 Err(error) => {
-                    tracing::warn!(%error, "calls that ran while the database was away are not in the audit yet")
+                    tracing::warn!(%error, "calls that ran while the database was away are not in the audit yet");
                 }
             }
             if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {

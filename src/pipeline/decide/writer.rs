@@ -17,7 +17,6 @@ use super::{
     Boundary, DecideError, Question,
     outcome::{Report, ReportError, Reported},
     plan::{Fate, Plan, QuestionNames, Undelivered, to_infer, wanted},
-    tool_of,
 };
 use crate::{
     boundary::{answer::Answer, decide::Decision, stub::Recorded},
@@ -237,7 +236,7 @@ fn names(question: &Question) -> Arc<QuestionNames> {
         session: call.session.clone(),
         run: call.run.clone(),
         call_id: call.call_id.clone(),
-        tool: tool_of(&call.tool),
+        tool: Some(call.tool.to_string()),
     })
 }
 

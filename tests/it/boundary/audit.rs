@@ -77,7 +77,7 @@ async fn tampering_with_the_database_is_found() {
         "DELETE FROM audit_payload WHERE seq > 7; DELETE FROM audit WHERE seq > 7; UPDATE feed SET last = 7 WHERE name = 'audit'",
         "DELETE FROM audit_payload; DELETE FROM audit; DELETE FROM audit_seal; UPDATE feed SET last = 0 WHERE name = 'audit'",
     ] {
-        tamper(&umbra, &format!("{sql}")).await;
+        tamper(&umbra, sql).await;
         let (intact, said) = verify(&umbra, &["--checkpoint", &kept]);
         assert!(!intact && said["faults_total"].as_u64() > Some(0), "{sql}: {said}");
         tamper(

@@ -18,7 +18,9 @@ use crate::{
     support::{
         Umbra, all,
         boundary::{read, with, write},
-        sabotage, until,
+        sabotage,
+        server::client,
+        until,
     },
 };
 
@@ -40,13 +42,19 @@ fn sent(call_id: &str) -> Value {
 
 /// Makes so many calls, every other one a change, and runs what it is told to.
 async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(1_500)).build().expect("a client");
+    let client = client();
     for start in (0..count).step_by(25) {
         let one = async |n: usize| {
             let changes = n % 2 == 1;
             let id = format!("{name}-{n}");
             let call = if changes { sent(&id) } else { read(&id, "writer") };
-            let sent = client.post(format!("{}/v1/decide", umbra.base)).json(&call).send().await.ok();
+            let sent = client
+                .post(format!("{}/v1/decide", umbra.base))
+                .timeout(Duration::from_millis(1_500))
+                .json(&call)
+                .send()
+                .await
+                .ok();
             let answer = match sent {
                 Some(response) if response.status() == 200 => response.json::<Value>().await.ok(),
                 _ => None,
