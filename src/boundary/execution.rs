@@ -48,6 +48,7 @@ pub struct Whose<'a> {
 
 /// A source that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ExecutionSource)]
 pub struct Source {
     /// `parent_run`, `override`, `settings`, `variable` or `environment`.
     #[schema(value_type = String)]

@@ -93,6 +93,8 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Jso
 /// replica. One is in force for each scope and value; what was before stands in the audit.
 #[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
     responses((status = 200, description = "What was changed", body = OverrideChange),
+        (status = 404, description = "Nothing is laid over the settings for this scope and value, so nothing can be lifted",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "The session can write in ways that nobody can intercept, so it is refused shadow",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn put_execution(
