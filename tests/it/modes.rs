@@ -190,8 +190,10 @@ async fn what_ended_while_nobody_could_write_is_written_later() {
         (pages == 3).then_some(())
     })
     .await;
-    let text = std::fs::read_to_string(umbra.file("observations.jsonl")).expect("the log");
-    assert_eq!(text.lines().count(), 3);
+    // The pages come first: the log follows them.
+    let lines = || std::fs::read_to_string(umbra.file("observations.jsonl")).unwrap_or_default().lines().count();
+    until("the lines of the log", async || (lines() >= 3).then_some(())).await;
+    assert_eq!(lines(), 3);
 }
 
 #[tokio::test]
