@@ -1,0 +1,660 @@
+"""Umbra's execution boundary around Python tools: one file, no dependencies, Python 3.8 or newer.
+
+    import umbra
+
+    @umbra.tool(effect="write", stub={"status": "sent", "id": "stub-1"})
+    def send_email(to: str, subject: str) -> dict:
+        ...
+
+Before each call the server is asked (``POST /v1/decide``). What it says is done: the function runs, or its stub is
+returned and nothing runs, or :class:`Blocked` or :class:`ApprovalRequired` is raised. What came of a call that ran is
+reported (``POST /v1/calls/{call_id}/outcome``) beside the caller, who does not wait for it.
+
+Where the server cannot be asked, a tool declared ``effect="read"`` runs, with a warning in the log, and every other is
+refused with :class:`Unavailable`: nothing that leaves a mark runs on doubt.
+
+Which server, key and agent: :func:`configure`, or the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless set),
+``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route or modes for a part
+of a program: :func:`context`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import http.client
+import inspect
+import json
+import logging
+import os
+import queue
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, TypeVar, Union, overload
+
+__all__ = [
+    "ApprovalRequired",
+    "Blocked",
+    "Client",
+    "StubFault",
+    "Unavailable",
+    "configure",
+    "context",
+    "flush",
+    "tool",
+]
+__version__ = "0.1.0"
+
+_log = logging.getLogger("umbra")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_EFFECTS = ("read", "write", "destructive")
+# What a tool returned is reported up to this many bytes of JSON; beyond, only that it returned.
+_MOST_RESULT = 256 * 1024
+_MOST_ERROR = 4_000
+# Outcomes that wait for a slow server; more are dropped, and the log says so.
+_MOST_WAITING = 1_000
+# How long a program that ends waits for its outcomes to be reported, in seconds.
+_LAST_WORDS = 2.0
+
+
+class Blocked(Exception):
+    """The call may not run. ``reason`` is a stable code, ``decision`` the server's whole answer (None without one)."""
+
+    def __init__(self, tool: str, reason: str, detail: str, decision: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(f"{tool} was not run ({reason}): {detail}")
+        self.tool, self.reason, self.detail, self.decision = tool, reason, detail, decision
+
+
+class ApprovalRequired(Blocked):
+    """A person must approve this call first. With an approval, the same arguments run once.
+
+    ``approval_id`` is for ``POST /v1/approvals/{id}``; it ends at ``expires_at`` (RFC 3339).
+    """
+
+    def __init__(self, tool: str, decision: Mapping[str, Any]) -> None:
+        approval = decision.get("approval") or {}
+        self.approval_id: str = approval.get("id", "")
+        self.expires_at: str = approval.get("expires_at", "")
+        detail = f"{decision.get('detail') or 'a rule asks for it'}; approve {self.approval_id} and call again"
+        super().__init__(tool, "approval_required", detail, decision)
+
+
+class Unavailable(Blocked):
+    """The server could not be asked, and the tool may leave a mark."""
+
+
+class StubFault(Exception):
+    """The rehearsed call failed, as its contract asks for now and then. ``fault`` names it, ``result`` is the error."""
+
+    def __init__(self, tool: str, fault: str, result: Any) -> None:
+        super().__init__(f"{tool} failed in rehearsal: {fault}")
+        self.tool, self.fault, self.result = tool, fault, result
+
+
+class _NoAnswer(Exception):
+    """The server did not answer, or not in time, or not as a server of ours does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where in a program a call is made."""
+
+    agent: Optional[str] = None
+    session: Optional[str] = None
+    run: Optional[str] = None
+    parent_run: Optional[str] = None
+    seed: Optional[str] = None
+    route: Optional[str] = None
+    modes: Sequence[str] = ()
+
+    def over(self, below: "_Place") -> "_Place":
+        pick = {f.name: getattr(self, f.name) or getattr(below, f.name) for f in dataclasses.fields(self)}
+        return _Place(**pick)
+
+
+_place: "contextvars.ContextVar[_Place]" = contextvars.ContextVar("umbra_place", default=_Place())
+
+
+class Client:
+    """A server of Umbra, and who calls it.
+
+    ``url``, ``key``, ``agent``, ``session``, ``run`` and ``seed`` default to the variables ``UMBRA_...``. ``timeout``
+    is how long a decision is waited for, in seconds. It is safe to use from several threads and event loops.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        key: Optional[str] = None,
+        agent: Optional[str] = None,
+        session: Optional[str] = None,
+        run: Optional[str] = None,
+        seed: Optional[str] = None,
+        timeout: float = 2.0,
+    ) -> None:
+        env = os.environ.get
+        self.url = (url or env("UMBRA_URL") or "http://127.0.0.1:7817").rstrip("/")
+        parts = urllib.parse.urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{self.url!r} is no address of a server: write http://HOST:PORT or https://HOST")
+        if not timeout > 0:
+            raise ValueError("timeout is in seconds and above 0")
+        self._parts = parts
+        self._key = key or env("UMBRA_API_KEY") or _first_line(env("UMBRA_API_KEY_FILE"))
+        self.timeout = timeout
+        self.place = _Place(
+            agent=agent or env("UMBRA_AGENT") or "python",
+            session=session or env("UMBRA_SESSION"),
+            run=run or env("UMBRA_RUN"),
+            seed=seed or env("UMBRA_SEED"),
+        )
+        self._local = threading.local()
+        self._threads: Optional[ThreadPoolExecutor] = None
+        self._outbox: "queue.Queue[Optional[tuple[str, Dict[str, Any]]]]" = queue.Queue(_MOST_WAITING)
+        self._reporter: Optional[threading.Thread] = None
+        self._lock = threading.Lock()
+
+    def decide(self, call: Mapping[str, Any]) -> Dict[str, Any]:
+        """Asks about a call (the body of ``POST /v1/decide``) and returns the answer.
+
+        Raises :class:`Blocked` when the server refuses the question itself, and :class:`Unavailable` when it does not
+        answer in time.
+        """
+        name = _tool_name(call.get("tool") or {})
+        try:
+            status, answer = self._post("/v1/decide", call, self.timeout)
+        except _NoAnswer as gone:
+            raise Unavailable(name, "unavailable", f"{self.url} did not answer: {gone}") from None
+        if status in (408, 425, 429) or status >= 500:
+            raise Unavailable(name, "unavailable", f"{self.url} answered {status}: {_words(answer)}")
+        if status != 200:
+            raise Blocked(name, str(answer.get("code") or status), f"{self.url} refused the question: {_words(answer)}")
+        if answer.get("decision") not in ("execute", "stub", "ask", "block"):
+            raise Unavailable(name, "unavailable", f"what answers at {self.url} is no server of Umbra")
+        return answer
+
+    def report(self, call_id: str, outcome: Mapping[str, Any]) -> None:
+        """Reports what came of a call (the body of ``POST /v1/calls/{call_id}/outcome``), beside the caller."""
+        with self._lock:
+            if self._reporter is None or not self._reporter.is_alive():
+                self._reporter = threading.Thread(target=self._report_all, name="umbra-outcomes", daemon=True)
+                self._reporter.start()
+                atexit.register(self.flush)
+        try:
+            self._outbox.put_nowait((call_id, dict(outcome)))
+        except queue.Full:
+            _log.warning("umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_WAITING, self.url, call_id)
+
+    def flush(self, timeout: float = _LAST_WORDS) -> bool:
+        """Waits until every outcome is reported, ``timeout`` seconds at most; whether all were."""
+        until = time.monotonic() + timeout
+        while self._outbox.unfinished_tasks and time.monotonic() < until:
+            time.sleep(0.005)
+        return not self._outbox.unfinished_tasks
+
+    async def _decide_async(self, call: Mapping[str, Any]) -> Dict[str, Any]:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="umbra")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.decide, call)
+
+    def _report_all(self) -> None:
+        while True:
+            waiting = self._outbox.get()
+            if waiting is None:
+                return
+            call_id, outcome = waiting
+            try:
+                path = f"/v1/calls/{urllib.parse.quote(call_id, safe='')}/outcome"
+                status, answer = self._post(path, outcome, max(self.timeout, 5.0))
+                if status >= 400:
+                    _log.warning("umbra: the outcome of call %s was refused (%s): %s", call_id, status, _words(answer))
+            except _NoAnswer as gone:
+                _log.warning("umbra: the outcome of call %s is not reported: %s", call_id, gone)
+            finally:
+                self._outbox.task_done()
+
+    def _post(self, path: str, body: Mapping[str, Any], timeout: float) -> "tuple[int, Dict[str, Any]]":
+        data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+        headers = {"Content-Type": "application/json", "User-Agent": f"umbra-python/{__version__}"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        until = time.monotonic() + timeout
+        # A connection that was kept may have been closed by now: then a new one is tried. A repeated question
+        # is answered as the first was, by its call_id.
+        for kept in (True, False):
+            connection = getattr(self._local, "connection", None) if kept else None
+            self._local.connection = None
+            if kept and connection is None:
+                continue
+            try:
+                return self._exchange(connection, path, data, headers, until)
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as gone:
+                if not kept:
+                    raise _NoAnswer(str(gone) or type(gone).__name__) from None
+            except (OSError, http.client.HTTPException, ValueError) as gone:
+                raise _NoAnswer(str(gone) or type(gone).__name__) from None
+        raise _NoAnswer("no connection")
+
+    def _exchange(
+        self,
+        connection: Optional[http.client.HTTPConnection],
+        path: str,
+        data: bytes,
+        headers: Mapping[str, str],
+        until: float,
+    ) -> "tuple[int, Dict[str, Any]]":
+        def left() -> float:
+            seconds = until - time.monotonic()
+            if seconds <= 0:
+                raise socket.timeout("no answer in time")
+            return seconds
+
+        if connection is None:
+            host, port = self._parts.hostname or "", self._parts.port
+            if self._parts.scheme == "https":
+                context = ssl.create_default_context()
+                connection = http.client.HTTPSConnection(host, port, timeout=left(), context=context)
+            else:
+                connection = http.client.HTTPConnection(host, port, timeout=left())
+            connection.connect()
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            connection.sock.settimeout(left())
+            connection.request("POST", self._parts.path + path, body=data, headers=dict(headers))
+            connection.sock.settimeout(left())
+            response = connection.getresponse()
+            answer = json.loads(response.read() or b"{}")
+            if not isinstance(answer, dict):
+                raise ValueError("the answer is no JSON object")
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._local.connection = connection
+        return response.status, answer
+
+
+_default: Optional[Client] = None
+_default_lock = threading.Lock()
+
+
+def configure(**settings: Any) -> Client:
+    """Sets the server and the agent that tools use unless they name a client; see :class:`Client`."""
+    global _default
+    client = Client(**settings)
+    with _default_lock:
+        _default = client
+    return client
+
+
+def flush(timeout: float = _LAST_WORDS) -> bool:
+    """Waits until the outcomes of the default client are reported; whether all were."""
+    return _client().flush(timeout)
+
+
+def _client() -> Client:
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Client()
+        return _default
+
+
+@contextlib.contextmanager
+def context(
+    agent: Optional[str] = None,
+    session: Optional[str] = None,
+    run: Optional[str] = None,
+    parent_run: Optional[str] = None,
+    seed: Optional[str] = None,
+    route: Optional[str] = None,
+    modes: Sequence[str] = (),
+) -> Iterator[None]:
+    """Says for the calls made within it which run, route and modes they belong to.
+
+    A run within a run inherits the execution of the outer one: ``parent_run`` is the outer run unless it is given.
+    Modes stack: inner ones are added to outer ones.
+    """
+    if isinstance(modes, str):
+        raise TypeError("modes is a list of names")
+    outer = _place.get()
+    if run and not parent_run:
+        above = outer.run or _client().place.run
+        parent_run = above if above != run else None
+    inner = _Place(agent, session, run, parent_run, seed, route, ()).over(dataclasses.replace(outer, modes=()))
+    token = _place.set(dataclasses.replace(inner, modes=(*outer.modes, *modes)))
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
+@overload
+def tool(function: _F) -> _F: ...
+@overload
+def tool(
+    function: None = None,
+    *,
+    effect: Optional[str] = None,
+    name: Optional[str] = None,
+    server: Optional[str] = None,
+    stub: Any = None,
+    output_schema: Optional[Mapping[str, Any]] = None,
+    client: Optional[Client] = None,
+) -> Callable[[_F], _F]: ...
+def tool(
+    function: Optional[_F] = None,
+    *,
+    effect: Optional[str] = None,
+    name: Optional[str] = None,
+    server: Optional[str] = None,
+    stub: Any = None,
+    output_schema: Optional[Mapping[str, Any]] = None,
+    client: Optional[Client] = None,
+) -> Union[_F, Callable[[_F], _F]]:
+    """Draws the boundary around a function, or a coroutine function, that an agent calls as a tool.
+
+    ``effect``: ``read``, ``write`` or ``destructive``. It says what happens where the server cannot be asked, and is
+    told to the server, whose contracts and rules come first. Without it the tool counts as destructive.
+    ``name`` and ``server``: as contracts name the tool (``server.name``); the function's own name unless given.
+    ``stub``: what to return in rehearsal where the server has no contract: a JSON value, or a function of the same
+    arguments that returns one. The server validates and audits it.
+    ``output_schema``: JSON Schema of what the tool returns, from which the server makes a stub where there is neither.
+
+    A call may carry ``_guard_stub=VALUE``: the result to rehearse this one call with.
+
+    Raises :class:`Blocked`, :class:`ApprovalRequired`, :class:`Unavailable` or :class:`StubFault` in place of a result;
+    what the function itself raises passes unchanged.
+    """
+    if effect is not None and effect not in _EFFECTS:
+        raise ValueError(f"effect is one of {', '.join(_EFFECTS)}, not {effect!r}")
+
+    def around(function: _F) -> _F:
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__name__} is a generator: a tool returns its result, so collect it first")
+        guarded = _Tool(function, effect, name, server, stub, output_schema, client)
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+                return await guarded.call_async(args, kwargs)
+
+            return asynchronous  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def synchronous(*args: Any, **kwargs: Any) -> Any:
+            return guarded.call(args, kwargs)
+
+        return synchronous  # type: ignore[return-value]
+
+    return around if function is None else around(function)
+
+
+class _Tool:
+    """A function with the boundary around it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        effect: Optional[str],
+        name: Optional[str],
+        server: Optional[str],
+        stub: Any,
+        output_schema: Optional[Mapping[str, Any]],
+        client: Optional[Client],
+    ) -> None:
+        self.function, self.effect, self.stub, self.client = function, effect, stub, client
+        self.signature = inspect.signature(function)
+        first = next(iter(self.signature.parameters), None)
+        # A method's own object is no argument of the tool.
+        self.bound = first in ("self", "cls") and "." in function.__qualname__.replace("<locals>.", "")
+        self.described: Dict[str, Any] = {"name": name or function.__name__}
+        if server:
+            self.described["server"] = server
+        if function.__doc__:
+            self.described["description"] = inspect.cleandoc(function.__doc__)[:8_000]
+        if effect is not None:
+            read_only, destructive = effect == "read", effect == "destructive"
+            self.described["annotations"] = {"readOnlyHint": read_only, "destructiveHint": destructive}
+        if output_schema is not None:
+            self.described["output_schema"] = dict(output_schema)
+        self.name = _tool_name(self.described)
+
+    def call(self, args: tuple, kwargs: Dict[str, Any]) -> Any:
+        walk = self.walk(args, kwargs)
+        question = next(walk)
+        while True:
+            try:
+                step = walk.send(question.client.decide(question.body))
+            except Blocked as refusal:
+                step = walk.throw(refusal)
+            if isinstance(step, _Question):
+                question = step
+            elif isinstance(step, _Run):
+                return step.finish(lambda: self.function(*args, **step.kwargs))
+            else:
+                return step.value
+
+    async def call_async(self, args: tuple, kwargs: Dict[str, Any]) -> Any:
+        walk = self.walk(args, kwargs)
+        question = next(walk)
+        while True:
+            try:
+                step = walk.send(await question.client._decide_async(question.body))
+            except Blocked as refusal:
+                step = walk.throw(refusal)
+            if isinstance(step, _Question):
+                question = step
+            elif isinstance(step, _Run):
+                return await step.finish_async(lambda: self.function(*args, **step.kwargs))
+            else:
+                return step.value
+
+    def walk(self, args: tuple, kwargs: Dict[str, Any]) -> Iterator[Any]:
+        """The way of one call: yields questions, and at last what to do; it is sent the answers."""
+        client = self.client or _client()
+        kwargs = dict(kwargs)
+        override = kwargs.pop("_guard_stub", None)
+        place = _place.get().over(client.place)
+        call_id = uuid.uuid4().hex
+        body: Dict[str, Any] = {
+            "call_id": call_id,
+            "agent": place.agent,
+            "tool": self.described,
+            "arguments": self.arguments(args, kwargs),
+            "deadline_ms": max(1, int(client.timeout * 1000)),
+        }
+        for key in ("session", "run", "parent_run", "seed", "route"):
+            if getattr(place, key):
+                body[key] = getattr(place, key)
+        if place.modes:
+            body["modes"] = list(place.modes)
+        if override is not None:
+            body["stub_override"] = _plain(override)
+        try:
+            answer = yield _Question(client, body)
+            if answer["decision"] == "block" and answer.get("reason") == "no_contract" and self.stub is not None:
+                # The server has nothing to rehearse with: the tool's own stub, under an id of its own.
+                stub = self.stub(*args, **kwargs) if callable(self.stub) else self.stub
+                body = {**body, "call_id": f"{call_id}-stub", "stub_override": _plain(stub)}
+                answer = yield _Question(client, body)
+        except Unavailable as gone:
+            if self.effect != "read":
+                raise
+            _log.warning("umbra: %s; %s reads, so it runs all the same", gone.detail, self.name)
+            yield _Run(None, body, {}, kwargs)
+            return
+        if answer["decision"] == "execute":
+            self.agree(answer)
+            yield _Run(client, body, answer, kwargs)
+        elif answer["decision"] == "stub":
+            stub = answer.get("stub") or {}
+            if stub.get("fault"):
+                raise StubFault(self.name, stub["fault"], stub.get("result"))
+            yield _Value(stub.get("result"))
+        elif answer["decision"] == "ask":
+            raise ApprovalRequired(self.name, answer)
+        else:
+            raise Blocked(self.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)
+
+    def agree(self, answer: Mapping[str, Any]) -> None:
+        """A program that believes itself in safe mode runs nothing that its server takes for live."""
+        variable = os.environ.get("AGENT_SAFE_MODE", "").strip().lower()
+        if variable in ("1", "true", "yes") and answer.get("execution") == "live" and answer.get("effect") != "read":
+            detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
+            raise Blocked(self.name, "safe_mode_mismatch", detail, answer)
+
+    def arguments(self, args: tuple, kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+        """The arguments by name, with defaults, as JSON values."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        if self.bound:
+            named.pop(next(iter(self.signature.parameters)), None)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(named.pop(parameter.name, {}))
+        return {name: _plain(value) for name, value in named.items()}
+
+
+@dataclasses.dataclass
+class _Question:
+    client: Client
+    body: Dict[str, Any]
+
+
+@dataclasses.dataclass
+class _Value:
+    value: Any
+
+
+@dataclasses.dataclass
+class _Run:
+    """The function is to run; without a client nobody is told what came of it."""
+
+    client: Optional[Client]
+    body: Dict[str, Any]
+    answer: Mapping[str, Any]
+    kwargs: Dict[str, Any]
+
+    def finish(self, run: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            result = run()
+        except BaseException as error:
+            self.tell(began, error=error)
+            raise
+        self.tell(began, result=result)
+        return self.merged(result)
+
+    async def finish_async(self, run: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            result = await run()
+        except BaseException as error:
+            self.tell(began, error=error)
+            raise
+        self.tell(began, result=result)
+        return self.merged(result)
+
+    def merged(self, result: Any) -> Any:
+        merge = self.answer.get("merge")
+        return _merge(_plain(result), merge) if merge else result
+
+    def tell(self, began: float, result: Any = None, error: Optional[BaseException] = None) -> None:
+        if self.client is None:
+            return
+        outcome: Dict[str, Any] = {
+            "agent": self.body["agent"],
+            "status": "ok" if error is None else "error",
+            "duration_ms": max(0, int((time.monotonic() - began) * 1000)),
+        }
+        if error is not None:
+            outcome["error"] = f"{type(error).__name__}: {error}"[:_MOST_ERROR]
+        else:
+            plain = _plain(result)
+            if plain is not None and len(json.dumps(plain, ensure_ascii=False)) <= _MOST_RESULT:
+                outcome["result"] = plain
+        self.client.report(self.body["call_id"], outcome)
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON has it. What JSON has no form for becomes its text, so that a rule can still look at it."""
+    if value is None or isinstance(value, (bool, int)):
+        return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else str(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    if depth >= 32:
+        return str(value)[:1_000]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item, depth + 1) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    for method in ("model_dump", "dict"):
+        # Pydantic's models, of either version.
+        if not isinstance(value, type) and callable(getattr(value, method, None)):
+            with contextlib.suppress(Exception):
+                return _plain(getattr(value, method)(), depth + 1)
+    return str(value)
+
+
+def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
+    """What the run has rehearsed, put into and taken out of a list that ran: a run reads its own writes."""
+    steps = [step for step in str(merge.get("items") or "").split(".") if step]
+    holder: Any = {"": result}
+    last = ""
+    for step in steps:
+        holder, last = holder[last], step
+        if not isinstance(holder, dict) or step not in holder:
+            return result
+    items = holder[last]
+    if not isinstance(items, list):
+        return result
+    key = merge.get("key") or "id"
+    put = list(merge.get("put") or [])
+
+    def of(item: Any) -> Optional[str]:
+        value = item.get(key) if isinstance(item, Mapping) else None
+        return value if isinstance(value, str) else None if value is None else json.dumps(value)
+
+    replaced = {of(item) for item in put} | set(merge.get("remove") or [])
+    holder[last] = [item for item in items if of(item) not in replaced] + put
+    return result if steps else holder[""]
+
+
+def _first_line(path: Optional[str]) -> Optional[str]:
+    if not path:
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.readline().strip() or None
+
+
+def _tool_name(tool: Mapping[str, Any]) -> str:
+    server, name = tool.get("server"), str(tool.get("name") or "?")
+    return f"{server}.{name}" if server else name
+
+
+def _words(answer: Mapping[str, Any]) -> str:
+    words = str(answer.get("detail") or answer.get("title") or "no reason given")
+    errors = answer.get("errors") or []
+    told = "; ".join(f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in errors[:3] if isinstance(e, dict))
+    return f"{words} ({told})" if told else words
