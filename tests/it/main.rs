@@ -30,6 +30,7 @@ mod openapi;
 mod operate;
 mod postgres;
 mod provider;
+mod python;
 mod real_model;
 mod retention;
 mod stream;

@@ -1,0 +1,139 @@
+"""The client against a real server, whose address is in UMBRA_URL and whose mode (shadow or live) in UMBRA_MODE.
+
+The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs` starts it and runs this.
+"""
+
+import asyncio
+import os
+import unittest
+import uuid
+
+import umbra
+
+MODE = os.environ["UMBRA_MODE"]
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        self.ran = []
+        self.client = umbra.configure(agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
+
+        @umbra.tool(effect="destructive", server="shop")
+        def refund(payment: str, amount: float, note: str = "") -> dict:
+            self.ran.append(("refund", payment, amount, note))
+            return {"id": "real-1", "status": "refunded"}
+
+        @umbra.tool(effect="read", server="shop")
+        def get_refund(id: str) -> dict:
+            self.ran.append(("get_refund", id))
+            return {"id": id, "status": "settled"}
+
+        @umbra.tool(effect="read", server="shop")
+        def list_refunds() -> dict:
+            return {"data": [{"id": "old-1", "status": "settled"}]}
+
+        self.refund, self.get_refund, self.list_refunds = refund, get_refund, list_refunds
+
+    def tearDown(self):
+        self.assertTrue(self.client.flush(20.0))
+
+    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
+    def test_a_rehearsal_reads_what_it_only_seemed_to_write(self):
+        made = self.refund("pay-1", 49.99)
+        self.assertEqual(made, {"id": "shadow-1", "status": "refunded"})
+        self.assertEqual(self.get_refund("shadow-1"), made)
+        self.assertEqual([item["id"] for item in self.list_refunds()["data"]], ["old-1", "shadow-1"])
+        self.assertEqual(self.get_refund(id="old-1")["status"], "settled")
+        self.assertEqual(self.ran, [("get_refund", "old-1")])
+
+    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
+    def test_without_a_contract_the_tools_own_stub_is_returned_or_nothing_runs(self):
+        @umbra.tool(effect="write", stub=lambda to, text: {"sent_to": to})
+        async def send(to, text):
+            self.ran.append("send")
+
+        @umbra.tool(effect="write")
+        def post(text):
+            self.ran.append("post")
+
+        self.assertEqual(asyncio.run(send("a@example.com", "hi")), {"sent_to": "a@example.com"})
+        with self.assertRaises(umbra.Blocked) as refused:
+            post("hi")
+        self.assertEqual(refused.exception.reason, "no_contract")
+        self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})
+        self.assertEqual(self.ran, [])
+
+    @unittest.skipUnless(MODE == "live", "of calls that run")
+    def test_what_may_run_runs_and_its_result_passes_unchanged(self):
+        self.assertEqual(self.refund("pay-1", 20, note="x")["id"], "real-1")
+        self.assertEqual(self.ran, [("refund", "pay-1", 20, "x")])
+
+    @unittest.skipUnless(MODE == "live", "of calls that run")
+    def test_an_error_of_the_tool_is_the_callers(self):
+        @umbra.tool(effect="read")
+        def get_page(url):
+            raise KeyError(url)
+
+        with self.assertRaises(KeyError):
+            get_page("x")
+
+    @unittest.skipUnless(MODE == "live", "of calls that run")
+    def test_a_program_in_safe_mode_runs_nothing_that_the_server_takes_for_live(self):
+        os.environ["AGENT_SAFE_MODE"] = "true"
+        self.addCleanup(os.environ.pop, "AGENT_SAFE_MODE")
+        with self.assertRaises(umbra.Blocked) as refused:
+            self.refund("pay-1", 20)
+        self.assertEqual((refused.exception.reason, self.ran), ("safe_mode_mismatch", []))
+
+    def test_rules_and_schemas_hold_in_every_mode(self):
+        for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:
+            with self.assertRaises(umbra.Blocked) as refused:
+                self.refund(*arguments)
+            self.assertEqual((refused.exception.reason, self.ran), (reason, []))
+
+    def test_what_needs_an_approval_says_who_is_asked(self):
+        with self.assertRaises(umbra.ApprovalRequired) as asked:
+            self.refund("pay-1", 500)
+        self.assertTrue(asked.exception.approval_id.startswith("apr_"))
+        self.assertEqual(self.ran, [])
+
+    def test_a_server_that_is_away_lets_reads_run_and_nothing_else(self):
+        gone = umbra.Client(url="http://127.0.0.1:9", agent="python-test", timeout=1.0)
+
+        @umbra.tool(effect="read", client=gone)
+        def get_page(url):
+            return url
+
+        @umbra.tool(client=gone)
+        def unknown(x):
+            self.ran.append(x)
+
+        self.assertEqual(get_page("x"), "x")
+        for tool in (unknown, umbra.tool(effect="write", client=gone)(lambda x: self.ran.append(x))):
+            with self.assertRaises(umbra.Unavailable):
+                tool(1)
+        self.assertEqual(self.ran, [])
+
+    def test_threads_and_tasks_share_a_client(self):
+        @umbra.tool(effect="read", server="shop")
+        async def get_refund(id):
+            return id
+
+        async def many():
+            return await asyncio.gather(*(get_refund(str(n)) for n in range(50)))
+
+        self.assertEqual(asyncio.run(many()), [str(n) for n in range(50)])
+
+    def test_what_is_no_tool_is_refused_at_once(self):
+        with self.assertRaises(TypeError):
+            umbra.tool(lambda: (yield))
+        with self.assertRaises(ValueError):
+            umbra.tool(effect="harmless")
+        with self.assertRaises(ValueError):
+            umbra.Client(url="localhost:7817")
+        with self.assertRaises(TypeError):
+            self.refund("pay-1")
+
+
+if __name__ == "__main__":
+    unittest.main()

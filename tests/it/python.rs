@@ -1,0 +1,30 @@
+//! The client in `clients/python` against the real server: its own tests, in a rehearsal and live.
+
+use std::{path::Path, process::Command};
+
+use crate::support::Umbra;
+
+#[tokio::test]
+async fn the_decorator_does_what_the_boundary_decides() {
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
+    let tools = std::fs::read_to_string(client.join("tools.yaml")).expect("the tests' tools");
+    for mode in ["shadow", "live"] {
+        let umbra = Umbra::with().tools(&tools).settings(&format!("boundary: {{execution: {mode}}}\n")).go().await;
+        let (client, base) = (client.clone(), umbra.base.clone());
+        let tests = tokio::task::spawn_blocking(move || {
+            Command::new("python3")
+                .arg(client.join("test_umbra.py"))
+                .env("PYTHONPATH", &client)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
+                .env("UMBRA_URL", base)
+                .env("UMBRA_MODE", mode)
+                .env_remove("AGENT_SAFE_MODE")
+                .output()
+        });
+        let output = tests.await.expect("it ends").expect("python3 is there");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("\nOK"), "{mode}: {said}");
+        let outcomes = umbra.audit("agent=python-test&kind=outcome").await;
+        assert!(!outcomes.is_empty(), "what ran was reported");
+    }
+}
