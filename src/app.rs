@@ -37,9 +37,11 @@ use crate::{
     webhooks::Endpoints,
 };
 
+mod mcp;
 mod rival;
 mod serve;
 
+pub use mcp::{Proxy, accept_tools, proxy};
 pub use rival::{Rival, serve_rival};
 pub use serve::{Ready, serve};
 
@@ -145,10 +147,11 @@ impl Setup {
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
         let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
         let judge = tools::Rules { contract: &contract, condition: &condition };
-        let Loaded { value: file, warnings } = match &self.settings.tools.path {
+        let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
             None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
         };
+        file.trusted_servers.extend(self.settings.mcp.trusted().map(ToOwned::to_owned));
         let tools = Tools::compile(file).map_err(|error| {
             let path = self.settings.tools.path.clone().unwrap_or_default();
             Report::of_file(&path, "tools", error.to_string(), "correct it and try again")

@@ -46,6 +46,8 @@ pub mod pipeline;
 // Windows.
 pub mod api;
 
+pub mod mcp;
+
 pub mod dashboard;
 
 pub mod cli;

@@ -19,6 +19,8 @@ pub enum Class {
     Read,
     /// Decisions that an agent waits for: neither ingest nor reads can crowd them out.
     Decide,
+    /// Requests of MCP clients: as long as a tool runs. A place is held until the answer's last byte.
+    Mcp,
     /// Waiting for a verdict: long, but nearly free.
     Wait,
     /// A stream: without end. Its place is held until its last byte.
@@ -36,6 +38,8 @@ pub struct AdmissionLimits {
     pub read: usize,
     /// See [`Class::Decide`].
     pub decide: usize,
+    /// See [`Class::Mcp`].
+    pub mcp: usize,
     /// See [`Class::Wait`].
     pub wait: usize,
     /// See [`Class::Stream`].
@@ -46,7 +50,7 @@ impl Default for AdmissionLimits {
     /// Ingest is carried in batches of 256, so two of them are under way; reads share few database connections;
     /// a decision takes microseconds; a wait takes a little memory, and a stream some more.
     fn default() -> Self {
-        Self { ingest: 512, read: 64, decide: 256, wait: 4096, stream: 256 }
+        Self { ingest: 512, read: 64, decide: 256, mcp: 1024, wait: 4096, stream: 256 }
     }
 }
 
@@ -56,6 +60,7 @@ pub struct Admission {
     ingest: Arc<Semaphore>,
     read: Arc<Semaphore>,
     decide: Arc<Semaphore>,
+    mcp: Arc<Semaphore>,
     wait: Arc<Semaphore>,
     stream: Arc<Semaphore>,
 }
@@ -74,6 +79,7 @@ impl Admission {
             ingest: places(limits.ingest),
             read: places(limits.read),
             decide: places(limits.decide),
+            mcp: places(limits.mcp),
             wait: places(limits.wait),
             stream: places(limits.stream),
         }
@@ -85,6 +91,7 @@ impl Admission {
             Class::Ingest => (&self.ingest, "events"),
             Class::Read => (&self.read, "reads"),
             Class::Decide => (&self.decide, "decisions"),
+            Class::Mcp => (&self.mcp, "MCP requests"),
             Class::Wait => (&self.wait, "waiting requests"),
             Class::Stream => (&self.stream, "streams"),
             Class::Health => return Ok(Place(None)),

@@ -69,7 +69,7 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
         Ok((caller, place)) => {
             request.extensions_mut().insert(caller);
             let response = next.run(request).await;
-            if entrance.0.class == Class::Stream {
+            if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
                 response.map(|body| Body::new(Held { body, _place: place }))
             } else {
                 response

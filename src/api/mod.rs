@@ -18,6 +18,7 @@ pub mod events;
 pub mod findings;
 pub mod front;
 pub mod health;
+pub mod mcp;
 mod missing;
 pub mod openapi;
 pub mod params;
@@ -102,6 +103,8 @@ pub struct Parts {
     pub metrics: Option<PrometheusHandle>,
     /// Reads the configuration anew.
     pub reload: Reload,
+    /// The way to the MCP proxy.
+    pub mcp: mcp::McpDoor,
     /// Cancelled when the process takes no new work.
     pub draining: CancellationToken,
 }
@@ -114,7 +117,7 @@ impl Api {
 }
 
 /// Every route, by the class of its work.
-fn routes() -> [(Class, OpenApiRouter<Api>); 6] {
+fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new()
         .routes(routes!(reviews::post_review))
@@ -125,6 +128,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 6] {
         .routes(routes!(boundary::decide::post_outcome));
     let streams =
         OpenApiRouter::new().routes(routes!(stream::stream_findings)).routes(routes!(boundary::audit::get_audit));
+    let mcp = OpenApiRouter::new().routes(routes!(mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
         .routes(routes!(events::get_event))
@@ -167,6 +171,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 6] {
     [
         (Class::Ingest, ingest),
         (Class::Decide, decides),
+        (Class::Mcp, mcp),
         (Class::Wait, waits),
         (Class::Stream, streams),
         (Class::Read, reads),

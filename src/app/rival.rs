@@ -41,7 +41,7 @@ pub async fn serve_rival(setup: Setup, rival: Rival, ready: impl FnOnce(Ready)) 
     let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
     let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
     let guard = guard(&setup, &keys)?;
-    let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks);
+    let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks, None);
     let address = front.local_addr();
     let clock = pipeline.clock.clone();
     let admission = admission(&setup);

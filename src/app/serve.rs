@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key, artifacts};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
@@ -23,6 +23,7 @@ use crate::{
     config::{Loaded, Report},
     dashboard, ingest,
     lifecycle::Tasks,
+    mcp::{Guard, Profiles},
     pipeline::{Pipeline, Rules, RulesError, Worker},
     telemetry,
 };
@@ -84,6 +85,17 @@ async fn run(
     background.spawn("ring", pipeline.clone().ring_until(leave.clone(), writer.ring()));
     background.spawn_essential("writer", writer.run(requests_done.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
+    let (proxied, scribe) = Guard::new(pipeline.clone());
+    let profiles = mcp::profiles(setup, &proxied, tasks.soft())?;
+    // Its events are the writer's work, so it ends before that.
+    let answered = CancellationToken::new();
+    background.spawn("scribe", {
+        let (answered, requests_done) = (answered.clone(), requests_done.clone());
+        async move {
+            scribe.run(answered).await;
+            requests_done.cancel();
+        }
+    });
     background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
     background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
     background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
@@ -118,7 +130,8 @@ async fn run(
     background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
     stop_when_failing(tasks, &background);
 
-    let (api, admission) = (api_of(setup, &pipeline, keys, metrics, tasks), admission(setup));
+    let api = api_of(setup, &pipeline, keys, metrics, tasks, Some(Arc::clone(&profiles)));
+    let admission = admission(setup);
     let router = api::router(api.clone(), &admission).merge(dashboard::router());
     let site = Site::new(router, guard, pipeline.clock.clone()).with(api::shortcut(api, &admission));
     front.serve(site, tasks, limits(setup));
@@ -127,9 +140,10 @@ async fn run(
     tasks.soft().cancelled().await;
     let deadline = Instant::now() + settings.server.drain_timeout;
     let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(0.8)).await;
+    profiles.close().await;
     // The writer may end from now on, and all that is in the background after it.
     background.soft().cancel();
-    requests_done.cancel();
+    answered.cancel();
     let awaited = timeout_at(deadline, tasks.hurry().run_until_cancelled(reviews_done.cancelled())).await;
     if !matches!(awaited, Ok(Some(()))) {
         tracing::warn!("reviews were still running; others will perform them");
@@ -179,6 +193,7 @@ pub(super) fn api_of(
     keys: KeyRing,
     metrics: Option<PrometheusHandle>,
     tasks: &Tasks,
+    profiles: Option<Arc<Profiles>>,
 ) -> Api {
     let server = &setup.settings.server;
     let reload = {
@@ -208,6 +223,7 @@ pub(super) fn api_of(
         stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
+        mcp: mcp::door(profiles),
         draining: tasks.soft().clone(),
     })
 }

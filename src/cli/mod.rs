@@ -14,6 +14,7 @@ mod doctor;
 mod erase;
 mod health;
 mod keys;
+mod mcp;
 mod migrate;
 mod progress;
 mod promote;
@@ -121,6 +122,9 @@ enum Command {
     },
     /// Let a shadow say more (passive, review, active), once people have found its findings right often enough.
     Promote(promote::Options),
+    /// Stand before an MCP server: decide each call of a tool, audit it, and show it to the shadows.
+    #[command(after_help = mcp::NOTES)]
+    Mcp(mcp::Options),
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the JSON Schema of a file, for editors.
@@ -221,6 +225,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Contracts { action } => contracts::run(&global, action),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
+        Command::Mcp(options) => Box::pin(mcp::run(&global, options)).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Audit { action } => audit::run(&global, action).await,

@@ -27,6 +27,7 @@ pub mod intake;
 pub mod jobs;
 pub mod keys;
 mod leftovers;
+pub mod mcp;
 mod migrate;
 pub mod partitions;
 pub mod postgres;

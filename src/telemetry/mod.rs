@@ -21,10 +21,9 @@ pub enum LogFormat {
 pub fn start_logs(format: LogFormat, filter: &str) {
     // Postgres' notices ("already exists, skipping") are no news.
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let filter = match "sqlx::postgres::notice=warn".parse() {
-        Ok(quiet) => filter.add_directive(quiet),
-        Err(_) => filter,
-    };
+    // And what the MCP library logs holds what agents and servers wrote.
+    let quiet = ["sqlx::postgres::notice=warn", "rmcp=off"];
+    let filter = quiet.into_iter().flat_map(str::parse).fold(filter, EnvFilter::add_directive);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     // A second subscriber in one process (tests) is refused; the first one stays.
     drop(match format {

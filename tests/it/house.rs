@@ -52,7 +52,11 @@ const PLACES: &[(&str, &[&str], &str)] = &[
     ("hyper_util", &["src/api/"], "keep HTTP in api; hand plain values down"),
     ("tower", &["src/api/"], "keep HTTP in api; hand plain values down"),
     ("reqwest", &["src/llm/", "src/mcp/", "/webhook"], "requests go out through llm, mcp or the webhook sender"),
-    ("nix", &["src/store/postgres", "src/lifecycle"], "signals belong to lifecycle, the server process to store"),
+    (
+        "nix",
+        &["src/store/postgres", "src/lifecycle", "src/mcp/upstream/child"],
+        "signals belong to lifecycle, processes to those who start them",
+    ),
     ("anyhow", &["src/cli/", "src/app", "src/main.rs"], "define a thiserror enum beside the operation"),
     ("Timestamp::now", &["src/clock.rs"], "take a clock::Clock"),
     ("Zoned::now", &["src/clock.rs"], "take a clock::Clock"),

@@ -25,6 +25,7 @@ mod front;
 mod house;
 mod judge;
 mod llm;
+mod mcp;
 mod modes;
 mod openapi;
 mod operate;

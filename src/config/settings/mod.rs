@@ -13,6 +13,7 @@ mod cheap_model;
 mod database;
 mod ingest;
 mod logging;
+mod mcp;
 mod models;
 mod outbound;
 mod promote;
@@ -53,6 +54,7 @@ pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
 pub use logging::{LogFormat, LogLevel, Logging};
+pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand};
 pub use outbound::Outbound;
 pub use promote::Promote;
 pub use queue::Queue;
@@ -121,6 +123,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What is written to files.
     pub artifacts: Artifacts,
+    /// The proxy in front of MCP servers.
+    pub mcp: Mcp,
     /// The first key.
     pub auth: Auth,
     /// The service's own log.
@@ -188,7 +192,9 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
     if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {
         keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each a `name` of its own");
     }
+    let mcp = keys.optional("mcp", "The proxy in front of MCP servers.", mcp::section(env, &callable));
     Some(Settings {
+        mcp: mcp.unwrap_or_default(),
         server: part(keys, "server", "The HTTP front and its bounds."),
         storage: part(keys, "storage", "Where data lives, and the private Postgres."),
         database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),

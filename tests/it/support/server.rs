@@ -218,6 +218,16 @@ impl Umbra {
         child.wait_with_output().expect("it ends")
     }
 
+    /// Starts a command of the same binary, to be spoken to.
+    pub fn spawn(&self, env: &[(&str, &str)], args: &[&str]) -> Child {
+        command(&self.files, &self.env, args)
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("umbra runs")
+    }
+
     /// A request; `body` is sent as it is.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<Vec<u8>>) -> Answered {
         let mut request = self.client.request(method, format!("{}{path}", self.base));

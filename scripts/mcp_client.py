@@ -1,0 +1,84 @@
+"""The official MCP client before the proxy: what mcp.sh has it do.
+
+Usage: mcp_client.py shadow|live UMBRA SETTINGS BASE_URL FOLDER. Prints a line for each connection; ends with 1 at the
+first thing that does not hold.
+"""
+
+import asyncio
+import os
+import sys
+
+from mcp import Client, StdioServerParameters
+
+execution, umbra, settings, base, folder = sys.argv[1:]
+shadow = execution == "shadow"
+
+
+def stdio(profile):
+    env = {**os.environ}
+    return StdioServerParameters(command=umbra, args=["--config", settings, "mcp", "--profile", profile], env=env)
+
+
+def text(result):
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+async def files(client, prefix, name):
+    """Reads what is there, and writes a file."""
+    listed = await client.list_tools()
+    names = [tool.name for tool in listed.tools]
+    assert names == sorted(names) and prefix + "write_file" in names, names
+    read = await client.call_tool(prefix + "read_text_file", {"path": folder + "/a.txt"})
+    assert not read.is_error and "what was there" in text(read), read
+    asked = {"path": f"{folder}/{name}.txt", "content": "new"}
+    wanted = {"content": f"Successfully wrote to {folder}/{name}.txt"}
+    wrote = await client.call_tool(prefix + "write_file", asked, meta={"dev.umbra/stub": wanted} if shadow else None)
+    assert not wrote.is_error, wrote
+    there = os.path.exists(asked["path"])
+    marked = "dev.umbra/shadow" in (wrote.meta or {})
+    assert marked == shadow and there == (not shadow), (marked, there, wrote)
+    if shadow:
+        assert wrote.structured_content == wanted, wrote
+        moved = await client.call_tool(
+            prefix + "move_file", {"source": folder + "/a.txt", "destination": folder + "/z.txt"}
+        )
+        assert os.path.exists(folder + "/a.txt"), moved
+
+
+async def everything(client):
+    """Tools, progress, resources and prompts of a server that has all of them."""
+    echo = await client.call_tool("everything__echo", {"message": "hello"})
+    assert not echo.is_error and "hello" in text(echo), echo
+    resources = await client.list_resources()
+    assert resources.resources, resources
+    read = await client.read_resource(str(resources.resources[0].uri))
+    assert read.contents, read
+    prompts = await client.list_prompts()
+    assert all(prompt.name.startswith("everything__") for prompt in prompts.prompts) and prompts.prompts, prompts
+    simple = next(prompt.name for prompt in prompts.prompts if not prompt.arguments)
+    assert (await client.get_prompt(simple)).messages
+    steps = []
+
+    async def progress(done, total, message):
+        steps.append(done)
+
+    operation = "everything__trigger-long-running-operation"
+    done = await client.call_tool(operation, {"duration": 2, "steps": 2}, progress_callback=progress)
+    if not done.is_error:
+        assert steps, "no progress was passed on"
+
+
+async def main():
+    for mode in ["legacy", "auto"]:
+        for wire, target in [("stdio", stdio), ("http", lambda profile: f"{base}/mcp/{profile}")]:
+            async with Client(target("files"), mode=mode) as client:
+                version = client.protocol_version
+                assert version == ("2025-11-25" if mode == "legacy" else "2026-07-28"), version
+                await files(client, "", f"{mode}-{wire}")
+            async with Client(target("both"), mode=mode) as client:
+                await files(client, "files__", f"{mode}-{wire}-both")
+                await everything(client)
+            print(f"{execution}: {wire}, {version}: held")
+
+
+asyncio.run(main())

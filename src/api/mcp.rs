@@ -1,0 +1,165 @@
+//! `/mcp/{profile}`: the MCP proxy over streamable HTTP. Who calls is found out here; what is said is the proxy's.
+
+use std::{convert::Infallible, pin::Pin};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{Method, header},
+    response::Response,
+};
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use utoipa::IntoParams;
+
+use super::{
+    Api,
+    auth::Caller,
+    params::{Params, PathPart},
+    problem::Problem,
+};
+use crate::domain::key::Scope;
+
+/// Modes of a caller.
+const MODES: usize = 16;
+/// Bytes of a name.
+const NAME_BYTES: usize = 256;
+
+/// A request for a profile, and on whose behalf.
+#[derive(Debug)]
+pub struct McpRequest {
+    /// The profile.
+    pub profile: String,
+    /// The agent.
+    pub agent: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// The run.
+    pub run: Option<String>,
+    /// What makes the run's stubs repeatable.
+    pub seed: Option<String>,
+    /// The route that the agent works on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Vec<String>,
+    /// The request.
+    pub request: Request,
+}
+
+/// An answer of the proxy.
+pub type McpAnswer = Option<axum::http::Response<BoxBody<Bytes, Infallible>>>;
+
+/// The way to the proxy.
+pub struct McpDoor {
+    /// The agent that calls a profile where the request does not say; `None` where there is no such profile.
+    pub agent: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    /// Serves a request.
+    pub serve: Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>,
+}
+
+/// Who calls.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it documents parameters; `params` reads them")]
+struct Whom {
+    /// The agent that calls; the profile's setting when not given. A key that is bound to agents must be bound to it.
+    agent: Option<String>,
+    /// Its session; the session of the protocol, where there is one, when not given.
+    session: Option<String>,
+    /// The run: stubs of a run remember each other. As the session when not given.
+    run: Option<String>,
+    /// Makes the stubs of the run repeatable.
+    seed: Option<String>,
+    /// The route that the agent works on, for rules.
+    route: Option<String>,
+    /// The modes that it is in, for rules, separated by commas; the outermost first.
+    modes: Option<String>,
+}
+
+/// Speaks the Model Context Protocol with the servers of a profile: 2026-07-28, and by `initialize` 2025-11-25 and older.
+/// Each call of a tool is decided first, as by `POST /v1/decide`. Where a profile has several servers, a tool is called
+/// `server__tool`. Point a client at this address, with the key in its `Authorization` header.
+#[utoipa::path(post, path = "/mcp/{profile}", tag = "boundary",
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    request_body(content = Object, content_type = "application/json", description = "A JSON-RPC message"),
+    responses((status = 200, description = "The answer, as JSON or as a stream of server-sent events"),
+        (status = 202, description = "A notification was taken")))]
+pub async fn post_mcp(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(profile): PathPart,
+    params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    serve(&api, &caller, profile, params, request).await
+}
+
+/// Listens to what the servers say unasked, in a session of before 2026-07-28.
+#[utoipa::path(get, path = "/mcp/{profile}", tag = "boundary",
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    responses((status = 200, description = "A stream of server-sent events")))]
+pub async fn get_mcp(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(profile): PathPart,
+    params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    serve(&api, &caller, profile, params, request).await
+}
+
+/// Ends a session of before 2026-07-28.
+#[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    responses((status = 202, description = "It has ended")))]
+pub async fn delete_mcp(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(profile): PathPart,
+    params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    serve(&api, &caller, profile, params, request).await
+}
+
+async fn serve(
+    api: &Api,
+    caller: &Caller,
+    profile: String,
+    mut params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Decide)?;
+    let door = &api.mcp;
+    let usual = (door.agent)(&profile);
+    let right = "1 to 256 bytes without control characters";
+    let name = |text: &str| {
+        let fits = (1..=NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+        (fits && !text.trim().is_empty()).then(|| text.to_owned())
+    };
+    let [agent, session, run, seed, route] =
+        ["agent", "session", "run", "seed", "route"].map(|parameter| params.parsed(parameter, right, name));
+    let modes = params.parsed("modes", "at most 16 names, separated by commas", |text| {
+        let modes: Option<Vec<String>> = text.split(',').map(name).collect();
+        modes.filter(|modes| modes.len() <= MODES)
+    });
+    params.finish()?;
+    let unknown =
+        || Problem::not_found("there is no such profile: mcp.profiles in the settings names those that there are");
+    let agent = agent.or(usual.clone()).filter(|_| usual.is_some()).ok_or_else(unknown)?;
+    caller.speak_for(&agent)?;
+    let request = if request.method() == Method::POST { whole(api, request).await? } else { request };
+    let modes = modes.unwrap_or_default();
+    let asked = McpRequest { profile, agent, session, run, seed, route, modes, request };
+    Ok((door.serve)(asked).await.ok_or_else(unknown)?.map(Body::new))
+}
+
+/// The request with its body as it was before it was compressed, read within our bounds.
+async fn whole(api: &Api, request: Request) -> Result<Request, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let bytes = api.bodies.read(Request::from_parts(parts.clone(), body)).await?;
+    for name in [header::CONTENT_ENCODING, header::CONTENT_LENGTH, header::TRANSFER_ENCODING] {
+        parts.headers.remove(name);
+    }
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}

@@ -1,0 +1,143 @@
+//! The MCP proxy: behind the server's door, and alone over standard input and output.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use tokio_util::sync::CancellationToken;
+
+use super::{App, Database, Setup};
+use crate::{
+    api::mcp::{McpDoor, McpRequest},
+    clock::Clock,
+    config::settings::{McpProfile, McpUpstream},
+    lifecycle::Tasks,
+    llm::OutboundPolicy,
+    mcp::{Caller, Gateway, Guard, Profiles, Repinned, serve_stdio},
+};
+
+/// Longest that what comes behind the last answer may take.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// What `umbra mcp` is to serve.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The profile's name: of the settings, or under which pins of `server` are kept.
+    pub profile: String,
+    /// A server of the command line, with its name; the profile of the settings otherwise.
+    pub server: Option<(String, McpUpstream)>,
+    /// Who calls; without an agent the profile's.
+    pub caller: Caller,
+}
+
+fn policy(setup: &Setup) -> OutboundPolicy {
+    OutboundPolicy::new(setup.settings.outbound.allow.iter().cloned())
+}
+
+/// The profiles of the settings.
+///
+/// # Errors
+/// A server's URL is refused.
+pub(super) fn profiles(setup: &Setup, guard: &Guard, stop: &CancellationToken) -> anyhow::Result<Arc<Profiles>> {
+    Ok(Arc::new(Profiles::new(&setup.settings.mcp, &policy(setup), guard, stop)?))
+}
+
+/// The door to profiles; without any, to none.
+pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
+    let named = profiles.clone();
+    let agent = move |profile: &str| named.as_ref()?.agent(profile).map(ToOwned::to_owned);
+    let serve = move |asked: McpRequest| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+        let profiles = profiles.clone();
+        Box::pin(async move {
+            let McpRequest { profile, agent, session, run, seed, route, modes, request } = asked;
+            let caller = Caller { agent, session, run, seed, route, modes };
+            profiles?.serve(&profile, caller, request).await
+        })
+    };
+    McpDoor { agent: Box::new(agent), serve: Box::new(serve) }
+}
+
+/// The parts that a proxy without a server needs, in motion.
+struct Running {
+    gateway: Arc<Gateway>,
+    background: Tasks,
+    stop: CancellationToken,
+}
+
+impl Running {
+    async fn start(setup: &Setup, database: &Database, proxy: &mut Proxy) -> anyhow::Result<Self> {
+        let mut setup = setup.clone();
+        let profiles = &mut setup.settings.mcp.profiles;
+        if let Some((name, server)) = proxy.server.take() {
+            let upstreams = BTreeMap::from([(name, server)]);
+            *profiles = BTreeMap::from([(proxy.profile.clone(), McpProfile { agent: "mcp".to_owned(), upstreams })]);
+        }
+        let Some(profile) = profiles.get(&proxy.profile).cloned() else {
+            bail!(
+                "there is no profile {:?} in the settings (mcp.profiles): name one of it, or write a server's command: \
+                 umbra mcp -- COMMAND",
+                proxy.profile
+            )
+        };
+        let App { pipeline, writer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+        let (guard, scribe) = Guard::new(pipeline.clone());
+        if proxy.caller.agent.is_empty() {
+            proxy.caller.agent.clone_from(&profile.agent);
+        }
+        let gateway = Gateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
+        // A run of its own, so that what it only seems to write can be read back.
+        let run = format!("mcp_{}", pipeline.clock.new_id().simple());
+        proxy.caller.session.get_or_insert_with(|| run.clone());
+        proxy.caller.run.get_or_insert(run);
+        let (background, stop) = (Tasks::new(), CancellationToken::new());
+        // They end one after the other: what one leaves behind is the next one's work.
+        let (scribed, written) = (CancellationToken::new(), CancellationToken::new());
+        background.spawn("scribe", {
+            let (stop, scribed) = (stop.clone(), scribed.clone());
+            async move {
+                scribe.run(stop).await;
+                scribed.cancel();
+            }
+        });
+        background.spawn("writer", {
+            let (scribed, written) = (scribed.clone(), written.clone());
+            async move {
+                writer.run(scribed).await;
+                written.cancel();
+            }
+        });
+        background.spawn("decisions", decisions.run(scribed));
+        Ok(Self { gateway: Arc::new(gateway), background, stop })
+    }
+
+    async fn end(self) {
+        self.gateway.close().await;
+        self.stop.cancel();
+        // What was asked of us is done: how the rest ends changes nothing.
+        self.background.shutdown(LAST_WRITES).await.ok();
+    }
+}
+
+/// Serves the client on standard input and output until it leaves or a signal comes.
+///
+/// # Errors
+/// In words, with what to do.
+pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<()> {
+    let tasks = Tasks::new();
+    tasks.listen().context("installing signal handlers")?;
+    let running = Running::start(setup, database, &mut proxy).await?;
+    let stop = tasks.soft().child_token();
+    let served = serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop).await;
+    running.end().await;
+    served.context("the client did not shake hands")
+}
+
+/// Pins what the servers say of their tools now.
+///
+/// # Errors
+/// In words, with what to do.
+pub async fn accept_tools(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<Vec<Repinned>> {
+    let running = Running::start(setup, database, &mut proxy).await?;
+    let accepted = running.gateway.accept().await;
+    running.end().await;
+    Ok(accepted?)
+}

@@ -1,0 +1,106 @@
+//! `umbra mcp`: the proxy in front of a server of the Model Context Protocol, over standard input and output.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Failure, Global, answer, answer_json};
+use crate::{
+    app::{Proxy, accept_tools, proxy},
+    config::{
+        Environment,
+        settings::{McpUpstream, UpstreamAt, UpstreamCommand},
+    },
+    mcp::Caller,
+};
+
+/// What the help says beside the options.
+pub(super) const NOTES: &str = "Give it to a client in place of the server: `umbra mcp -- npx -y \
+    @modelcontextprotocol/server-filesystem /data`. Each call of a tool is decided, audited and shown to the shadows first; \
+    what to allow, what to stub and by what contract stands in the tools file. Reviews are a running server's work. The client's end is its end.\n\n\
+    Exit codes: 0 the client left, 1 faults, 2 wrong usage.";
+
+/// What to serve, and for whom.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The profile of the settings (`mcp.profiles`) to serve; with a command, the name under which its tools are pinned.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// What contracts and rules call the server of the command.
+    #[arg(long, value_name = "NAME", default_value = "mcp")]
+    server: String,
+    /// Believe the annotations of the command's server.
+    #[arg(long)]
+    trusted: bool,
+    /// The agent that calls.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Its session; a new one unless set.
+    #[arg(long)]
+    session: Option<String>,
+    /// The run, in which stubs remember each other; a new one unless set.
+    #[arg(long)]
+    run: Option<String>,
+    /// Makes the stubs of the run repeatable.
+    #[arg(long)]
+    seed: Option<String>,
+    /// The route that the agent works on, for rules.
+    #[arg(long)]
+    route: Option<String>,
+    /// A mode that the agent is in, for rules; the outermost first.
+    #[arg(long, value_name = "MODE")]
+    mode: Vec<String>,
+    /// Do not serve: pin what the servers say of their tools now, since a person has looked at it.
+    #[arg(long)]
+    accept: bool,
+    /// The server's program and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let Options { profile, server, trusted, agent, session, run, seed, route, mode, accept, command } = options;
+    if profile.is_none() && command.is_empty() {
+        let help = "write the server's command after --, or --profile NAME of the settings";
+        return Err(Failure::Usage(help.to_owned()));
+    }
+    for (flag, text) in
+        [("--agent", &agent), ("--session", &session), ("--run", &run), ("--seed", &seed), ("--route", &route)]
+    {
+        let fits = |text: &String| (1..=256).contains(&text.len()) && !text.trim().is_empty() && !text.contains('\0');
+        if text.as_ref().is_some_and(|text| !fits(text)) {
+            return Err(Failure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
+        }
+    }
+    let plain = server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) && !server.contains("__");
+    if !plain || !(1..=32).contains(&server.len()) {
+        return Err(Failure::Usage("--server: 1 to 32 of A-Z, a-z, 0-9, - and _, without two _ together".to_owned()));
+    }
+    let mut words = command.into_iter();
+    let named = words.next().map(|program| {
+        let at = UpstreamAt::Command(UpstreamCommand::of_person(program, words.collect(), &Environment::of_process()));
+        (server, McpUpstream { at, trusted, agents: Vec::new() })
+    });
+    let caller = Caller { agent: agent.unwrap_or_default(), session, run, seed, route, modes: mode };
+    let asked = Proxy { profile: profile.unwrap_or_else(|| "local".to_owned()), server: named, caller };
+    let (setup, database) = global.open().await?;
+    if !accept {
+        let served = Box::pin(proxy(&setup, &database, asked)).await;
+        database.close().await;
+        return Ok(served?);
+    }
+    let accepted = Box::pin(accept_tools(&setup, &database, asked)).await;
+    database.close().await;
+    let accepted = accepted?;
+    if global.json {
+        let servers: Vec<_> = accepted
+            .iter()
+            .map(|one| json!({"server": one.server, "tools": one.tools, "pinned": one.pinned}))
+            .collect();
+        return answer_json(&json!({"servers": servers}));
+    }
+    for one in accepted {
+        let pinned = if one.pinned.is_empty() { "nothing new".to_owned() } else { one.pinned.join(", ") };
+        answer(&format!("{}: {} tools; pinned: {pinned}", one.server, one.tools));
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! `mcp`: the proxy in front of servers of the Model Context Protocol. YAML in; profiles of servers out, with the variables
+//! and headers that they are given looked up.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use secrecy::SecretString;
+
+use super::{
+    super::{
+        Environment,
+        keys::{Keys, Record, Shape},
+        number::{Bytes, Time},
+        shape::{Flag, List, Table},
+        text::{agent_glob, free_text, printable, text},
+    },
+    KIB, MIB,
+    models::{Callable, variable_name},
+    ms, secs,
+};
+
+/// Most profiles.
+const MAX_PROFILES: usize = 64;
+/// Most servers of a profile.
+const MAX_UPSTREAMS: usize = 32;
+/// Variables of ours that a server's process gets: none of them holds a secret.
+const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
+
+/// The proxy in front of MCP servers.
+#[derive(Debug, Clone)]
+pub struct Mcp {
+    /// Longest that a server may be silent about a request.
+    pub call_timeout: Duration,
+    /// Longest that a request may take however much progress is reported.
+    pub max_call_timeout: Duration,
+    /// Longest that a server may take to start and shake hands.
+    pub start_timeout: Duration,
+    /// Largest result that is passed on.
+    pub max_result_bytes: usize,
+    /// Whether tools are left out whose description gives orders to the model or changed since it was pinned.
+    pub withhold_suspicious: bool,
+    /// The servers, by the name in `/mcp/{profile}`.
+    pub profiles: BTreeMap<String, McpProfile>,
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            call_timeout: secs(60),
+            max_call_timeout: secs(600),
+            start_timeout: secs(30),
+            max_result_bytes: 4 * 1024 * 1024,
+            withhold_suspicious: false,
+            profiles: BTreeMap::new(),
+        }
+    }
+}
+
+impl Mcp {
+    /// The names of servers whose annotations are believed.
+    pub fn trusted(&self) -> impl Iterator<Item = &str> {
+        self.upstreams().filter(|(_, upstream)| upstream.trusted).map(|(name, _)| name)
+    }
+
+    fn upstreams(&self) -> impl Iterator<Item = (&str, &McpUpstream)> {
+        self.profiles.values().flat_map(|profile| &profile.upstreams).map(|(name, upstream)| (name.as_str(), upstream))
+    }
+}
+
+/// Servers behind one address.
+#[derive(Debug, Clone)]
+pub struct McpProfile {
+    /// The agent that calls, where the client does not say.
+    pub agent: String,
+    /// The servers, by the name that contracts and rules know them by.
+    pub upstreams: BTreeMap<String, McpUpstream>,
+}
+
+/// A server.
+#[derive(Debug, Clone)]
+pub struct McpUpstream {
+    /// Where it is.
+    pub at: UpstreamAt,
+    /// Whether its annotations are believed.
+    pub trusted: bool,
+    /// Who may see it, as globs; everybody where empty.
+    pub agents: Vec<String>,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum UpstreamAt {
+    /// A program that we start.
+    Command(UpstreamCommand),
+    /// Others run it.
+    Url {
+        /// Its address.
+        url: String,
+        /// Headers that each request carries.
+        headers: BTreeMap<String, SecretString>,
+    },
+}
+
+/// A program to start. `Debug` shows the program alone: arguments and variables may hold secrets.
+#[derive(Clone)]
+pub struct UpstreamCommand {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// All variables that it gets; where there are none, it gets ours.
+    pub only_env: Option<BTreeMap<String, String>>,
+    /// Variables of ours that it does not get.
+    pub without_env: Vec<String>,
+}
+
+impl std::fmt::Debug for UpstreamCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UpstreamCommand").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl UpstreamCommand {
+    /// A program that a person names on the command line: it gets that person's variables, without those that are for us.
+    pub fn of_person(program: String, args: Vec<String>, env: &Environment) -> Self {
+        let ours = |name: &str| name.starts_with("UMBRA_") || name == "DATABASE_URL";
+        let without_env = env.iter().map(|(name, _)| name).filter(|name| ours(name)).map(ToOwned::to_owned).collect();
+        Self { program, args, only_env: None, without_env }
+    }
+}
+
+/// The `mcp` section.
+pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl Shape<Value = Mcp> + 'a {
+    Record(move |keys: &mut Keys<'_>| {
+        let mut mcp = Mcp::default();
+        let time = || Time(ms(10)..=secs(24 * 3600));
+        keys.set(
+            "call_timeout",
+            "Longest that a server may be silent about a request (60s unless set); progress begins it anew.",
+            time(),
+            &mut mcp.call_timeout,
+        );
+        keys.set(
+            "max_call_timeout",
+            "Longest that a request may take however much progress is reported (10m unless set).",
+            time(),
+            &mut mcp.max_call_timeout,
+        );
+        keys.set(
+            "start_timeout",
+            "Longest that a server may take to start and shake hands (30s unless set).",
+            Time(ms(10)..=secs(600)),
+            &mut mcp.start_timeout,
+        );
+        keys.set(
+            "max_result_bytes",
+            "Largest result that is passed on (4MiB unless set); a larger one is answered as an error that says so.",
+            Bytes(KIB..=256 * MIB),
+            &mut mcp.max_result_bytes,
+        );
+        keys.set(
+            "withhold_suspicious",
+            "Whether tools are left out whose description gives orders to the model, or changed since it was pinned.",
+            Flag,
+            &mut mcp.withhold_suspicious,
+        );
+        let profiles = Table {
+            max: MAX_PROFILES,
+            key: plain_name,
+            value: Record(move |keys: &mut Keys<'_>| profile(keys, env, callable)),
+        };
+        keys.set("profiles", "Servers behind /mcp/{profile}, by the profile's name.", profiles, &mut mcp.profiles);
+        // Who is believed is known by name.
+        let odd =
+            mcp.upstreams().find(|(name, upstream)| !upstream.trusted && mcp.trusted().any(|other| other == *name));
+        if let Some(name) = odd.map(|(name, _)| name.to_owned()) {
+            let message = format!("the server {name} is trusted in one profile and not in another");
+            keys.fault("profiles", message, "give one of the two another name");
+        }
+        Some(mcp)
+    })
+}
+
+/// `__` stands between a server's name and its tool's.
+fn plain_name(name: &str) -> Result<(), &'static str> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) && !name.contains("__");
+    if plain && (1..=32).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err("use 1 to 32 of A-Z, a-z, 0-9, - and _, without two _ together")
+    }
+}
+
+fn profile(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<McpProfile> {
+    let agent = keys.optional(
+        "agent",
+        "The agent that calls, where the client does not say by ?agent= (mcp unless set).",
+        printable("an agent's name", 256),
+    );
+    let upstreams = keys.required(
+        "upstreams",
+        "The servers, by the name that contracts and rules know them by.",
+        Table {
+            max: MAX_UPSTREAMS,
+            key: plain_name,
+            value: Record(move |keys: &mut Keys<'_>| upstream(keys, env, callable)),
+        },
+    )?;
+    if upstreams.is_empty() {
+        keys.fault(
+            "upstreams",
+            "a profile without a server",
+            "name at least one: files: {command: [program, argument]}",
+        );
+    }
+    Some(McpProfile { agent: agent.unwrap_or_else(|| "mcp".to_owned()), upstreams })
+}
+
+fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<McpUpstream> {
+    let command = keys.optional(
+        "command",
+        "The program to start and its arguments.",
+        List { len: 1..=256, single: false, item: free_text(8_192) },
+    );
+    let url = keys.optional("url", "The address of a server that others run.", text("a URL", 2_048, http_url));
+    let own = keys.optional(
+        "env",
+        "Variables that the program gets, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, SHELL and TERM.",
+        Table { max: 256, key: variable, value: free_text(8_192) },
+    );
+    let from = keys.optional(
+        "env_from",
+        "Names of variables of this process that the program gets as well.",
+        List { len: 0..=256, single: true, item: text("the name of a variable", 128, variable_name) },
+    );
+    let headers = keys.optional(
+        "headers_env",
+        "Headers of each request to `url`, with the name of the variable that holds the value.",
+        Table { max: 32, key: header, value: text("the name of a variable", 128, variable_name).secret() },
+    );
+    let trusted = keys.optional("trusted", "Whether its annotations are believed (false unless set).", Flag);
+    let agents = keys.optional(
+        "agents",
+        "Only these agents (names or globs) see its tools; all when not set.",
+        List { len: 1..=100, single: true, item: agent_glob() },
+    );
+    let at = match (command, url) {
+        (Some(mut command), None) => {
+            if keys.has("headers_env") {
+                keys.fault("headers_env", "headers are for a server with a url", "use env or env_from");
+            }
+            let ours = PLAIN_VARIABLES.iter().map(|name| (*name).to_owned()).chain(from.unwrap_or_default());
+            let ours = ours.filter_map(|name| env.get(&name).map(ToOwned::to_owned).map(|value| (name, value)));
+            let only_env = Some(ours.chain(own.unwrap_or_default()).collect());
+            let program = command.remove(0);
+            UpstreamAt::Command(UpstreamCommand { program, args: command, only_env, without_env: Vec::new() })
+        }
+        (None, Some(url)) => {
+            if let Err(why) = callable(&url) {
+                keys.fault("url", "this address may not be called", why);
+            }
+            for key in ["env", "env_from"] {
+                if keys.has(key) {
+                    keys.fault(key, "variables are for a server with a command", "use headers_env");
+                }
+            }
+            UpstreamAt::Url { url, headers: looked_up(keys, env, headers.unwrap_or_default())? }
+        }
+        (None, None) if keys.has("command") || keys.has("url") => return None,
+        (command, _) => {
+            let message =
+                if command.is_some() { "both command and url are set" } else { "neither command nor url is set" };
+            keys.fault("url", message, "write command: [program, argument], or url: https://host/mcp");
+            return None;
+        }
+    };
+    Some(McpUpstream { at, trusted: trusted.unwrap_or(false), agents: agents.unwrap_or_default() })
+}
+
+fn looked_up(
+    keys: &mut Keys<'_>,
+    env: &Environment,
+    headers: BTreeMap<String, String>,
+) -> Option<BTreeMap<String, SecretString>> {
+    let mut values = BTreeMap::new();
+    let count = headers.len();
+    for (name, variable) in headers {
+        match env.get(&variable).map(str::trim) {
+            Some(value) if !value.is_empty() && value.chars().all(|c| c == '\t' || (' '..='~').contains(&c)) => {
+                values.insert(name, SecretString::from(value));
+            }
+            Some(_) => {
+                keys.fault("headers_env", format!("the variable {variable} holds no header's value"), "check it");
+            }
+            None => {
+                keys.fault("headers_env", format!("the variable {variable} is not set"), "set it, or remove the header")
+            }
+        }
+    }
+    (values.len() == count).then_some(values)
+}
+
+fn variable(name: &str) -> Result<(), &'static str> {
+    variable_name(name).map(drop).map_err(|_| "use A-Z, a-z, 0-9 and _, not beginning with a digit")
+}
+
+/// Headers that are the protocol's own are not for the settings.
+fn header(name: &str) -> Result<(), &'static str> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && (1..=64).contains(&name.len());
+    let lower = name.to_ascii_lowercase();
+    let theirs = ["host", "content-type", "content-length", "accept", "connection", "last-event-id"];
+    if plain && !lower.starts_with("mcp-") && !theirs.contains(&lower.as_str()) {
+        Ok(())
+    } else {
+        Err("use a header of your own, such as authorization or x-api-key")
+    }
+}
+
+fn http_url(url: &str) -> Result<String, String> {
+    let known = url.starts_with("https://") || url.starts_with("http://");
+    let plain = url.chars().all(|c| c.is_ascii_graphic() && c != '#');
+    if known && plain {
+        Ok(url.to_owned())
+    } else {
+        Err("write https://host/path of the server's MCP endpoint".to_owned())
+    }
+}

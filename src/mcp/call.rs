@@ -1,0 +1,283 @@
+//! One call of a tool, from the client's request to the result it is given.
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, CustomRequest,
+        Extensions, JsonObject, ServerResult, Tool,
+    },
+    service::RequestContext,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{
+    catalogue::Entry,
+    gateway::{Caller, Gateway},
+    guard::{Course, Ruling},
+    results,
+    upstream::{Asking, Upstream, UpstreamError},
+};
+use crate::{
+    boundary::overlay::{self, Merge},
+    domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName},
+};
+
+/// Bytes of arguments, and of a result's text, that an event carries.
+const EVENT_TEXT: usize = 32 * 1024;
+/// Bytes of a result that the audit is told.
+const OUTCOME_BYTES: usize = 64 * 1024;
+/// Bytes of a call's id that a client gives.
+const ID_BYTES: usize = 255;
+/// The client's own id of a call, in `_meta`: sent again, it gets the same decision.
+const CALL_ID: &str = "dev.umbra/call_id";
+/// The result that a stub shall have, in `_meta`.
+const STUB: &str = "dev.umbra/stub";
+
+/// What came of a call, for the audit and the shadows.
+struct Came {
+    status: OutcomeStatus,
+    result: Option<Value>,
+    text: String,
+    error: Option<String>,
+}
+
+impl Gateway {
+    /// Decides a call, and lets it run or answers in the tool's place.
+    pub(super) async fn call(
+        &self,
+        caller: &Caller,
+        (upstream, entry): (&Upstream, &Entry),
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, UpstreamError> {
+        if let Some(doubt) = entry.doubt.filter(|_| self.settings().withhold_suspicious) {
+            let words = format!(
+                "Not executed: withheld: {}. A person can look at it and accept it: umbra mcp --profile {} --accept",
+                doubt.as_str(),
+                self.profile()
+            );
+            return Ok(results::failure(words).into());
+        }
+        let call = self.call_of(caller, upstream, entry, &params, context);
+        let ruling = self.guard().decide(call.clone()).await;
+        let answer = match &ruling.course {
+            Course::Stub { contract, result, fault } => {
+                let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
+                self.observe(&call, &ruling, &came_of(&stub));
+                return Ok(stub.into());
+            }
+            Course::Ask { .. } | Course::Block => {
+                let refusal = results::refusal(&ruling);
+                self.observe(&call, &ruling, &came_of(&refusal));
+                return Ok(refusal.into());
+            }
+            Course::Run { merge } => self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await,
+        };
+        answer
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a call is made of, once")]
+    async fn run(
+        &self,
+        upstream: &Upstream,
+        entry: &Entry,
+        mut params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        merge: Option<&Value>,
+        call: &Call,
+        ruling: &Ruling,
+    ) -> Result<CallToolResponse, UpstreamError> {
+        let began = Instant::now();
+        params.name = entry.tool.name.clone();
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let asking = Asking::of(context);
+        let answer = match upstream.ask(request, asking).await {
+            Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
+            Ok(ServerResult::InputRequiredResult(result)) => Ok(CallToolResponse::InputRequired(result)),
+            // Without the extension, which is not passed on, a server has no reason to answer with a task.
+            Ok(_) => Err(UpstreamError::Odd(std::sync::Arc::clone(&upstream.server))),
+            Err(error) => Err(error),
+        };
+        let max = self.settings().max_result_bytes;
+        let answer = answer.and_then(|answer| match answer {
+            CallToolResponse::Complete(result) if results::size(&result) > max => {
+                Err(UpstreamError::TooLarge { server: std::sync::Arc::clone(&upstream.server), bytes: max })
+            }
+            other => Ok(other),
+        });
+        let came = match &answer {
+            Ok(CallToolResponse::Complete(result)) => came_of(result),
+            // It asks back: the client sends the call again, with the answers.
+            Ok(_) => return answer,
+            Err(error) => Came {
+                status: OutcomeStatus::Error,
+                result: None,
+                text: String::new(),
+                error: Some(match error {
+                    UpstreamError::Refused(error) => results::shortened(&error.message, EVENT_TEXT),
+                    other => other.to_string(),
+                }),
+            },
+        };
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).ok();
+        let outcome = CallOutcome {
+            agent: call.agent.clone(),
+            status: came.status,
+            result: came.result.clone().filter(|result| result.to_string().len() <= OUTCOME_BYTES),
+            error: came.error.clone(),
+            duration_ms,
+        };
+        self.guard().report(call.call_id.clone(), outcome);
+        self.observe(call, ruling, &came);
+        match answer {
+            Ok(CallToolResponse::Complete(mut result)) => {
+                if let Some(merge) = merge
+                    && result.is_error != Some(true)
+                {
+                    let merged = merged(results::value(&result), merge);
+                    result = results::with_value(result, merged);
+                }
+                results::warn(&mut result, ruling);
+                Ok(result.into())
+            }
+            // What the protocol calls an error stays one; what went wrong on the way is a result that says so.
+            Err(error @ UpstreamError::Refused(_)) => Err(error),
+            Err(error) => Ok(results::failure(error.to_string()).into()),
+            other => other,
+        }
+    }
+
+    /// Asks about a method that is none of the protocol's as if it were a tool of that name, and passes it on if it may run.
+    pub(super) async fn call_custom(
+        &self,
+        caller: &Caller,
+        upstream: &Upstream,
+        mut request: CustomRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let entry = Entry { tool: Tool::new_with_raw(request.method.clone(), None, JsonObject::new()), doubt: None };
+        let mut params = CallToolRequestParams::new(request.method.clone());
+        params.arguments = request.params.as_ref().and_then(Value::as_object).cloned();
+        let mut call = self.call_of(caller, upstream, &entry, &params, context);
+        call.input_schema = None;
+        let ruling = self.guard().decide(call.clone()).await;
+        let answer = if matches!(ruling.course, Course::Run { .. }) {
+            request.extensions = Extensions::default();
+            let answer = upstream.ask(ClientRequest::CustomRequest(request), Asking::of(context)).await;
+            answer.map_err(|error| match error {
+                UpstreamError::Refused(error) => error,
+                other => ErrorData::internal_error(other.to_string(), None),
+            })
+        } else {
+            Err(ErrorData::invalid_request(results::text(&results::refusal(&ruling)), None))
+        };
+        let value = answer.and_then(|answer| {
+            serde_json::to_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+        });
+        let error = value.as_ref().err().map(|error| results::shortened(&error.message, EVENT_TEXT));
+        let status = if error.is_some() { OutcomeStatus::Error } else { OutcomeStatus::Ok };
+        if matches!(ruling.course, Course::Run { .. }) {
+            let outcome = CallOutcome {
+                agent: call.agent.clone(),
+                status,
+                result: None,
+                error: error.clone(),
+                duration_ms: None,
+            };
+            self.guard().report(call.call_id.clone(), outcome);
+        }
+        self.observe(&call, &ruling, &Came { status, result: None, text: String::new(), error });
+        value
+    }
+
+    fn call_of(
+        &self,
+        caller: &Caller,
+        upstream: &Upstream,
+        entry: &Entry,
+        params: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Call {
+        let meta = &context.meta.0.0;
+        let given = meta.get(CALL_ID).and_then(Value::as_str).filter(|id| (1..=ID_BYTES).contains(&id.len()));
+        let call_id = given.map_or_else(|| format!("mcp_{}", self.guard().new_id().simple()), ToOwned::to_owned);
+        let annotations =
+            entry.tool.annotations.as_ref().map_or_else(ToolAnnotations::default, |said| ToolAnnotations {
+                read_only: said.read_only_hint,
+                destructive: said.destructive_hint,
+                idempotent: said.idempotent_hint,
+                open_world: said.open_world_hint,
+            });
+        let schema = |schema: &std::sync::Arc<Map<String, Value>>| Value::Object(schema.as_ref().clone());
+        Call {
+            call_id: call_id.replace('\0', ""),
+            agent: caller.agent.clone(),
+            session: caller.session.clone(),
+            run: caller.run.clone(),
+            parent_run: None,
+            seed: caller.seed.clone(),
+            route: caller.route.clone(),
+            modes: caller.modes.clone(),
+            tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
+            annotations,
+            description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
+            input_schema: Some(schema(&entry.tool.input_schema)),
+            output_schema: entry.tool.output_schema.as_ref().map(schema),
+            arguments: params.arguments.clone().unwrap_or_default(),
+            stub_override: meta.get(STUB).cloned(),
+            uninterceptable: Vec::new(),
+            traceparent: context.meta.0.get_traceparent().map(|text| results::shortened(text, ID_BYTES)),
+            deadline_ms: None,
+        }
+    }
+
+    /// Gives the call to the shadows, as POST /v1/events would.
+    fn observe(&self, call: &Call, ruling: &Ruling, came: &Came) {
+        let said = json!({
+            "call_id": call.call_id,
+            "decision_id": ruling.decision_id,
+            "decision": ruling.course.as_str(),
+            "mcp": {"profile": self.profile()},
+        });
+        let ran = matches!(ruling.course, Course::Run { .. });
+        let word = if ran { came.status.as_str() } else { ruling.course.as_str() };
+        let tool = ToolCall {
+            name: call.tool.to_string(),
+            args: results::bounded(&call.arguments, EVENT_TEXT),
+            result: came.error.is_none().then(|| results::shortened(&came.text, EVENT_TEXT)),
+            // Only a tool that ran can have failed.
+            error: came.error.as_ref().filter(|_| ran).map(|text| results::shortened(text, EVENT_TEXT)),
+        };
+        let event = Event {
+            agent: call.agent.clone(),
+            task_id: call.run.clone(),
+            session_id: call.session.clone(),
+            tool: Some(tool),
+            status: Some(word.to_owned()),
+            metadata: if let Value::Object(members) = said { members } else { Map::new() },
+            ..Event::default()
+        };
+        self.guard().observe(event);
+    }
+}
+
+/// A list with what the run has rehearsed.
+fn merged(value: Value, merge: &Value) -> Value {
+    match Merge::deserialize(merge) {
+        Ok(merge) => overlay::merge(value, &merge),
+        Err(_) => value,
+    }
+}
+
+fn came_of(result: &CallToolResult) -> Came {
+    let text = results::text(result);
+    let failed = result.is_error == Some(true);
+    Came {
+        status: if failed { OutcomeStatus::Error } else { OutcomeStatus::Ok },
+        result: (!failed).then(|| results::value(result)),
+        error: failed.then(|| results::shortened(&text, EVENT_TEXT)),
+        text,
+    }
+}

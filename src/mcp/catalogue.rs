@@ -1,0 +1,90 @@
+//! The tools that a server offers, and what is thought of them.
+
+use std::sync::atomic::Ordering;
+
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject, ServerResult, Tool};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    gateway::{Gateway, GatewayError, Shelf},
+    pins::{self, Doubt, Place},
+    upstream::{Asking, UpstreamError},
+};
+
+/// Pages of a list of tools.
+const PAGES: usize = 64;
+/// Tools of a server.
+const TOOLS: usize = 2_000;
+/// Bytes of a tool's name.
+const NAME_BYTES: usize = 128;
+
+/// A tool as its server describes it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub tool: Tool,
+    pub doubt: Option<Doubt>,
+}
+
+/// What was pinned by [`Gateway::accept`].
+#[derive(Debug)]
+pub struct Repinned {
+    /// The server.
+    pub server: String,
+    /// Tools that it offers.
+    pub tools: usize,
+    /// Those that are pinned anew.
+    pub pinned: Vec<String>,
+}
+
+impl Gateway {
+    /// Asks a server for its tools, and compares them with what is pinned.
+    pub(super) async fn look(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<(), UpstreamError> {
+        shelf.upstream.stale.store(false, Ordering::Relaxed);
+        let tools = self.tools_of(shelf, asking).await?;
+        let place = Place { profile: self.profile(), server: &shelf.upstream.server };
+        let doubts = pins::judge(self.guard(), &place, &tools).await;
+        let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| Entry { tool, doubt }).collect();
+        shelf.tools.store(Some(std::sync::Arc::new(entries)));
+        Ok(())
+    }
+
+    async fn tools_of(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+        let mut tools: Vec<Tool> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+            let ServerResult::ListToolsResult(page) = shelf.upstream.ask(request, asking).await? else {
+                return Err(UpstreamError::Odd(std::sync::Arc::clone(&shelf.upstream.server)));
+            };
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() || tools.len() >= TOOLS {
+                break;
+            }
+        }
+        tools.truncate(TOOLS);
+        // A name is a key here and in the audit.
+        tools.retain(|tool| (1..=NAME_BYTES).contains(&tool.name.len()) && !tool.name.chars().any(char::is_control));
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        tools.dedup_by(|one, other| one.name == other.name);
+        Ok(tools)
+    }
+
+    /// Pins what every server says of its tools now.
+    ///
+    /// # Errors
+    /// A server or the database does not answer.
+    pub async fn accept(&self) -> Result<Vec<Repinned>, GatewayError> {
+        let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
+        let asking = Asking { meta: &meta, client: None, cancelled: &never };
+        let mut accepted = Vec::new();
+        for shelf in self.shelves() {
+            let tools = self.tools_of(shelf, asking).await.map_err(|error| GatewayError::Server(error.to_string()))?;
+            let place = Place { profile: self.profile(), server: &shelf.upstream.server };
+            let pinned = pins::accept(self.guard(), &place, &tools).await?;
+            accepted.push(Repinned { server: shelf.upstream.server.to_string(), tools: tools.len(), pinned });
+        }
+        Ok(accepted)
+    }
+}

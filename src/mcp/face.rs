@@ -1,0 +1,376 @@
+//! What a client sees: one server, whichever and however many are behind it.
+
+#![expect(deprecated, reason = "levels of logs and subscriptions of resources are part of 2025-11-25")]
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::*,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+};
+use serde_json::{Value, json};
+
+use super::{
+    gateway::{Caller, Gateway, Shelf},
+    news, results,
+    upstream::{Asking, UpstreamError},
+};
+
+/// Pages of a list that is put together from several servers.
+const PAGES: usize = 64;
+
+/// How the methods begin that are handled one by one.
+const KNOWN: [&str; 12] = [
+    "completion/",
+    "initialize",
+    "logging/",
+    "ping",
+    "prompts/",
+    "resources/",
+    "server/",
+    "skills/",
+    "subscriptions/",
+    "tasks/",
+    "tools/",
+    "notifications/",
+];
+
+/// A client's connection, or one request of it.
+#[derive(Clone)]
+pub struct Face {
+    gateway: Arc<Gateway>,
+    /// Who calls, where one client alone does: over standard input and output. Over HTTP each request says so.
+    alone: Option<Arc<Caller>>,
+}
+
+type Answer<T> = Result<T, ErrorData>;
+type Context = RequestContext<RoleServer>;
+
+impl Face {
+    /// For one client.
+    pub(super) fn alone(gateway: Arc<Gateway>, caller: Caller) -> Self {
+        Self { gateway, alone: Some(Arc::new(caller)) }
+    }
+
+    /// For clients whose requests carry their [`Caller`].
+    pub(super) fn shared(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, alone: None }
+    }
+
+    fn caller(&self, extensions: &Extensions) -> Answer<Arc<Caller>> {
+        let parts = || extensions.get::<http::request::Parts>()?.extensions.get::<Arc<Caller>>().cloned();
+        let caller = self.alone.clone().or_else(parts);
+        caller.ok_or_else(|| ErrorData::internal_error("a request without a caller", None))
+    }
+
+    /// Asks one server, by the name that something has here.
+    async fn ask_named(
+        &self,
+        context: &Context,
+        shown: &str,
+        request: impl FnOnce(String) -> ClientRequest,
+    ) -> Answer<ServerResult> {
+        let caller = self.caller(&context.extensions)?;
+        let unknown = || ErrorData::invalid_params("nothing here has this name", Some(json!({"name": shown})));
+        let (shelf, name) = self.gateway.behind(&caller.agent, shown).ok_or_else(unknown)?;
+        shelf.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
+    }
+
+    /// Every item of a list, of all servers that have such; of a single one its pages as they are.
+    async fn listed<T>(
+        &self,
+        context: &Context,
+        page: Option<PaginatedRequestParams>,
+        has: fn(&ServerCapabilities) -> bool,
+        ask: fn(Option<PaginatedRequestParams>) -> ClientRequest,
+        mut take: impl FnMut(usize, &Shelf, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
+    ) -> Answer<(Vec<T>, Option<Cursor>)> {
+        let caller = self.caller(&context.extensions)?;
+        let odd = || ErrorData::internal_error("the server answered with what is no such list", None);
+        let mut all = Vec::new();
+        for (index, shelf) in self.gateway.open_to(&caller.agent) {
+            if shelf.upstream.says().is_some_and(|says| !has(&says.capabilities)) {
+                continue;
+            }
+            if self.gateway.shelves().len() == 1 {
+                let answer = shelf.upstream.ask(ask(page), Asking::of(context)).await.map_err(plain)?;
+                return take(index, shelf, answer).ok_or_else(odd);
+            }
+            let mut cursor = None;
+            for _ in 0..PAGES {
+                let page = PaginatedRequestParams::default().with_cursor(cursor);
+                // A server that is away, or has none after all, takes nothing from the others.
+                let Ok(answer) = shelf.upstream.ask(ask(Some(page)), Asking::of(context)).await else { break };
+                let Some((items, next)) = take(index, shelf, answer) else { break };
+                all.extend(items);
+                cursor = next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok((all, None))
+    }
+}
+
+/// An error of a request that is no call of a tool.
+fn plain(error: UpstreamError) -> ErrorData {
+    match error {
+        UpstreamError::Refused(error) => error,
+        other => ErrorData::internal_error(other.to_string(), None),
+    }
+}
+
+fn odd<T>(_: ServerResult) -> Answer<T> {
+    Err(ErrorData::internal_error("the server answered with what is no result of this request", None))
+}
+
+/// Since 2026-07-28 a result says what it is, and whose caches may keep it.
+fn is_modern(context: &Context) -> bool {
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// A list is for this credential alone.
+macro_rules! private {
+    ($result:expr, $context:expr) => {{
+        let mut result = $result;
+        if is_modern(&$context) {
+            result.result_type = Some(ResultType::COMPLETE);
+            result.ttl_ms = Some(0);
+            result.cache_scope = Some(CacheScope::Private);
+        }
+        result
+    }};
+}
+
+impl ServerHandler for Face {
+    fn get_info(&self) -> ServerConfig {
+        let agent = self.alone.as_ref().map(|caller| caller.agent.as_str());
+        self.gateway.info(agent, self.alone.is_some())
+    }
+
+    async fn initialize(&self, request: InitializeRequestParams, context: Context) -> Answer<InitializeResult> {
+        let caller = self.caller(&context.extensions)?;
+        self.gateway.connect(&caller.agent).await;
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.instructions = self.gateway.info(Some(&caller.agent), self.alone.is_some()).instructions;
+        Ok(result)
+    }
+
+    async fn discover(&self, context: Context) -> Answer<DiscoverResult> {
+        let caller = self.caller(&context.extensions)?;
+        self.gateway.connect(&caller.agent).await;
+        let info = self.gateway.info(Some(&caller.agent), self.alone.is_some());
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        news::tell_all(self.gateway.hear(), context.peer, self.alone.is_some()).await;
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut filter = SubscriptionFilter::default();
+        filter.tools_list_changed = Some(true);
+        filter.prompts_list_changed = Some(true);
+        filter.resources_list_changed = Some(true);
+        Some(filter)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+        news::tell_subscriber(self.gateway.hear(), context).await;
+        Ok(())
+    }
+
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, context: Context) -> Answer<ListToolsResult> {
+        let caller = self.caller(&context.extensions)?;
+        let tools = self.gateway.list(&caller.agent, Asking::of(&context)).await.map_err(plain)?;
+        Ok(private!(ListToolsResult::with_all_items(tools), context))
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
+        let caller = self.caller(&context.extensions)?;
+        let found = self.gateway.find(&caller.agent, &request.name, Asking::of(&context)).await;
+        let called = match found {
+            Ok(Some((shelf, entry))) => self.gateway.call(&caller, (&shelf.upstream, &entry), request, &context).await,
+            Ok(None) => {
+                let words = "there is no tool of this name here: tools/list names those that there are";
+                return Err(ErrorData::invalid_params(words, Some(json!({"name": request.name}))));
+            }
+            Err(error) => Err(error),
+        };
+        match called {
+            Ok(CallToolResponse::Complete(mut result)) => {
+                // A server of before 2026-07-28 leaves it out; to a client of before then it is taken away again.
+                result.result_type = Some(ResultType::COMPLETE);
+                Ok(result.into())
+            }
+            Ok(CallToolResponse::InputRequired(_)) if !is_modern(&context) => {
+                let words = "the tool asks back, which clients of before 2026-07-28 cannot be asked through this proxy";
+                Ok(results::failure(words).into())
+            }
+            Ok(other) => Ok(other),
+            Err(UpstreamError::Refused(error)) => Err(error),
+            Err(error) => Ok(results::failure(error.to_string()).into()),
+        }
+    }
+
+    async fn list_prompts(&self, page: Option<PaginatedRequestParams>, context: Context) -> Answer<ListPromptsResult> {
+        let take = |_: usize, shelf: &Shelf, answer| {
+            let ServerResult::ListPromptsResult(mut result) = answer else { return None };
+            result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(shelf, &prompt.name));
+            Some((result.prompts, result.next_cursor))
+        };
+        let ask =
+            |params| ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..ListPromptsRequest::default() });
+        let (prompts, next) = self.listed(&context, page, |has| has.prompts.is_some(), ask, take).await?;
+        let mut result = ListPromptsResult::with_all_items(prompts);
+        result.next_cursor = next;
+        Ok(private!(result, context))
+    }
+
+    async fn get_prompt(&self, request: GetPromptRequestParams, context: Context) -> Answer<GetPromptResponse> {
+        let shown = request.name.clone();
+        let ask = |name| {
+            let mut request = request;
+            request.name = name;
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(request))
+        };
+        match self.ask_named(&context, &shown, ask).await? {
+            ServerResult::GetPromptResult(mut result) => {
+                result.result_type = Some(ResultType::COMPLETE);
+                Ok(GetPromptResponse::Complete(result))
+            }
+            ServerResult::InputRequiredResult(result) => Ok(GetPromptResponse::InputRequired(result)),
+            other => odd(other),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Answer<ListResourcesResult> {
+        let take = |index, _: &Shelf, answer| {
+            let ServerResult::ListResourcesResult(result) = answer else { return None };
+            result.resources.iter().for_each(|resource| self.gateway.note_place(&resource.uri, index));
+            Some((result.resources, result.next_cursor))
+        };
+        let ask = |params| {
+            ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..ListResourcesRequest::default() })
+        };
+        let (resources, next) = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
+        let mut result = ListResourcesResult::with_all_items(resources);
+        result.next_cursor = next;
+        Ok(private!(result, context))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Answer<ListResourceTemplatesResult> {
+        let take = |index, _: &Shelf, answer| {
+            let ServerResult::ListResourceTemplatesResult(result) = answer else { return None };
+            let templates = result.resource_templates;
+            templates.iter().for_each(|template| self.gateway.note_place(&template.uri_template, index));
+            Some((templates, result.next_cursor))
+        };
+        let ask = |params| {
+            let none = ListResourceTemplatesRequest::default();
+            ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest { params, ..none })
+        };
+        let (templates, next) = self.listed(&context, page, |has| has.resources.is_some(), ask, take).await?;
+        let mut result = ListResourceTemplatesResult::with_all_items(templates);
+        result.next_cursor = next;
+        Ok(private!(result, context))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: Context,
+    ) -> Answer<ReadResourceResponse> {
+        let caller = self.caller(&context.extensions)?;
+        let uri = request.uri.clone();
+        let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(request));
+        match self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map_err(plain)? {
+            ServerResult::ReadResourceResult(result) => Ok(ReadResourceResponse::Complete(private!(result, context))),
+            ServerResult::InputRequiredResult(result) => Ok(ReadResourceResponse::InputRequired(result)),
+            other => odd(other),
+        }
+    }
+
+    async fn complete(&self, mut request: CompleteRequestParams, context: Context) -> Answer<CompleteResult> {
+        let caller = self.caller(&context.extensions)?;
+        let answer = match request.r#ref.clone() {
+            Reference::Resource(of) => {
+                let request = ClientRequest::CompleteRequest(CompleteRequest::new(request));
+                self.gateway.ask_about(&caller.agent, &of.uri, request, Asking::of(&context)).await.map_err(plain)?
+            }
+            Reference::Prompt(of) => {
+                let ask = |name| {
+                    let mut prompt = of.clone();
+                    prompt.name = name;
+                    request.r#ref = Reference::Prompt(prompt);
+                    ClientRequest::CompleteRequest(CompleteRequest::new(request))
+                };
+                self.ask_named(&context, &of.name, ask).await?
+            }
+            _ => return Err(ErrorData::invalid_params("only prompts and resources are completed", None)),
+        };
+        let ServerResult::CompleteResult(mut result) = answer else { return odd(answer) };
+        result.result_type = Some(ResultType::COMPLETE);
+        Ok(result)
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, context: Context) -> Answer<()> {
+        let caller = self.caller(&context.extensions)?;
+        for (_, shelf) in self.gateway.open_to(&caller.agent) {
+            let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(request.clone()));
+            if shelf.upstream.says().is_some_and(|says| says.capabilities.logging.is_some()) {
+                shelf.upstream.ask(request, Asking::of(&context)).await.map_err(plain)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, context: Context) -> Answer<()> {
+        let caller = self.caller(&context.extensions)?;
+        let uri = request.uri.clone();
+        let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(request));
+        self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map(drop).map_err(plain)
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: Context) -> Answer<()> {
+        let caller = self.caller(&context.extensions)?;
+        let uri = request.uri.clone();
+        let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(request));
+        self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map(drop).map_err(plain)
+    }
+
+    /// A method that we do not know goes to the only server there is, if the boundary lets it: nobody knows what it does, so
+    /// it is asked about as a tool of that name. One that we do know comes here when its parameters are malformed, and goes
+    /// no further: a server that is less strict would run it unasked.
+    async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Answer<CustomResult> {
+        let caller = self.caller(&context.extensions)?;
+        let known = KNOWN.iter().any(|family| request.method.starts_with(family));
+        let mut open = self.gateway.open_to(&caller.agent);
+        let (false, Some((_, shelf)), None) = (known, open.next(), open.next()) else {
+            return Err(if known {
+                ErrorData::invalid_params("the parameters are not those of this method", None)
+            } else {
+                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
+            });
+        };
+        let value = self.gateway.call_custom(&caller, &shelf.upstream, request, &context).await?;
+        Ok(CustomResult::new(match value {
+            Value::Object(mut members) if is_modern(&context) => {
+                members.entry("resultType").or_insert_with(|| json!("complete"));
+                Value::Object(members)
+            }
+            other => other,
+        }))
+    }
+}

@@ -1,0 +1,287 @@
+//! The servers of a profile, as one.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError, atomic::Ordering},
+};
+
+use arc_swap::ArcSwapOption;
+use rmcp::model::{
+    ClientRequest, ErrorData, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ServerConfig,
+    ServerResult, Tool, ToolsCapability,
+};
+use tokio::sync::broadcast;
+
+use super::{
+    catalogue::Entry,
+    guard::Guard,
+    news::{BACKLOG, News},
+    upstream::{Asking, Upstream, UpstreamError},
+};
+use crate::{
+    config::settings::{Mcp, McpProfile, McpUpstream},
+    llm::{ClientError, OutboundPolicy},
+    store::StoreError,
+};
+
+/// Between a server's name and what it offers, where there are several servers.
+const BETWEEN: &str = "__";
+/// URIs of which it is known which server has them.
+const PLACES: usize = 10_000;
+
+/// Why a profile cannot be served, or its tools not pinned.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// A server's URL is refused, or no client can be made for it.
+    #[error("MCP server `{server}` of profile `{profile}`: {source}")]
+    Url {
+        /// The profile.
+        profile: String,
+        /// The server.
+        server: String,
+        /// Why.
+        source: ClientError,
+    },
+    /// A server does not answer.
+    #[error("{0}")]
+    Server(String),
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Who calls, and for what.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// The run: stubs of a run remember each other.
+    pub run: Option<String>,
+    /// Makes the stubs of the run repeatable.
+    pub seed: Option<String>,
+    /// The route that the agent works on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Vec<String>,
+}
+
+/// The servers of a profile.
+pub struct Gateway {
+    profile: String,
+    /// The agent that calls where the client does not say.
+    pub(super) agent: String,
+    settings: Mcp,
+    shelves: Vec<Shelf>,
+    guard: Guard,
+    news: broadcast::Sender<News>,
+    /// Which server has which resource, as far as lists said.
+    places: Mutex<HashMap<String, usize>>,
+}
+
+/// A server and what it offers.
+pub(super) struct Shelf {
+    pub upstream: Upstream,
+    pub tools: ArcSwapOption<Vec<Entry>>,
+}
+
+impl Gateway {
+    /// The servers of this profile; none is started yet.
+    ///
+    /// # Errors
+    /// A URL is refused, with what to do.
+    pub fn new(
+        name: &str,
+        profile: &McpProfile,
+        settings: &Mcp,
+        policy: &OutboundPolicy,
+        guard: Guard,
+    ) -> Result<Self, GatewayError> {
+        let (news, _) = broadcast::channel(BACKLOG);
+        let shelf = |(server, spec): (&String, &McpUpstream)| {
+            let made = Upstream::new(server, spec, settings, policy, news.clone());
+            let refused = |source| GatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
+            made.map(|upstream| Shelf { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
+        };
+        let shelves = profile.upstreams.iter().map(shelf).collect::<Result<_, _>>()?;
+        let settings = Mcp { profiles: std::collections::BTreeMap::new(), ..settings.clone() };
+        let (profile, agent) = (name.to_owned(), profile.agent.clone());
+        Ok(Self { profile, agent, settings, shelves, guard, news, places: Mutex::default() })
+    }
+
+    pub(super) fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    pub(super) fn settings(&self) -> &Mcp {
+        &self.settings
+    }
+
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    pub(super) fn shelves(&self) -> &[Shelf] {
+        &self.shelves
+    }
+
+    pub(super) fn hear(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// The servers that an agent may see, with their places.
+    pub(super) fn open_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Shelf)> {
+        self.shelves.iter().enumerate().filter(move |(_, shelf)| shelf.upstream.serves(agent))
+    }
+
+    /// What something is called here.
+    pub(super) fn shown(&self, shelf: &Shelf, name: &str) -> String {
+        if self.shelves.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", shelf.upstream.server) }
+    }
+
+    /// Which server offers what is called so here, and its name there.
+    pub(super) fn behind<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Shelf, &'a str)> {
+        if let [only] = &self.shelves[..] {
+            return only.upstream.serves(agent).then_some((only, shown));
+        }
+        let (server, name) = shown.split_once(BETWEEN)?;
+        let (_, shelf) = self.open_to(agent).find(|(_, shelf)| shelf.upstream.server.as_ref() == server)?;
+        Some((shelf, name))
+    }
+
+    /// Starts what is not running, so that it can be said what is offered.
+    pub(super) async fn connect(&self, agent: &str) {
+        for (_, shelf) in self.open_to(agent) {
+            // It is away: calls will say so.
+            drop(shelf.upstream.peer().await);
+        }
+    }
+
+    /// What the servers offer, as one server would say it; their instructions only as far as `agent` may see them.
+    pub(super) fn info(&self, agent: Option<&str>, alone: bool) -> ServerConfig {
+        let mut all = ServerCapabilities::default();
+        let mut instructions = Vec::new();
+        let mut tools = ToolsCapability::default();
+        tools.list_changed = Some(true);
+        all.tools = Some(tools);
+        for shelf in &self.shelves {
+            let Some(says) = shelf.upstream.says() else { continue };
+            let offers = &says.capabilities;
+            if offers.prompts.is_some() {
+                let mut prompts = PromptsCapability::default();
+                prompts.list_changed = Some(true);
+                all.prompts = Some(prompts);
+            }
+            if let Some(theirs) = &offers.resources {
+                let ours = all.resources.get_or_insert_with(ResourcesCapability::default);
+                ours.list_changed = Some(true);
+                // An update would be told to everybody.
+                ours.subscribe =
+                    (alone && (theirs.subscribe == Some(true) || ours.subscribe == Some(true))).then_some(true);
+            }
+            if alone && offers.logging.is_some() {
+                all.logging.clone_from(&offers.logging);
+            }
+            if offers.completions.is_some() {
+                all.completions.clone_from(&offers.completions);
+            }
+            if let Some(text) =
+                says.instructions.as_ref().filter(|_| agent.is_some_and(|agent| shelf.upstream.serves(agent)))
+            {
+                instructions.push(match self.shelves.len() {
+                    1 => text.clone(),
+                    _ => format!("{}: {text}", shelf.upstream.server),
+                });
+            }
+        }
+        let mut us = Implementation::from_build_env();
+        "umbra".clone_into(&mut us.name);
+        env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
+        let mut info = ServerConfig::new(all);
+        info.server_info = us;
+        info.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+        info
+    }
+
+    /// Every tool that an agent may see, by its name here, in a stable order.
+    pub(super) async fn list(&self, agent: &str, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+        let mut tools = Vec::new();
+        for (_, shelf) in self.open_to(agent) {
+            if let Err(error) = self.look(shelf, asking).await
+                && (self.shelves.len() == 1 || matches!(error, UpstreamError::Cancelled))
+            {
+                return Err(error);
+            }
+            // Of a server that is away, what it offered last: its calls say that it is away.
+            for entry in shelf.tools.load().iter().flat_map(|entries| entries.iter()) {
+                if self.settings.withhold_suspicious && entry.doubt.is_some() {
+                    continue;
+                }
+                let mut tool = entry.tool.clone();
+                tool.name = self.shown(shelf, &tool.name).into();
+                tools.push(tool);
+            }
+        }
+        Ok(tools)
+    }
+
+    /// The tool that is called so here, and its server.
+    pub(super) async fn find(
+        &self,
+        agent: &str,
+        shown: &str,
+        asking: Asking<'_>,
+    ) -> Result<Option<(&Shelf, Entry)>, UpstreamError> {
+        let Some((shelf, name)) = self.behind(agent, shown) else { return Ok(None) };
+        let known = || {
+            let tools = shelf.tools.load();
+            tools.as_ref().and_then(|tools| tools.iter().find(|entry| entry.tool.name == name)).cloned()
+        };
+        // A restarted server may offer others; who is away is found out by the call.
+        let fresh = !shelf.upstream.stale.load(Ordering::Relaxed);
+        if let Some(entry) = known().filter(|_| fresh) {
+            return Ok(Some((shelf, entry)));
+        }
+        self.look(shelf, asking).await?;
+        Ok(known().map(|entry| (shelf, entry)))
+    }
+
+    /// Notes which server has a resource.
+    pub(super) fn note_place(&self, uri: &str, shelf: usize) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() < PLACES || places.contains_key(uri) {
+            places.insert(uri.to_owned(), shelf);
+        }
+    }
+
+    /// Asks the server that has a resource; where none is known to, each in turn.
+    pub(super) async fn ask_about(
+        &self,
+        agent: &str,
+        uri: &str,
+        request: ClientRequest,
+        asking: Asking<'_>,
+    ) -> Result<ServerResult, UpstreamError> {
+        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
+        let mut refused =
+            UpstreamError::Refused(ErrorData::resource_not_found("no server here has this resource", None));
+        for (index, shelf) in self.open_to(agent) {
+            if known.is_some_and(|known| known != index) {
+                continue;
+            }
+            match shelf.upstream.ask(request.clone(), asking).await {
+                Err(error @ UpstreamError::Refused(_)) => refused = error,
+                other => return other,
+            }
+        }
+        Err(refused)
+    }
+
+    /// Ends every server that was started.
+    pub async fn close(&self) {
+        for shelf in &self.shelves {
+            shelf.upstream.close().await;
+        }
+    }
+}

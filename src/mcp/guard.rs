@@ -1,0 +1,186 @@
+//! What stands between a call and its server: the boundary's decision before it, the audit and the shadows behind it.
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    boundary::{answer::Answer, decide::Decision},
+    domain::{Call, CallOutcome, Event},
+    ingest::Incoming,
+    pipeline::{Origin, Pipeline, decide::ReportError},
+    store::Store,
+};
+
+/// Outcomes and events that may wait to be written.
+const WAITING: usize = 4_096;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ruling {
+    /// The decision's id; there is none where the call was refused before it was asked about.
+    pub decision_id: Option<String>,
+    /// What is to be done.
+    pub course: Course,
+    /// The reason's code, where it does not run.
+    pub reason: Option<String>,
+    /// The same in words, with what to do; or what to know although it runs.
+    pub detail: Option<String>,
+}
+
+/// What is to be done with a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Course {
+    /// It runs; a list is then merged with what this run has rehearsed.
+    Run {
+        /// See `boundary::overlay`.
+        merge: Option<Value>,
+    },
+    /// This is answered in the tool's place.
+    Stub {
+        /// The contract, as `tool@version`.
+        contract: Option<String>,
+        /// What the tool would have answered.
+        result: Value,
+        /// It is a fault of this name.
+        fault: Option<String>,
+    },
+    /// A person must approve it first.
+    Ask {
+        /// The approval that it waits for.
+        approval: Option<String>,
+    },
+    /// It does not run.
+    Block,
+}
+
+impl Ruling {
+    fn block(reason: &str, detail: String) -> Self {
+        Self { decision_id: None, course: Course::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
+    }
+
+    fn of(answer: Answer) -> Self {
+        let Answer { decision_id, decision, reason, detail, stub, merge, approval, warning, .. } = answer;
+        let course = match (decision, stub) {
+            (Decision::Execute, _) => Course::Run { merge },
+            (Decision::Stub, Some(stub)) => {
+                Course::Stub { contract: stub.contract, result: stub.result, fault: stub.fault }
+            }
+            (Decision::Ask, _) => Course::Ask { approval: approval.map(|approval| approval.id.to_string()) },
+            (Decision::Stub, None) | (Decision::Block, _) => Course::Block,
+        };
+        let detail = if matches!(course, Course::Run { .. }) { warning } else { detail };
+        Self { decision_id: Some(decision_id.to_string()), course, reason, detail }
+    }
+}
+
+impl Course {
+    /// The word of `POST /v1/decide`.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Run { .. } => "execute",
+            Self::Stub { .. } => "stub",
+            Self::Ask { .. } => "ask",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// The boundary and the pipeline, as the proxy needs them. Cheap to clone.
+#[derive(Clone)]
+pub struct Guard {
+    pipeline: Pipeline,
+    behind: mpsc::Sender<Behind>,
+}
+
+/// What is written behind an answer.
+enum Behind {
+    Outcome(String, Box<CallOutcome>),
+    Event(Box<Event>),
+}
+
+/// Writes what comes behind answers; at rest until it is run.
+pub struct Scribe {
+    pipeline: Pipeline,
+    waiting: mpsc::Receiver<Behind>,
+}
+
+impl Guard {
+    /// In front of this pipeline; the scribe is to be run by the caller.
+    pub fn new(pipeline: Pipeline) -> (Self, Scribe) {
+        let (behind, waiting) = mpsc::channel(WAITING);
+        let scribe = Scribe { pipeline: pipeline.clone(), waiting };
+        (Self { pipeline, behind }, scribe)
+    }
+
+    /// Asks the boundary. The decision is durable when this answers.
+    pub(super) async fn decide(&self, call: Call) -> Ruling {
+        let arguments = Value::Object(call.arguments.clone()).to_string();
+        let most = self.pipeline.boundary.settings.max_arguments_bytes;
+        if arguments.len() > most {
+            let detail =
+                format!("the arguments have {} bytes as JSON, and may have {most}: send less", arguments.len());
+            return Ruling::block("invalid_arguments", detail);
+        }
+        let tool = call.tool.to_string();
+        let request = json!([call.agent, tool, call.arguments]).to_string();
+        match self.pipeline.boundary.decide(call, request.as_bytes()).await {
+            Ok(answer) => Ruling::of(answer),
+            Err(error) => Ruling::block("call_id", error.to_string()),
+        }
+    }
+
+    /// Tells the audit what came of a call.
+    pub(super) fn report(&self, call_id: String, outcome: CallOutcome) {
+        self.write(Behind::Outcome(call_id, Box::new(outcome)));
+    }
+
+    /// Gives an event to the shadows.
+    pub(super) fn observe(&self, event: Event) {
+        self.write(Behind::Event(Box::new(event)));
+    }
+
+    fn write(&self, behind: Behind) {
+        if self.behind.try_send(behind).is_err() {
+            tracing::warn!("an outcome or event of an MCP call is lost: more wait to be written than can be kept");
+        }
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.pipeline.store
+    }
+
+    /// A new id, in the order of time.
+    pub(super) fn new_id(&self) -> uuid::Uuid {
+        self.pipeline.clock.new_id()
+    }
+}
+
+impl Scribe {
+    /// Writes until it is stopped and nothing waits any more.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = self.waiting.recv() => next,
+                () = stop.cancelled() => self.waiting.try_recv().ok(),
+            };
+            match next {
+                Some(Behind::Outcome(call_id, outcome)) => {
+                    if let Err(error) = self.pipeline.boundary.report(&call_id, &outcome).await
+                        && error != ReportError::Unknown
+                    {
+                        tracing::warn!(%error, "the outcome of an MCP call is lost");
+                    }
+                }
+                Some(Behind::Event(event)) => {
+                    let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
+                    if let Err(error) = self.pipeline.accept(incoming, &Origin::default()).await {
+                        tracing::warn!(%error, "an event of an MCP call is lost");
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+}

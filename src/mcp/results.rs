@@ -1,0 +1,133 @@
+//! Results of tools as the protocol has them: of stubs, of refusals, and what we read out of those of servers.
+
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::{Map, Value, json};
+
+use super::guard::{Course, Ruling};
+
+/// Marks a result that no tool gave.
+const SHADOW: &str = "dev.umbra/shadow";
+/// Says what was decided.
+const DECISION: &str = "dev.umbra/decision";
+
+/// A result that says in words why there is none. It is a result and no error of the protocol: only so is the model told.
+pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(words.into())])
+}
+
+/// What is answered in the tool's place.
+pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
+    let text = match result {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut stub = CallToolResult::success(vec![ContentBlock::text(text)]);
+    stub.is_error = Some(fault.is_some());
+    // Before 2026-07-28 it was an object or nothing.
+    if result.is_object() && fault.is_none() {
+        stub.structured_content = Some(result.clone());
+    }
+    mark(&mut stub, SHADOW, json!({"decision_id": ruling.decision_id, "contract": contract}));
+    stub
+}
+
+/// What is answered where a call does not run, with what to do.
+pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
+    let reason = ruling.reason.as_deref().unwrap_or("policy");
+    let detail = ruling.detail.as_deref().unwrap_or("no reason was given");
+    let words = match &ruling.course {
+        Course::Ask { approval } => {
+            let whom = approval.as_ref().map_or_else(String::new, |id| format!(" (POST /v1/approvals/{id})"));
+            format!(
+                "Not executed yet: a person must approve this call{whom}, then repeat it with the same arguments. {reason}: {detail}"
+            )
+        }
+        _ => format!("Not executed: {reason}: {detail}"),
+    };
+    let mut refusal = failure(words);
+    let approval = if let Course::Ask { approval } = &ruling.course { approval.clone() } else { None };
+    let said = json!({
+        "decision_id": ruling.decision_id,
+        "decision": ruling.course.as_str(),
+        "reason": reason,
+        "approval": approval,
+    });
+    mark(&mut refusal, DECISION, said);
+    refusal
+}
+
+/// Adds what the caller should know although the call ran.
+pub(super) fn warn(result: &mut CallToolResult, ruling: &Ruling) {
+    if let Some(warning) = &ruling.detail {
+        mark(result, DECISION, json!({"decision_id": ruling.decision_id, "decision": "execute", "warning": warning}));
+    }
+}
+
+fn mark(result: &mut CallToolResult, key: &str, value: Value) {
+    result.meta.get_or_insert_with(MetaObject::default).0.insert(key.to_owned(), value);
+}
+
+/// What a result says, as contracts know it: its structured content, else its text, read as JSON where it is some.
+pub(super) fn value(result: &CallToolResult) -> Value {
+    if let Some(structured) = &result.structured_content {
+        return structured.clone();
+    }
+    let text = text(result);
+    match serde_json::from_str(&text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+        _ => Value::String(text),
+    }
+}
+
+/// The same result with another value.
+pub(super) fn with_value(mut result: CallToolResult, value: Value) -> CallToolResult {
+    let text = match &value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    result.content.retain(|block| block.as_text().is_none());
+    result.content.insert(0, ContentBlock::text(text));
+    if result.structured_content.is_some() {
+        result.structured_content = Some(value);
+    }
+    result
+}
+
+/// All text of a result.
+pub(super) fn text(result: &CallToolResult) -> String {
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
+    texts.join("\n")
+}
+
+/// Bytes of a result as JSON.
+pub(super) fn size(result: &CallToolResult) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, result).map_or(usize::MAX, |()| count.0)
+}
+
+/// At most so many bytes of a text, whole characters.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// JSON arguments within a bound; larger ones are left out of what shadows see.
+pub(super) fn bounded(arguments: &Map<String, Value>, most: usize) -> Value {
+    let whole = Value::Object(arguments.clone());
+    let bytes = whole.to_string().len();
+    if bytes <= most { whole } else { json!({"umbra": format!("{bytes} bytes of arguments, too large to be shown")}) }
+}

@@ -1,0 +1,122 @@
+//! What tools of MCP servers said of themselves when they were pinned.
+
+use sqlx::Row;
+
+use super::{Store, StoreError};
+
+/// A tool as it was pinned.
+#[derive(Debug, Clone)]
+pub struct Pin {
+    /// Its name at its server.
+    pub tool: String,
+    /// The hash of its definition.
+    pub hash: Vec<u8>,
+    /// Its description, redacted.
+    pub description: String,
+    /// The hash of the other definition that was reported last.
+    pub changed: Option<Vec<u8>>,
+}
+
+/// A tool as its server describes it now.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its name at its server.
+    pub tool: String,
+    /// The hash of its definition.
+    pub hash: Vec<u8>,
+    /// Its description, redacted.
+    pub description: String,
+}
+
+impl Store {
+    /// The pins of a server.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn mcp_pins(&self, profile: &str, server: &str) -> Result<Vec<Pin>, StoreError> {
+        let rows = sqlx::query(
+            "/* mcp.pins */ SELECT tool, hash, description, changed_hash FROM mcp_pin
+             WHERE profile = $1 AND server = $2 ORDER BY tool",
+        )
+        .bind(profile)
+        .bind(server)
+        .fetch_all(&self.read)
+        .await?;
+        let pin = |row: &sqlx::postgres::PgRow| {
+            Ok(Pin {
+                tool: row.try_get("tool")?,
+                hash: row.try_get("hash")?,
+                description: row.try_get("description")?,
+                changed: row.try_get("changed_hash")?,
+            })
+        };
+        rows.iter().map(pin).collect::<Result<_, sqlx::Error>>().map_err(Into::into)
+    }
+
+    /// Pins tools that are not pinned; with `anew`, also those that are. Answers the names of those that were pinned
+    /// by this call: of several processes one is told.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn pin_mcp_tools(
+        &self,
+        profile: &str,
+        server: &str,
+        tools: &[Seen],
+        anew: bool,
+    ) -> Result<Vec<String>, StoreError> {
+        let (names, hashes, descriptions) = columns(tools);
+        let pinned = sqlx::query_scalar(
+            "/* mcp.pin */ INSERT INTO mcp_pin (profile, server, tool, hash, description)
+             SELECT $1, $2, u.tool, u.hash, u.description FROM unnest($3::text[], $4::bytea[], $5::text[]) u(tool, hash, description)
+             ORDER BY u.tool
+             ON CONFLICT (profile, server, tool) DO UPDATE SET hash = excluded.hash, description = excluded.description,
+                 pinned_at = clock(), changed_hash = NULL, changed_at = NULL
+             WHERE $6 AND mcp_pin.hash <> excluded.hash
+             RETURNING tool",
+        )
+        .bind(profile)
+        .bind(server)
+        .bind(names)
+        .bind(hashes)
+        .bind(descriptions)
+        .bind(anew)
+        .fetch_all(&self.work)
+        .await?;
+        Ok(pinned)
+    }
+
+    /// Notes definitions that differ from what is pinned. Answers the names of those that were not noted before: of
+    /// several processes one is told.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note_changed_mcp_tools(
+        &self,
+        profile: &str,
+        server: &str,
+        tools: &[Seen],
+    ) -> Result<Vec<String>, StoreError> {
+        let (names, hashes, _) = columns(tools);
+        let noted = sqlx::query_scalar(
+            "/* mcp.changed */ UPDATE mcp_pin p SET changed_hash = u.hash, changed_at = clock()
+             FROM unnest($3::text[], $4::bytea[]) u(tool, hash)
+             WHERE p.profile = $1 AND p.server = $2 AND p.tool = u.tool AND p.hash <> u.hash
+                 AND p.changed_hash IS DISTINCT FROM u.hash
+             RETURNING p.tool",
+        )
+        .bind(profile)
+        .bind(server)
+        .bind(names)
+        .bind(hashes)
+        .fetch_all(&self.work)
+        .await?;
+        Ok(noted)
+    }
+}
+
+fn columns(tools: &[Seen]) -> (Vec<&str>, Vec<&[u8]>, Vec<&str>) {
+    let names = tools.iter().map(|tool| tool.tool.as_str()).collect();
+    let hashes = tools.iter().map(|tool| tool.hash.as_slice()).collect();
+    (names, hashes, tools.iter().map(|tool| tool.description.as_str()).collect())
+}
