@@ -65,7 +65,14 @@ echo 'as well' >"$folder/sub/b.txt"
 state() { (cd "$folder" && find . -printf '%p %y %T@\n' | sort && find . -type f -print0 | sort -z | xargs -0 sha256sum); }
 before=$(state)
 
+# The servers' own annotations say the rest.
+cat >"$work/tools.yaml" <<YAML
+effects:
+  - {tool: everything.echo, effect: read}
+  - {tool: everything.trigger-long-running-operation, effect: read}
+YAML
 cat >"$work/umbra.yaml" <<YAML
+tools: {path: $work/tools.yaml}
 storage: {data_dir: $work/data}
 artifacts: {enabled: false}
 mcp:

@@ -64,8 +64,7 @@ async def everything(client):
 
     operation = "everything__trigger-long-running-operation"
     done = await client.call_tool(operation, {"duration": 2, "steps": 2}, progress_callback=progress)
-    if not done.is_error:
-        assert steps, "no progress was passed on"
+    assert not done.is_error and steps, (done, steps)
 
 
 async def main():

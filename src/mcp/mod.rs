@@ -23,7 +23,6 @@ mod news;
 mod pins;
 mod results;
 mod stdio;
-
 mod upstream;
 
 pub use self::{
