@@ -19,6 +19,8 @@ use crate::{
 
 /// The source of a finding of the built-in checks, as stored.
 const CHECK: &str = "check";
+/// What the rules of the check for orders to a model begin with.
+const INJECTION: &str = "injection.";
 
 /// When breakers open, faults become lessons and scores are a fall.
 #[derive(Debug, Clone, Copy)]
@@ -49,15 +51,19 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// The worst severity of what was found on evidence that speaks against the agent: a model that quotes what the
-    /// agent was given may have been told to by whoever gave it.
+    /// The worst severity of what was found on evidence that speaks against the agent. An order to a model in what the
+    /// agent was given speaks against whoever gave it; and where there is one, a model that rejects may have been told
+    /// to, whatever it quotes. A model that quotes what the agent was given may have been, too.
     pub fn verified(&self) -> Option<Severity> {
+        let given = |finding: &FindingItem| {
+            let evidence = finding.evidence.as_ref();
+            evidence.is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_outside_data())
+        };
+        let order =
+            |finding: &FindingItem| finding.source == CHECK && finding.rule.starts_with(INJECTION) && given(finding);
+        let told = self.findings.iter().any(order);
         let speaks = |finding: &&FindingItem| {
-            let given = finding
-                .evidence
-                .as_ref()
-                .is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_outside_data());
-            finding.verified && (finding.source == CHECK || !given)
+            finding.verified && if finding.source == CHECK { !order(finding) } else { !told && !given(finding) }
         };
         self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
     }

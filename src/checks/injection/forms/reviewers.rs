@@ -36,6 +36,15 @@ pub(super) const FORMS: &[Form] = &[
     )
     .critical()
     .unless(CONDITIONS),
+    // A judge, and a verdict against the output: who forges rejections has an agent held back.
+    warning(
+        "addresses_reviewer",
+        &["flag the", "flag this", "flag it", "a FLAG", "must FLAG", "reject this", "reject the", "reject it"],
+        r"(?:(?i:\b{judge}\b|\bwho(?:ever)?\s+(?:grades|reviews|judges|checks|evaluates|audits)\s+(?:this|it)\b)[^\n]{0,60}?(?:[,:]|(?i:\bmust\b|\bshould\b|\bhas\s+to\b|\bneeds?\s+to\b))[^\n.]{0,40}?(?:\bFLAG\b|(?i:\b(?:flag|reject)\s+(?:this|it|the\s+(?:output|response|answer|work|result)|all\s+output)\b)))",
+        VERDICT,
+    )
+    .critical()
+    .unless(CONDITIONS),
     // Who is told so if it is no person.
     warning(
         "addresses_reviewer",
