@@ -267,7 +267,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or somebody is just changing the execution.
     pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(self.writer.begin_with(BEGIN).await?))
+        Ok(Deciding(self.decisions.begin_with(BEGIN).await?))
     }
 }
 

@@ -84,6 +84,8 @@ pub struct Store {
     /// Short transactions of the accept path; a paused process may not hold its locks for long. One connection: a
     /// process has one writer, and the pool would use two in turn, each with caches of its own to warm.
     writer: PgPool,
+    /// The same for decisions about calls of tools, for which an agent waits: events must not keep them waiting.
+    decisions: PgPool,
     /// The same for reservations of the past, which must not keep the writer waiting.
     later: PgPool,
     /// Claims, holds and results of reviews.
@@ -127,8 +129,18 @@ impl Store {
                 ("idle_in_transaction_session_timeout", idle),
             ])
         };
+        // What they ask for is found by its key. A plan that was made while a table was nearly empty would go on reading
+        // all of it when it is not: until somebody analyses the table, which nobody does for a minute.
+        let by_key = [
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+            ("jit", "off"),
+        ];
+        let short = || bounded("1s", "5s", "2s").options(by_key);
         let total = options.max_connections.max(8);
-        let work = (total - 5).div_ceil(2);
+        let work = (total - 6).div_ceil(2);
         let pool = |connections: u32, tested: bool, with: PgConnectOptions| {
             PgPoolOptions::new()
                 .max_connections(connections)
@@ -139,10 +151,11 @@ impl Store {
                 .connect_lazy_with(with)
         };
         let store = Self {
-            writer: pool(1, false, bounded("1s", "5s", "2s")),
-            later: pool(1, false, bounded("1s", "5s", "2s")),
+            writer: pool(1, false, short()),
+            decisions: pool(1, false, short()),
+            later: pool(1, false, short()),
             work: pool(work, false, bounded("5s", "10s", "5s")),
-            read: pool(total - 5 - work, true, bounded("2s", "15s", "5s")),
+            read: pool(total - 6 - work, true, bounded("2s", "15s", "5s")),
             control: pool(3, false, bounded("2s", "30s", "5s")),
             schema: options.schema.clone(),
             degraded: false,
@@ -160,7 +173,7 @@ impl Store {
 
     /// Closes every connection.
     pub async fn close(&self) {
-        for pool in [&self.writer, &self.later, &self.work, &self.read, &self.control] {
+        for pool in [&self.writer, &self.decisions, &self.later, &self.work, &self.read, &self.control] {
             pool.close().await;
         }
     }
