@@ -85,11 +85,27 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {
         let pointer = pointer(fault.path());
         // The message may name a key of the input but quotes none of its longer values.
-        let detail = fault.inner().to_string();
+        let detail = without_types(&fault.inner().to_string());
         Problem::bad_json("See `errors` for what is wrong and where.").at(pointer, "invalid", shortened(detail))
     })?;
     source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
     Ok(value)
+}
+
+/// A parser's message in JSON's words: it names our types where something else stands in their place.
+fn without_types(message: &str) -> String {
+    let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let (expected, place) = expected.split_once(" at line ").unwrap_or((expected, ""));
+    let words = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
+        ["struct", ..] => "an object",
+        ["enum", _] => "a string",
+        ["usize" | "u8" | "u16" | "u32" | "u64"] => "a whole number that is not negative",
+        ["i8" | "i16" | "i32" | "i64"] => "a whole number",
+        ["f32" | "f64"] => "a number",
+        _ => return message.to_owned(),
+    };
+    let at = if place.is_empty() { "" } else { " at line " };
+    format!("{found}, expected {words}{at}{place}")
 }
 
 /// A JSON pointer (RFC 6901) from the path that was walked.

@@ -31,7 +31,7 @@ use crate::{
     llm::ORIGIN_HEADER,
     pipeline::{AcceptError, Accepted, Origin},
     store::{
-        events::EventFilter,
+        events::{EventFilter, EventRow},
         seek::{Feed, Page},
         verdicts::VerdictItem,
     },
@@ -210,12 +210,13 @@ pub async fn list_events(
     params.finish()?;
     let page = api.pipeline.store.events(&filter, seek).await?;
     expect_reached(&api.pipeline.store, Feed::Intake, seek, &page).await?;
-    let mut views = Vec::with_capacity(page.items.len());
-    for (seq, row) in page.items {
-        // What was erased is left out; the cursor passes it like the others.
-        if !row.erased {
-            views.push((seq, EventView::new(row, None)?));
-        }
+    // What was erased is left out; the cursor passes it like the others.
+    let (seqs, rows): (Vec<i64>, Vec<EventRow>) = page.items.into_iter().filter(|(_, row)| !row.erased).unzip();
+    let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
+    let reviews = api.pipeline.store.reviews_of(&ids).await?;
+    let mut views = Vec::with_capacity(rows.len());
+    for ((seq, row), reviews) in seqs.into_iter().zip(rows).zip(reviews) {
+        views.push((seq, EventView::new(row, reviews)?));
     }
     Ok(listing(FEED, seek, Page { items: views, more: page.more }, |view| view).json())
 }
@@ -235,8 +236,8 @@ pub async fn get_event(
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
     }
-    let reviews = api.pipeline.store.reviews_of(id.0).await?;
-    Ok(Json(EventView::new(row, Some(reviews))?))
+    let reviews = api.pipeline.store.reviews_of(&[id]).await?.pop().unwrap_or_default();
+    Ok(Json(EventView::new(row, reviews)?))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

@@ -211,5 +211,5 @@ fn step(
         review
     });
     let own = own.collect();
-    Ok(TrajectoryEvent { event: EventView::new(row, Some(own))?, findings })
+    Ok(TrajectoryEvent { event: EventView::new(row, own)?, findings })
 }

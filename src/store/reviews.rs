@@ -275,25 +275,22 @@ impl Store {
         Ok(row.map(Into::into))
     }
 
-    /// Reviews of an event, without the released; each with its assessment of this event alone.
+    /// Reviews of events, without the released, in the order of the events: each review with its assessment of that
+    /// event alone.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews_of(&self, event: Uuid) -> Result<Vec<Review>, StoreError> {
-        let mut query = QueryBuilder::new("SELECT r.seq, ");
-        query.push(COLUMNS).push(
-            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
-              WHERE r.state <> 'released'
-                AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ",
-        );
-        query.push_bind(event).push(") ORDER BY r.seq");
-        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
-        let of_event = |row: ReviewRow| {
-            let mut review = Review::from(row);
-            review.assessments.retain(|own| own.event_id.0 == event);
-            review
+    pub async fn reviews_of(&self, events: &[EventId]) -> Result<Vec<Vec<Review>>, StoreError> {
+        let reviews = self.reviews_where(events, "").await?;
+        let of_event = |event: &EventId| {
+            let its = reviews.iter().filter(|review| review.events.contains(event)).cloned();
+            its.map(|mut review| {
+                review.assessments.retain(|own| own.event_id == *event);
+                review
+            })
+            .collect()
         };
-        Ok(rows.into_iter().map(of_event).collect())
+        Ok(events.iter().map(of_event).collect())
     }
 
     /// Reviews of these events with this mode's rank; without one, of all but passive shadows.
@@ -301,18 +298,21 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn reviews_among(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
+        match mode {
+            Some(mode) => self.reviews_where(events, &format!(" AND r.mode = {mode}")).await,
+            None => self.reviews_where(events, " AND r.mode < 2").await,
+        }
+    }
+
+    /// Reviews of events that are not released, and what else must hold of them, in SQL of ours.
+    async fn reviews_where(&self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let mut query = QueryBuilder::new("SELECT r.seq, ");
         query.push(COLUMNS).push(
             " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
               WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
         );
-        query.push_bind(ids).push(")) AND ");
-        match mode {
-            Some(mode) => query.push("r.mode = ").push_bind(mode),
-            None => query.push("r.mode < 2"),
-        };
-        query.push(" ORDER BY r.seq");
+        query.push_bind(ids).push("))").push(more).push(" ORDER BY r.seq");
         let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }

@@ -93,10 +93,12 @@ async fn twenty_small_events_are_three_calls_three_units_and_twenty_assessments(
     assert_eq!(sizes.iter().sum::<usize>(), 20, "{reviews:?}");
     assert_eq!((sizes[0], sizes[1]), (8, 8), "full ones run at once");
     assert!(reviews.iter().all(|review| review["scope"] == "batch" && review["reviewer"] == "model"));
+    let listed = umbra.items("/v1/events").await;
     for (n, disposition) in dispositions.iter().enumerate() {
         let replayed = umbra.event(&small(n)).await;
         assert_eq!(replayed["dispositions"][0], *disposition, "a replay says the same");
         let event = umbra.get(&format!("/v1/events/{}", replayed["id"].as_str().unwrap_or_default())).await;
+        assert_eq!(listed.iter().find(|one| one["id"] == replayed["id"]), Some(&event), "the list tells as much");
         let own = &event["reviews"][0]["assessments"];
         assert_eq!(own.as_array().map(Vec::len), Some(1), "its own alone: {own}");
         assert_eq!((&own[0]["event_id"], &own[0]["assessment"]), (&replayed["id"], &json!("APPROVE")));

@@ -327,10 +327,15 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     let note = format!("Returns are booked in June, says {}.", ["AKIA", "Q3EGVZ7X", "KD2MWTLP"].concat());
     let said = call(&umbra, &finding, &json!({"status": "false_positive", "note": note})).await;
     assert_eq!((said.status.as_u16(), &said.body["status"]), (200, &json!("false_positive")), "{}", said.text);
-    for (body, pointer) in [(json!({"status": "wrong"}), "/status"), (json!({"status": "open", "notes": 1}), "/notes")]
-    {
+    for (body, pointer, word) in [
+        (json!({"status": "wrong"}), "/status", "false_positive"),
+        (json!({"status": "open", "notes": 1}), "/notes", "notes"),
+        (json!([]), "", "expected an object"),
+    ] {
         let refused = call(&umbra, &finding, &body).await;
-        assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!(pointer)));
+        let fault = &refused.body["errors"][0];
+        assert_eq!((refused.status.as_u16(), &fault["pointer"]), (400, &json!(pointer)));
+        assert!(fault["detail"].as_str().is_some_and(|detail| detail.contains(word)), "{fault}");
     }
     let second = output("The total of all sales was 9 in June.").await;
     assert!(second.contains("\"people_said\":\"false_positive\""), "{second}");

@@ -251,13 +251,12 @@ pub struct EventView {
     pub marks: Vec<Mark>,
     /// What became of it for each shadow that watches it.
     pub dispositions: Vec<Disposition>,
-    /// Its reviews, with what each concludes of this event in `assessments`; only where one event is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reviews: Option<Vec<Review>>,
+    /// Its reviews, with what each concludes of this event in `assessments`.
+    pub reviews: Vec<Review>,
 }
 
 impl EventView {
-    pub(in crate::api) fn new(row: EventRow, reviews: Option<Vec<Review>>) -> Result<Self, Problem> {
+    pub(in crate::api) fn new(row: EventRow, reviews: Vec<Review>) -> Result<Self, Problem> {
         let broken = |error: serde_json::Error| {
             Problem::from(StoreError::Inconsistent { table: "event", problem: error.to_string() })
         };
