@@ -2,7 +2,7 @@
 //! everything that looks random from the run's seed, so that the same seed and calls give the same bytes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -26,7 +26,7 @@ const MAX_PREFIX_BYTES: usize = 128;
 pub type Collection = BTreeMap<String, Option<Value>>;
 
 /// What a run in shadow has done so far.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunState {
     /// Everything that looks random comes from it.
     pub seed: String,
@@ -44,6 +44,9 @@ pub struct RunState {
     /// Records by collection and key.
     #[serde(default)]
     pub records: BTreeMap<String, Collection>,
+    /// What was recorded since it was read: collections and keys.
+    #[serde(skip)]
+    fresh: BTreeSet<(String, String)>,
 }
 
 impl RunState {
@@ -56,7 +59,23 @@ impl RunState {
             faults: false,
             counters: BTreeMap::new(),
             records: BTreeMap::new(),
+            fresh: BTreeSet::new(),
         }
+    }
+
+    /// Passes what was recorded since the state was read through `clean`, keys and values: the rest has been before, and
+    /// may be a megabyte. Prefixes are few, and short.
+    pub fn clean(&mut self, clean: impl Fn(&Value) -> Value) {
+        let name = |name: String| match clean(&Value::String(name)) {
+            Value::String(name) => name,
+            other => other.to_string(),
+        };
+        for (collection, key) in std::mem::take(&mut self.fresh) {
+            let Some(records) = self.records.get_mut(&collection) else { continue };
+            let Some(value) = records.remove(&key) else { continue };
+            records.insert(name(key), value.as_ref().map(&clean));
+        }
+        self.counters = std::mem::take(&mut self.counters).into_iter().map(|(prefix, n)| (name(prefix), n)).collect();
     }
 
     /// A run that names its seed, to be repeated: without a time of its own it begins on 2026-01-01.
@@ -80,6 +99,7 @@ impl RunState {
         if count > MAX_RECORDS || bytes > MAX_RECORD_BYTES {
             return Err(StubError::OverlayFull);
         }
+        self.fresh.insert((collection.to_owned(), key.clone()));
         self.records.entry(collection.to_owned()).or_default().insert(key, value);
         Ok(())
     }

@@ -176,7 +176,8 @@ impl Boundary {
         for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
             *name = clean(name);
         }
-        for name in [&mut call.session, &mut call.run, &mut call.parent_run, &mut call.route, &mut call.tool.server] {
+        let Call { session, run, parent_run, route, seed, .. } = &mut call;
+        for name in [session, run, parent_run, route, seed, &mut call.tool.server] {
             *name = name.take().map(|name| clean(&name));
         }
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));

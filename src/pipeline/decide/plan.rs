@@ -182,10 +182,10 @@ impl<'b> Plan<'b> {
             new: run.new,
             in_shadow: run.in_shadow,
             parent: run.parent,
-            state: run
-                .state
-                .and_then(|state| serde_json::to_value(state).ok())
-                .map(|state| redacted(&state).to_string()),
+            state: run.state.and_then(|mut state| {
+                state.clean(redacted);
+                serde_json::to_string(&state).ok()
+            }),
         };
         self.written.runs = self.runs.into_iter().filter(|(_, run)| run.new || run.changed).map(changed).collect();
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
