@@ -6,7 +6,10 @@ use std::{borrow::Cow, ops::Range};
 
 use serde_json::{Map, Value};
 
-use super::{normalise, secrets};
+use super::{
+    normalise,
+    secrets::{self, Lead},
+};
 use crate::domain::{CheckName, Event, FieldName, Mark, Severity};
 
 /// Most rounds of redaction: a marker makes new neighbours, and what stands between two secrets may be a third.
@@ -70,12 +73,12 @@ impl Marks<'_> {
     }
 
     fn text(&mut self, field: &str, text: &mut String) {
-        self.member(field, None, text);
+        self.led(field, None, text);
     }
 
-    /// A text that a member of an object has: its name may say that it is a secret.
-    fn member(&mut self, field: &str, name: Option<&str>, text: &mut String) {
-        let (cleaned, taken) = clean(text, self.tag, name);
+    /// A text that a name or arguments lead to: they may say that it is a secret.
+    fn led(&mut self, field: &str, lead: Option<Lead<'_>>, text: &mut String) {
+        let (cleaned, taken) = clean(text, self.tag, lead);
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
@@ -85,13 +88,22 @@ impl Marks<'_> {
     /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`], `name` the member that has it.
     fn value(&mut self, path: &mut String, name: Option<&str>, value: &mut Value) {
         match value {
-            Value::String(text) => self.member(path, name, text),
+            Value::String(text) => self.led(path, name.map(Lead::Member), text),
             Value::Array(items) => {
+                let mut line = Line::default();
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = path.len();
                     path.push('.');
                     path.push_str(&index.to_string());
-                    self.value(path, name, item);
+                    match item {
+                        Value::String(text) => {
+                            let before = line.before(text);
+                            let lead = before.as_deref().map(Lead::Arguments).or(name.map(Lead::Member));
+                            self.led(path, lead, text);
+                            line.goes_on(text);
+                        }
+                        _ => self.value(path, name, item),
+                    }
                     path.truncate(length);
                 }
             }
@@ -104,11 +116,13 @@ impl Marks<'_> {
         if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
             self.keys(path, map);
         }
+        let beside = secrets::beside(map).map(str::to_owned);
         for (key, item) in map.iter_mut() {
             let length = path.len();
             path.push('.');
             path.push_str(key);
-            self.value(path, Some(key), item);
+            let name = beside.as_deref().filter(|_| secrets::is_value(key)).unwrap_or(key);
+            self.value(path, Some(name), item);
             path.truncate(length);
         }
     }
@@ -127,6 +141,40 @@ impl Marks<'_> {
             }
             map.insert(unique, item);
         }
+    }
+}
+
+/// The arguments of a list so far that may lead to the next.
+#[derive(Default)]
+struct Line {
+    /// The program, with its subcommand.
+    program: String,
+    last: String,
+    words: usize,
+}
+
+impl Line {
+    /// What stands before an argument, where that or the one before it is an option, or the one before it names a secret.
+    fn before(&self, next: &str) -> Option<String> {
+        if self.words == 0 {
+            return None;
+        }
+        if !self.last.starts_with('-') && secrets::leads(&self.last) {
+            return Some(format!("{}:", self.last));
+        }
+        let among = self.last.starts_with('-') || next.starts_with('-');
+        let (program, last) = (&self.program, &self.last);
+        among.then(|| format!("{program} {last}"))
+    }
+
+    fn goes_on(&mut self, text: &str) {
+        const LONGEST: usize = 200;
+        if self.words == 1 || self.words == 2 && !self.last.starts_with('-') {
+            self.program = std::mem::take(&mut self.program) + " " + &self.last;
+        }
+        self.last.clear();
+        self.last.push_str(if text.len() <= LONGEST { text } else { "" });
+        self.words += 1;
     }
 }
 
@@ -158,7 +206,7 @@ pub(super) fn without(text: &str) -> Cow<'_, str> {
     clean(text, None, None).0
 }
 
-fn clean<'x>(text: &'x str, tag: Tag<'_>, name: Option<&str>) -> (Cow<'x, str>, Vec<Taken>) {
+fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
     let (mut text, removed) = normalise::clean(text);
     let mut taken: Vec<Taken> = removed
         .0
@@ -173,8 +221,8 @@ fn clean<'x>(text: &'x str, tag: Tag<'_>, name: Option<&str>) -> (Cow<'x, str>, 
         .collect();
     for _ in 0..MOST_ROUNDS {
         let mut found = secrets::find(&text);
-        if let (true, Some(name)) = (found.is_empty(), name) {
-            found.extend(secrets::in_member(name, &text));
+        if let (true, Some(lead)) = (found.is_empty(), lead) {
+            found.extend(secrets::find_led(lead, &text));
         }
         if found.is_empty() {
             break;

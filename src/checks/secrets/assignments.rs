@@ -2,12 +2,14 @@
 //! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
 //! look-ups of the environment and the words that manuals write.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
+
+use aho_corasick::AhoCorasick;
 
 use super::{
     Found,
     gibberish::is_gibberish,
-    literals::{Written, hyphenated, value_after, whole},
+    literals::{Written, hyphenated, value_after, whole, with_tail},
     named, names, values,
 };
 use crate::domain::Severity;
@@ -68,8 +70,23 @@ fn is_foreign(lower: &str) -> bool {
 
 /// Whether a name holds a word that wakes these rules.
 pub(super) fn names_secret(name: &str) -> bool {
-    let name = name.as_bytes();
-    NEEDLES.iter().any(|(word, _)| name.windows(word.len()).any(|here| here.eq_ignore_ascii_case(word.as_bytes())))
+    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES.iter().map(|(word, _)| *word)).ok()
+    });
+    WORDS.as_ref().is_some_and(|words| words.is_match(name))
+}
+
+/// The credential that a cell of a table is, whose column has this name.
+pub(super) fn in_cell(name: &str, text: &str, cell: Range<usize>) -> Option<Found> {
+    let value = text.get(cell.clone())?;
+    let lower = name.to_ascii_lowercase();
+    let about = lower.rsplit(['_', '-', '.', ' ', '/']).next().is_some_and(names::is_about);
+    if about || names::is_open(&lower) || names::only_finds(name, value) || is_identifier(value, "") {
+        return None;
+    }
+    let severity = judge(name, value, Name::Strong, Written::Apart)?;
+    let (rule, title) = kind(&lower);
+    Some(Found { span: cell, rule, title, severity })
 }
 
 /// The names of these rules.
@@ -141,7 +158,8 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let (value, mut written) = value_after(text, start, end)?;
     let literal = text.get(value.clone())?;
     let within = literal.starts_with('{') && strength == Name::Strong;
-    if !within && !may_judge(literal) {
+    let spaced = written == Written::Quoted && strength == Name::Strong && is_spaced(literal);
+    if !within && !spaced && !may_judge(literal) {
         return None;
     }
     let last = |name: &'_ str| name.rfind(['_', '-', '.']).map_or(0, |at| at + 1);
@@ -183,22 +201,32 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     if written != Written::Quoted && is_identifier(literal, text.get(value.end..)?) {
         return None;
     }
-    let (rule, title) =
-        if is_foreign(&lower) || lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
-            ("generic_password", "a password")
-        } else if lower.contains("token") {
-            ("generic_token", "a token")
-        } else if lower.contains("key") {
-            ("generic_api_key", "an API key")
-        } else {
-            ("generic_secret", "a secret")
-        };
-    Some(Found { span: whole(text, value), rule, title, severity })
+    let (rule, title) = kind(&lower);
+    let span = whole(text, value);
+    let span = if matches!(written, Written::Shell | Written::Bare) { with_tail(text, span) } else { span };
+    Some(Found { span, rule, title, severity })
+}
+
+/// The rule that a name stands for, and what its value is.
+fn kind(lower: &str) -> (&'static str, &'static str) {
+    if is_foreign(lower) || lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
+        ("generic_password", "a password")
+    } else if lower.contains("token") {
+        ("generic_token", "a token")
+    } else if lower.contains("key") {
+        ("generic_api_key", "an API key")
+    } else {
+        ("generic_secret", "a secret")
+    }
 }
 
 /// Whether a value may follow: most names in prose are followed by neither a sign nor a digit.
 fn may_assign(text: &str, end: usize) -> bool {
     let after = text.as_bytes().get(end..).unwrap_or_default();
+    // `name: DB_PASSWORD`, and its value in the next line.
+    if matches!(after, [b'\n' | b'\r', ..]) {
+        return true;
+    }
     after.iter().take(32).take_while(|b| **b != b'\n').any(|b| {
         b.is_ascii_digit()
             || matches!(b, b'=' | b':' | b'>' | b'"' | b'\'' | b'`' | b'|' | b'!' | b'@' | b'#' | b'$' | 0xef)
@@ -242,6 +270,17 @@ fn may_judge(value: &str) -> bool {
     (5..=1000).contains(&value.len()) && value.is_ascii() && !value.contains(' ')
 }
 
+/// Whether a quoted value is a password with blanks in it: none of its few parts is a word.
+fn is_spaced(value: &str) -> bool {
+    let letters = |part: &str| part.bytes().all(|b| b.is_ascii_alphabetic() || b == b',');
+    let is_word = |part: &str| letters(part) && !is_gibberish(part) && !changes_case(part);
+    (10..=80).contains(&value.len())
+        && value.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
+        && (2..=4).contains(&value.split(' ').count())
+        && !value.split(' ').any(is_word)
+        && value.split(' ').any(|part| part.len() >= 6 && is_irregular(part))
+}
+
 /// How bad it is that `name` has this value; `None` when the value is no credential.
 fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
     // A marker that someone wrote beside a value does not hide it.
@@ -250,6 +289,9 @@ fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
         && !values::is_marker(value)
     {
         return judge(name, &format!("{head}{rest}"), strength, written);
+    }
+    if written == Written::Quoted && strength == Name::Strong && is_spaced(value) {
+        return value.split(' ').filter_map(|part| judge(name, part, strength, written)).max();
     }
     if !may_judge(value) {
         return None;
@@ -285,6 +327,10 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     if written == Written::Said && !(strength == Name::Strong && telling && value.len() >= 8) {
         return None;
     }
+    // Where no sign joins it to its name, the value must look so by itself.
+    if written == Written::Apart && !(strength == Name::Strong && value.len() >= 8 && is_irregular(value)) {
+        return None;
+    }
     let long_random = value.len() >= 20 && entropy >= 3.5 && digits >= 2 && others * 5 <= value.len();
     if written == Written::Loose {
         return (strength == Name::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
@@ -300,15 +346,23 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     }
     let quoted = written == Written::Quoted;
     let env = written == Written::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
-    let mixed = (values::is_mixed(value) || is_word_and_number(value)) && (quoted || env || value.len() >= 8);
+    let mixed = (is_irregular(value) || is_word_and_number(value)) && (quoted || env || value.len() >= 8);
     let gibberish = is_gibberish(value) && (quoted || env || value.len() >= 8);
     let symbols = others > 0
         && digits > 0
         && letters > 0
-        && (quoted || written == Written::Said)
+        && (quoted || written == Written::Said || is_chosen(name, value))
         && value.len() >= 8
         && !value.contains(['/', '.', ':']);
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
+}
+
+/// `Sommer2026!`: a word, a number and a sign, as people choose passwords, behind the word for one.
+fn is_chosen(name: &str, value: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let named = ["password", "passwd", "passwort", "pwd"].iter().any(|word| lower.ends_with(word));
+    let inner = value.get(1..).unwrap_or_default();
+    named && inner.contains(['!', '@', '#', '$', '%', '^', '*', '?']) && !value.contains(['=', '(', '\\', '+'])
 }
 
 /// `s3cr3t`: the word itself, with digits in place of letters.
@@ -328,6 +382,17 @@ fn is_word_and_number(value: &str) -> bool {
     (3..=6).contains(&letters) && digits >= 3 && value.len() >= 8 && letters + digits == value.len()
 }
 
+/// Letters and digits in turns, or a digit among letters of either case.
+fn is_irregular(value: &str) -> bool {
+    values::is_mixed(value) || changes_case(value) && value.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// Whether small letters and capitals follow one another as they do in no name: `hZgGqqel`, not `KeyExchange`.
+fn changes_case(letters: &str) -> bool {
+    let pairs = letters.bytes().zip(letters.bytes().skip(1));
+    3 * pairs.filter(|(a, b)| a.is_ascii_uppercase() != b.is_ascii_uppercase()).count() > letters.len()
+}
+
 /// Whether an unquoted value is a name or a number of some language: `old_value`, `KeyExchange2`, `0x80041064u32`, or
 /// the type in `name: Type = 1`.
 fn is_identifier(value: &str, after: &str) -> bool {
@@ -340,7 +405,8 @@ fn is_identifier(value: &str, after: &str) -> bool {
                 .is_some_and(|head| head.len() > 3 && head.bytes().all(|b| b.is_ascii_digit()))
                 && value.len() < 24);
     let hex = value.len() >= 20 && value.bytes().all(|b| b.is_ascii_hexdigit());
-    let word = !hex && value.split(|c: char| !c.is_ascii_alphabetic()).any(|run| run.len() >= 8 && !is_gibberish(run));
+    let is_word = |run: &str| run.len() >= 8 && !is_gibberish(run) && !changes_case(run);
+    let word = !hex && value.split(|c: char| !c.is_ascii_alphabetic()).any(is_word);
     let code = value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
     annotation || number || word && code
 }
@@ -355,10 +421,18 @@ fn is_expression(value: &str, written: Written) -> bool {
     let brackets = value.starts_with(['$', '<', '{', '%', '[', '(']);
     let colour =
         value.strip_prefix('#').is_some_and(|rest| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
-    if colour || value.contains("\\\"") || template || brackets || opens && written != Written::Quoted {
+    // `\"+name+\"` joins; a quote amid a password does not.
+    let joins = value.starts_with("\\\"") || value.contains("\\\"+") || value.contains("+\\\"");
+    if colour || joins || template || brackets || opens && written != Written::Quoted {
         return true;
     }
-    written != Written::Quoted && (value.contains(['(', '[', '{', '$']) || is_dotted_path(value))
+    // `k3v9Qm2x$Tz7`: what stands before the sign is random by itself, and no call.
+    let head = value.split(['$', '{']).next().unwrap_or_default();
+    let password = matches!(written, Written::Shell | Written::Said)
+        && head.len() >= 5
+        && (values::is_mixed(head) || written == Written::Said)
+        && !value.contains(['(', '[']);
+    written != Written::Quoted && (value.contains(['(', '[', '{', '$']) && !password || is_dotted_path(value))
 }
 
 /// `config.auth.password`: words joined by dots.

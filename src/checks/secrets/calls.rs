@@ -16,6 +16,11 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("basicauth(", second_argument),
     ("basic_auth(", second_argument),
     (".login(", second_argument),
+    (".auth(", second_argument),
+    ("mysqli(", third_argument),
+    ("mysqli_connect(", third_argument),
+    ("pdo(", third_argument),
+    ("curlopt_userpwd", pair_after),
     ("b64encode(", pair),
     ("base64_encode(", pair),
     ("btoa(", pair),
@@ -48,6 +53,25 @@ fn second_argument(text: &str, hit: Range<usize>) -> Option<Found> {
     let span = literal(text, skip(text, comma + 1, b" \t\n"))?;
     let same = text.get(user) == text.get(span.clone());
     (!same).then(|| password(text, span))?
+}
+
+/// `mysqli("host", "bob", "…")`: the third of three literals.
+fn third_argument(text: &str, hit: Range<usize>) -> Option<Found> {
+    let mut at = hit.end;
+    for _ in 0..2 {
+        let argument = literal(text, skip(text, at, b" \t\n"))?;
+        at = skip(text, argument.end + 1, b" \t\n");
+        if text.as_bytes().get(at) != Some(&b',') {
+            return None;
+        }
+        at += 1;
+    }
+    password(text, literal(text, skip(text, at, b" \t\n"))?)
+}
+
+/// `CURLOPT_USERPWD, "bob:…"`.
+fn pair_after(text: &str, hit: Range<usize>) -> Option<Found> {
+    pair(text, hit.start..skip(text, hit.end, b" \t\n,=>"))
 }
 
 /// `b64encode(b"bob:…")`: a user and a password that a header is made of.

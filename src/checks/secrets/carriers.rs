@@ -199,7 +199,11 @@ fn url_credentials(text: &str, hit: Range<usize>) -> Option<Found> {
     let path = authority.find(['/', '?', '#']).unwrap_or(authority.len());
     let at = authority.get(..path)?.rfind('@').or_else(|| {
         let at = authority.rfind('@')?;
-        (authority.get(at + 1..)?.contains(':') && !authority.get(..at)?.contains("://")).then_some(at)
+        // A page's path may hold such a sign, a database's does not.
+        let page = text.get(..hit.start)?.ends_with("http") || text.get(..hit.start)?.ends_with("https");
+        let host = authority.get(at + 1..)?;
+        let port = host.contains(':') || !page && host.split('/').next()?.contains('.');
+        (port && !authority.get(..at)?.contains("://")).then_some(at)
     })?;
     let (user, password) = authority.get(..at)?.split_once(':')?;
     if values::is_marker(password) || password.len() < 3 || !is_password(password) || user == password {

@@ -1,6 +1,7 @@
 //! Credentials that are written in escapes, character by character: `%67%68…`, `&#103;…`, `\x67…`, `\u0067…`, and
-//! letters of full width. In: a text. Out: each run of escapes with a credential in it, whole. Runs are met by looking
-//! at every 32nd byte, so clean text costs next to nothing.
+//! letters of full width; and those in which some characters are: `\u002B`, `%2F`, `\/`. In: a text. Out: each run of
+//! escapes with a credential in it, and each credential with escapes in it, whole. Runs are met by looking at every
+//! 32nd byte, so clean text costs next to nothing; single escapes are looked through where the text has one.
 
 use std::ops::Range;
 
@@ -16,6 +17,48 @@ const LONGEST: usize = 16 * 1024;
 /// Longest escape, in bytes.
 const WIDEST: usize = 8;
 
+/// How escapes begin of the signs that credentials have: `+ - / = _` and others between the letters.
+pub(super) const NEEDLES: [&str; 18] = [
+    "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x", "\\u002", "\\u003", "\\u005", "\\u007", "\\x2b", "\\x2f",
+    "\\x3d", "\\x5f", "%2b", "%2f", "%3d", "%5f",
+];
+
+/// Whether a text has a slash as some encoders of JSON write it.
+pub(super) fn has_slashes(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), b"\\/").is_some()
+}
+
+/// The credentials of a text that have escapes in them; `find` looks through the text without escapes.
+pub(super) fn within(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+    let mut said = String::with_capacity(text.len());
+    // By byte of what is said: its place.
+    let mut places = Vec::with_capacity(text.len() + 1);
+    let mut at = 0;
+    while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        let escape = if matches!(character, '\\' | '%' | '&') { single(text.as_bytes(), at) } else { None };
+        let (character, length) = escape.unwrap_or((character, character.len_utf8()));
+        said.push(character);
+        places.extend(std::iter::repeat_n(at, character.len_utf8()));
+        at += length;
+    }
+    places.push(at);
+    let place = |place: usize| places.get(place).copied();
+    let placed = find(&said).into_iter().filter_map(|one| {
+        let span = place(one.span.start)?..place(one.span.end)?;
+        (span.len() != one.span.len()).then_some(Found { span, ..one })
+    });
+    placed.collect()
+}
+
+/// The sign that is escaped at a place, and the escape's length. Quotes and backslashes end what they stand in, and stay.
+fn single(bytes: &[u8], at: usize) -> Option<(char, usize)> {
+    if bytes.get(at..at + 2) == Some(b"\\/") {
+        return Some(('/', 2));
+    }
+    let (byte, length) = escape(bytes, at)?;
+    (byte < 0x80 && !matches!(byte, b'"' | b'\'' | b'\\')).then_some((char::from(byte), length))
+}
+
 /// The runs that hold a credential; `find` looks through what they say.
 pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
     let bytes = text.as_bytes();
@@ -25,7 +68,7 @@ pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> 
         // Bytes that stand in an escape; of those most stand in a word, whose neighbours then say no.
         let run = if may_belong(*byte) { run_around(bytes, at) } else { at..at };
         if run.len() > STEP {
-            found.extend(within(bytes, run.clone(), &find));
+            found.extend(in_run(bytes, run.clone(), &find));
         }
         at = run.end.max(at) + STEP - (run.end.max(at) + 1) % STEP;
     }
@@ -82,7 +125,7 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
 }
 
 /// The credentials in a run, by the places of their escapes.
-fn within(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+fn in_run(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
     let mut said = String::new();
     let mut starts = Vec::new();
     let mut at = run.start;

@@ -1,10 +1,10 @@
 //! Reads the literal that a name is given, in whatever notation: `name = "…"`, `"name": "…"`, `NAME=…`, `--name …`,
 //! `<name>…</name>`, `set_name("…")`, `name-…`. In: a text and the place of the name. Out: the literal's place and how it
-//! is written. It does not judge it.
+//! is written. It does not judge it. Values that stand in a member, a line or a column of their own `apart` finds.
 
 use std::ops::Range;
 
-use super::values;
+use super::{apart, gibberish::is_gibberish, values};
 
 /// How a value is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(super) enum Written {
     Bare,
     /// After the name and a verb: `the password is …`.
     Said,
+    /// Alone in the line below its name, or in the next column.
+    Apart,
     /// After the name and a space alone.
     Loose,
 }
@@ -40,9 +42,20 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         }
     }
     at += blank(at);
-    let (operator, written) = sign(text, start..end, at, name_quoted)?;
-    at += operator;
+    let mut written = Written::Bare;
+    if let Some(value) = apart::member(text, start, at, name_quoted) {
+        at = value;
+    } else {
+        let operator;
+        (operator, written) = sign(text, start..end, at, name_quoted)?;
+        at += operator;
+    }
     at += blank(at);
+    if written == Written::Bare
+        && let Some(below) = apart::line_below(text, at)
+    {
+        (at, written) = (below, Written::Apart);
+    }
     // A list's first, and what a call decodes.
     if bytes.get(at) == Some(&b'[') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
         at += 1;
@@ -70,7 +83,7 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         let close =
             inner.bytes().enumerate().position(|(at, b)| b == b'\n' || b == quote && (nested || !escaped(at)))?;
         let length = close - usize::from(nested && escaped(close));
-        let written = if written == Written::Loose { written } else { Written::Quoted };
+        let written = if matches!(written, Written::Loose | Written::Apart) { written } else { Written::Quoted };
         return Some((at + 1..at + 1 + length, written));
     }
     if written == Written::Quoted {
@@ -82,9 +95,41 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     };
     let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
     let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
+    // `密码：…，请登录后修改`: a sentence goes on behind it.
+    let length = window.get(..length)?.find(|c: char| !c.is_ascii() && !is_latin(c)).unwrap_or(length);
     let value = window.get(..length)?.trim_end_matches("**");
     let value = if written == Written::Said { value.trim_end_matches(['.', ':', '?', '!']) } else { value };
     Some((at..at + value.len(), written))
+}
+
+fn is_latin(c: char) -> bool {
+    c.is_alphabetic() && c < '\u{250}'
+}
+
+/// An unquoted value with what follows the sign that it was read up to, where that is of the same password: `k3v9Qm;x2Tz7`.
+/// A statement, a parameter or an element behind it is a word, or has a sign of its own.
+pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
+    const MOST: usize = 4;
+    let bytes = text.as_bytes();
+    let mut end = value.end;
+    for _ in 0..MOST {
+        if !bytes.get(end).is_some_and(|b| b";&<>|,\"'{}$".contains(b)) {
+            break;
+        }
+        let part = |b: &&u8| b.is_ascii_alphanumeric() || b"_-!@#%^*+~.".contains(b);
+        let length = bytes.get(end + 1..).unwrap_or_default().iter().take(64).take_while(part).count();
+        let next = end + 1 + length;
+        let run = text.get(end + 1..next).unwrap_or_default();
+        let random = length >= 3 && (values::is_mixed(run) || is_gibberish(run));
+        // Nothing but the line's end or what encloses it.
+        let closes = bytes.get(next).is_none_or(|b| b.is_ascii_whitespace() || b"\"'`;&<>|,{}$)]".contains(b));
+        let word = bytes.get(next) == Some(&b' ') && bytes.get(end).is_some_and(|b| b"&;|".contains(b));
+        if !random || !closes || word {
+            break;
+        }
+        end = next;
+    }
+    value.start..end
 }
 
 /// A value that was read as far as values are, to the end of its run: keys in base64 have thousands of bytes.
@@ -111,23 +156,35 @@ fn sign(text: &str, name: Range<usize>, at: usize, name_quoted: bool) -> Option<
         [b'=' | b':', ..] => (1, Written::Bare),
         // A colon of full width.
         [0xef, 0xbc, 0x9a, ..] => (3, Written::Bare),
-        [b'>', ..] if !name_quoted => (1, Written::Bare),
+        [b'>', ..] if !name_quoted || names_element(text, name.start) => (1, Written::Bare),
         [b'<', b'/', ..] => (next_element(rest)?, Written::Bare),
         [b',', ..] if name_quoted => (1, Written::Quoted),
         [b'v' | b'V', ..] if name_quoted && spaces => (attribute(rest)?, Written::Quoted),
+        // は, 是, 为: the verb of a sentence.
+        [0xe3, 0x81, 0xaf, ..] | [0xe6, 0x98, 0xaf, ..] | [0xe4, 0xb8, 0xba, ..] => (3, Written::Said),
         [b'|', ..] if in_cell(text, name.start) => (1, Written::Bare),
         [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
         [b'(', ..] => (1 + decoding_call(text, at + 1)?, Written::Quoted),
-        _ if spaces && is_option(text, name) => (0, Written::Shell),
-        _ if spaces => verb(rest).map_or((0, Written::Loose), |length| (length, Written::Said)),
+        _ if spaces && is_option(text, &name) => (0, Written::Shell),
+        _ if spaces && is_column(text, name.end, at) => (0, Written::Apart),
+        _ if spaces => match verb(rest).or_else(|| phrase(text, name, at)) {
+            Some(length) => (length, Written::Said),
+            None => (0, Written::Loose),
+        },
         _ => return None,
     })
 }
 
 /// `--password VALUE`, `-Password VALUE`.
-fn is_option(text: &str, name: Range<usize>) -> bool {
+fn is_option(text: &str, name: &Range<usize>) -> bool {
     text.get(name.start..).is_some_and(|name| name.starts_with('-'))
         || text.get(..name.start).is_some_and(|before| before.ends_with("--"))
+}
+
+/// Whether a name is that of an element which has the value: `<string name="api_password">…`.
+fn names_element(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default().trim_end_matches(['"', '\'']);
+    [" name=", " key="].iter().any(|attribute| before.ends_with(attribute))
 }
 
 /// `</key> <string>`: from the end of an element that holds a name to the inside of the next.
@@ -159,9 +216,47 @@ fn verb(rest: &[u8]) -> Option<usize> {
     VERBS.iter().find(|verb| rest.starts_with(verb.as_bytes())).map(|verb| verb.len())
 }
 
-/// Length of `Base64.decode(`, `b64decode(`, `unhexlify(` and their like before a quote.
+/// Whether a tab or several blanks part a name from what follows, as in a table.
+fn is_column(text: &str, end: usize, at: usize) -> bool {
+    text.get(end..at).is_some_and(|gap| gap.contains('\t') || gap.contains("  "))
+}
+
+/// `für den Mailserver: `, `del servidor nuevo es: `: words between the word for a password and the sign or verb that
+/// gives it a value.
+fn phrase(text: &str, name: Range<usize>, at: usize) -> Option<usize> {
+    const MOST: usize = 6;
+    const LONGEST: usize = 64;
+    const VERBS: [&str; 8] = ["is", "was", "ist", "lautet", "est", "es", "\u{e8}", "\u{435}\u{441}\u{442}\u{44c}"];
+    let called = text.get(name)?.to_ascii_lowercase();
+    if ["token", "key", "secret", "auth", "session", "cookie"].iter().any(|word| called.contains(word)) {
+        return None;
+    }
+    let rest = text.get(at..text.floor_char_boundary(at + LONGEST))?;
+    let mut from = 0;
+    for _ in 0..MOST {
+        let tail = rest.get(from..)?;
+        let length = tail.find(|c: char| !c.is_alphabetic() && c != '-' && c != '\'').unwrap_or(tail.len());
+        let word = tail.get(..length).filter(|word| !word.is_empty())?;
+        let behind = tail.get(length..)?;
+        let sign = [": ", " : ", "\u{ff1a}"].iter().find_map(|sign| behind.strip_prefix(sign));
+        if let Some(value) = sign {
+            return Some(rest.len() - value.trim_start_matches(' ').len());
+        }
+        let next = behind.strip_prefix(' ')?;
+        if VERBS.contains(&word) {
+            return Some(rest.len() - next.trim_start_matches(' ').len());
+        }
+        from += length + 1;
+    }
+    None
+}
+
+/// Length of `[]byte(`, `Base64.decode(`, `b64decode(`, `unhexlify(` and their like before a quote.
 fn decoding_call(text: &str, at: usize) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
+    if rest.starts_with(b"[]byte(") {
+        return matches!(rest.get(7), Some(b'"' | b'`')).then_some(7);
+    }
     let name = rest.iter().take(40).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
     let called = rest.get(..name).filter(|_| name > 0)?.to_ascii_lowercase();
     let decodes = [b"decode".as_slice(), b"unhex", b"fromhex", b"from_hex", b"frombase64", b"from_base64"]

@@ -8,7 +8,8 @@
 //! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
 //! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
 //!   follows (`named`);
-//! - `flags` and `calls`: passwords in commands' short options, in calls and in statements.
+//! - `flags` and `calls`: passwords in commands' short options, in calls and in statements;
+//! - `apart`: values in a member, a line or a column of their own.
 //!
 //! `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
 //!
@@ -18,6 +19,7 @@
 //! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
 //! (`gibberish` tells letters at random from words)?
 
+mod apart;
 mod assignments;
 mod broken;
 mod calls;
@@ -31,6 +33,7 @@ mod flags;
 mod formats;
 mod gibberish;
 mod literals;
+mod members;
 mod named;
 mod names;
 mod samples;
@@ -41,6 +44,7 @@ mod wallets;
 use std::{ops::Range, sync::LazyLock};
 
 pub(super) use formats::all as formats;
+pub(super) use members::{Lead, beside, find_led, is_value, leads};
 
 use super::needles::Needles;
 use crate::domain::Severity;
@@ -63,6 +67,10 @@ pub(super) struct Found {
 enum Finder {
     Format(usize),
     Special(fn(&str, Range<usize>) -> Option<Found>),
+    /// A table's header may stand here.
+    Column,
+    /// Characters are written as escapes.
+    Escape,
 }
 
 struct Index {
@@ -79,47 +87,45 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
         .into_iter()
         .flatten();
     let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
-    let (literals, finders): (Vec<&str>, Vec<Finder>) = rows.chain(special).unzip();
+    let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
+    let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
+    let (literals, finders): (Vec<&str>, Vec<Finder>) = rows.chain(special).chain(columns).chain(escapes).unzip();
     Index { needles: Needles::new(literals), finders }
 });
 
 /// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
 /// covers them all and the worst, then the first, names it.
 pub(super) fn find(text: &str) -> Vec<Found> {
-    let mut found = find_plain(text);
+    let (mut found, escapes) = look(text);
+    if escapes || escaped::has_slashes(text) {
+        found.extend(escaped::within(text, find_plain));
+    }
     found.extend(encoded::find(text, find_plain));
     found.extend(escaped::find(text, find_plain));
     found.retain(|one| !text.get(one.span.clone()).is_some_and(samples::is_printed));
     merge(found)
 }
 
-/// The credential that a value is by the name of the member that has it: `{"password": "…"}`.
-pub(super) fn in_member(name: &str, value: &str) -> Option<Found> {
-    const LONGEST: usize = 1000;
-    let plain = value.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
-    if !plain || value.len() > LONGEST || name.len() > LONGEST || !assignments::names_secret(name) {
-        return None;
-    }
-    let before = name.len() + 5;
-    let written = format!("\"{name}\": \"{value}\"");
-    let found = find_plain(&written).into_iter().find(|one| one.span.start >= before)?;
-    let span = found.span.start - before..(found.span.end - before).min(value.len());
-    Some(Found { span, ..found })
-}
-
 /// What stands in the text as it is.
 fn find_plain(text: &str) -> Vec<Found> {
+    look(text).0
+}
+
+/// The same, and whether an escape was met.
+fn look(text: &str) -> (Vec<Found>, bool) {
     let index = &*INDEX;
-    let mut found: Vec<Found> = Vec::new();
+    let (mut found, mut escapes) = (Vec::new(), false);
     index.needles.find(text, |number, hit| {
-        found.extend(match index.finders.get(number) {
-            Some(Finder::Format(at)) => formats::find_at(*at, text, hit),
-            Some(Finder::Special(find)) => find(text, hit),
-            None => None,
-        });
+        match index.finders.get(number) {
+            Some(Finder::Format(at)) => found.extend(formats::find_at(*at, text, hit)),
+            Some(Finder::Special(find)) => found.extend(find(text, hit)),
+            Some(Finder::Column) => found.extend(apart::column(text, &hit)),
+            Some(Finder::Escape) => escapes = true,
+            None => {}
+        }
         true
     });
-    found
+    (found, escapes)
 }
 
 /// Whether `name` is a rule of this check.

@@ -13,6 +13,7 @@ macro_rules! formats {
     };
 }
 
+mod apart;
 mod cloud;
 mod code;
 mod commands;

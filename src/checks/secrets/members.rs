@@ -1,0 +1,73 @@
+//! Credentials that are known by what stands beside them in JSON: the name of their member (`{"password": "…"}`), a
+//! member that names them (`{"name": "DB_PASSWORD", "value": "…"}`), an argument before them (`["--password", "…"]`).
+//! In: what leads to a text, and the text. Out: the credential in it.
+
+use serde_json::{Map, Value};
+
+use super::{Found, apart, assignments, find_plain};
+
+/// What leads to a text.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::checks) enum Lead<'l> {
+    /// The name of the member that has it.
+    Member(&'l str),
+    /// The arguments before it, as on a command line.
+    Arguments(&'l str),
+}
+
+/// Longest name, and longest value that goes by it, in bytes.
+const LONGEST: usize = 1000;
+
+/// The credential that a text is by what leads to it.
+pub(in crate::checks) fn find_led(lead: Lead<'_>, value: &str) -> Option<Found> {
+    if value.len() > LONGEST {
+        return None;
+    }
+    match lead {
+        Lead::Member(name) => in_member(name, value),
+        Lead::Arguments(before) => {
+            let start = before.len() + 1;
+            let found = find_plain(&format!("{before} {value}")).into_iter().find(|one| one.span.start >= start)?;
+            Some(Found { span: found.span.start - start..found.span.end - start, ..found })
+        }
+    }
+}
+
+fn in_member(name: &str, value: &str) -> Option<Found> {
+    let plain = value.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+    if !plain || name.len() > LONGEST || !assignments::names_secret(name) {
+        return None;
+    }
+    let before = name.len() + 5;
+    // A quote within the value would end it.
+    let written = format!("\"{name}\": \"{}\"", value.replace(['"', '\\'], "'"));
+    let found = find_plain(&written).into_iter().find(|one| one.span.start >= before)?;
+    let span = found.span.start - before..(found.span.end - before).min(value.len());
+    Some(Found { span, ..found })
+}
+
+/// What an object's member says that its `value` is: `{"name": "DB_PASSWORD", "value": "…"}`, `{"selector": "#password",
+/// "text": "…"}`.
+pub(in crate::checks) fn beside(map: &Map<String, Value>) -> Option<&str> {
+    const NAMES: [&str; 9] = ["name", "key", "field", "header", "selector", "label", "id", "variable", "element"];
+    const LONGEST_NAME: usize = 80;
+    if !map.keys().any(|key| apart::is_value(key)) {
+        return None;
+    }
+    map.iter()
+        .filter(|(key, _)| NAMES.iter().any(|name| name.eq_ignore_ascii_case(key)))
+        .filter_map(|(_, value)| value.as_str())
+        .map(|name| name.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
+        .find(|name| name.len() <= LONGEST_NAME && assignments::names_secret(name))
+}
+
+/// Whether a word names a secret that may follow it.
+pub(in crate::checks) fn leads(word: &str) -> bool {
+    const LONGEST_WORD: usize = 64;
+    word.len() <= LONGEST_WORD && assignments::names_secret(word)
+}
+
+/// Whether a member of this name holds what another names.
+pub(in crate::checks) fn is_value(name: &str) -> bool {
+    apart::is_value(name)
+}
