@@ -3,7 +3,7 @@
 //! words, no more of the language.
 
 use super::{Sight, call::Call};
-use crate::domain::Severity::{self, Critical, Warning};
+use crate::domain::Severity::{self, Critical, Info, Warning};
 
 /// Programs that hand statements to a database.
 pub(super) fn is_client(program: &str) -> bool {
@@ -73,7 +73,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     };
     if drops {
         let what = format!("`{}` drops data of a database.", call.shown());
-        let severity = if is_passing(call) { Warning } else { Critical };
+        let severity = if is_passing(call) { Info } else { Critical };
         sights.push(Sight::new("database_destruction", severity, what));
     } else if is_client(&call.program) {
         database(call, sights);
@@ -93,10 +93,22 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         return;
     }
     let passing = is_passing(call);
-    let mut worst: Option<(Severity, &str)> = None;
+    if call.fed.is_some() && call.operands().any(|word| matches!(word.to_ascii_lowercase().as_str(), "del" | "unlink"))
+    {
+        let what = format!("`{}` deletes every key that another command names.", call.shown());
+        sights.push(Sight::new("database_destruction", Warning, what));
+    }
+    let executed: Vec<String> = statements.iter().filter_map(|text| executed(text)).collect();
+    statements.extend(executed.iter().map(String::as_str));
+    let mut worst: Option<(Severity, &str)> =
+        statements.iter().any(|text| empties_by_script(text)).then_some((Critical, "empties the whole store"));
     for text in statements {
         let text = bare(text);
-        let most = if passing || is_rolled_back(&text) { Warning } else { Critical };
+        let most = match () {
+            () if passing => Info,
+            () if is_rolled_back(&text) => Warning,
+            () => Critical,
+        };
         for (severity, what) in text.split([';', '\n']).chain([text.as_str()]).filter_map(destroys_data) {
             // A statement over several lines has its condition further down.
             let whole = text.contains(';') || destroys_data(&text).is_some();
@@ -110,6 +122,27 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         let what = format!("A statement given to {} {what}.", call.program);
         sights.push(Sight::new("database_destruction", severity, what));
     }
+}
+
+/// What a block of a procedural language executes as a statement: `DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$`.
+fn executed(text: &str) -> Option<String> {
+    let at = text.to_ascii_uppercase().find("EXECUTE")?;
+    let rest = text.get(at..)?;
+    // The first of literals that are joined, or the form of `format(…)`, says what it does.
+    let literal = rest.split('\'').nth(1).filter(|literal| literal.contains(' '))?;
+    Some(literal.to_owned())
+}
+
+/// Whether a script for Redis empties it: `EVAL "redis.call('flushall')"`, or all of `keys('*')` deleted.
+fn empties_by_script(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let calls = |name: &str| {
+        ["redis.call(", "redis.pcall("]
+            .iter()
+            .any(|call| ["'", "\""].iter().any(|quote| lower.contains(&format!("{call}{quote}{name}"))))
+    };
+    calls("flush")
+        || (calls("del") || calls("unlink")) && calls("keys") && (lower.contains("'*'") || lower.contains("\"*\""))
 }
 
 /// Whether the database that a call names is one to throw away: `test`, `app_test`, `tmp_1`.
@@ -166,6 +199,8 @@ fn bare(text: &str) -> String {
 fn destroys_data(statement: &str) -> Option<(Severity, &'static str)> {
     let upper = statement.split_whitespace().map(str::to_ascii_uppercase).collect::<Vec<_>>();
     let words: Vec<&str> = upper.iter().map(String::as_str).collect();
+    // `WITH gone AS (DELETE FROM x RETURNING *) …`
+    let words: Vec<&str> = words.into_iter().map(|word| word.trim_start_matches('(')).collect();
     let begins = words.iter().position(|word| matches!(*word, "DROP" | "TRUNCATE" | "DELETE" | "UPDATE" | "ALTER"));
     let lower = statement.to_ascii_lowercase();
     // After one of these it is a key's name.
@@ -208,6 +243,11 @@ fn destroys_data(statement: &str) -> Option<(Severity, &'static str)> {
             ..,
         ] => Some((Warning, "drops a part of a database")),
         ["TRUNCATE", _, ..] => Some((Critical, "empties a table")),
+        ["ALTER", "TABLE", _, rest @ ..]
+            if rest.first() == Some(&"DELETE") && rest.contains(&"WHERE") && !is_limited(rest) =>
+        {
+            Some((Critical, "deletes every row of a table"))
+        }
         ["DELETE", "FROM", ..] if !is_limited(tail) => Some((Critical, "deletes every row of a table")),
         ["UPDATE", ..] if tail.contains(&"SET") && !is_limited(tail) => Some((Warning, "changes every row of a table")),
         ["ALTER", "TABLE", .., "DROP", _, _]
@@ -222,6 +262,21 @@ fn is_limited(words: &[&str]) -> bool {
     let Some(at) = words.iter().position(|word| *word == "WHERE") else {
         return words.contains(&"LIMIT") || words.contains(&"USING");
     };
-    let condition = words.get(at + 1..).unwrap_or_default().concat();
-    !matches!(condition.trim_end_matches(';'), "1=1" | "TRUE" | "1" | "''=''" | "NOTFALSE")
+    let condition = words.get(at + 1..).unwrap_or_default();
+    // One part of `a OR b` is enough, `a AND b` needs both.
+    !condition
+        .split(|word| *word == "OR")
+        .any(|part| part.split(|word| *word == "AND").all(|part| always_holds(&part.concat())))
+}
+
+/// Whether a condition says nothing: `1=1`, `TRUE`, `id = id`.
+fn always_holds(condition: &str) -> bool {
+    let condition =
+        condition.split("RETURNING").next().unwrap_or_default().trim_matches(|c| matches!(c, ';' | '(' | ')'));
+    matches!(condition, "TRUE" | "1" | "NOTFALSE")
+        || condition.split_once('=').is_some_and(|(left, right)| {
+            left.trim_end_matches('=') == right.trim_start_matches('=')
+                && !left.is_empty()
+                && !left.ends_with(['<', '>', '!'])
+        })
 }

@@ -4,7 +4,7 @@
 use super::{
     Sight,
     call::Call,
-    targets::{Target, is_disk},
+    targets::{Target, is_credential_file, is_disk},
 };
 use crate::domain::Severity::{Critical, Warning};
 
@@ -60,7 +60,11 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
 /// How bad it is that the call overwrites a file; `None` when it overwrites none that matters.
 fn overwritten(call: &Call) -> Option<crate::domain::Severity> {
     match call.program.as_str() {
-        "shred" | "wipe" if call.operands().any(|path| call.target(path) >= Target::Home) => Some(Critical),
+        "shred" | "wipe"
+            if call.operands().any(|path| call.target(path) >= Target::Home || is_credential_file(path)) =>
+        {
+            Some(Critical)
+        }
         "shred" | "wipe" => Some(Warning),
         "dd" => {
             let to = output_of_dd(call)?;

@@ -6,7 +6,10 @@ use std::{collections::HashSet, sync::LazyLock};
 
 use memchr::{memchr, memchr2, memmem::Finder};
 
-use super::shell;
+use super::{
+    shell,
+    tools::{docker_steps, recipes, workflow_steps},
+};
 
 /// Names of a fenced block's language that mean shell.
 const SHELLS: [&str; 24] = [
@@ -68,8 +71,43 @@ pub(super) fn shell_parts(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
     match text.get(start..) {
         Some(script) if has_interpreter(script) => vec![(start, script)],
-        _ => fenced(text).filter(Block::is_shell).map(|block| (block.start, block.text)).collect(),
+        _ => {
+            let mut parts: Vec<_> =
+                fenced(text).filter(Block::is_shell).map(|block| (block.start, block.text)).collect();
+            parts.extend(prompted(text, &parts));
+            parts
+        }
     }
+}
+
+/// The commands in the fenced blocks that say what is built: recipes of images, makefiles, workflows.
+pub(super) fn built_parts(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for block in fenced(text) {
+        let name = block.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default();
+        let commands = match name.to_ascii_lowercase().as_str() {
+            "dockerfile" | "docker" | "containerfile" => docker_steps(block.text),
+            "makefile" | "make" => recipes(block.text),
+            "yaml" | "yml" => workflow_steps(block.text),
+            _ => continue,
+        };
+        found.extend(commands.into_iter().map(|(at, command)| (block.start + at, command)));
+    }
+    found
+}
+
+/// Lines behind a shell's prompt that stand in no block: `$ rm -rf /srv`.
+fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)> {
+    const MOST: usize = 64;
+    static PROMPT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n$ "));
+    let first = text.starts_with("$ ").then_some(2);
+    let later = PROMPT.find_iter(text.as_bytes()).map(|at| at + 3);
+    let lines = first
+        .into_iter()
+        .chain(later)
+        .filter(|at| !blocks.iter().any(|(start, block)| (*start..start + block.len()).contains(at)));
+    let line = |at: usize| Some((at, text.get(at..)?.lines().next()?));
+    lines.take(MOST).filter_map(line).filter(|(_, line)| is_command(line)).collect()
 }
 
 /// A fenced block.

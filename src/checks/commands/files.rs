@@ -4,6 +4,7 @@
 use super::{
     Sight,
     call::{Call, FOUND, Fed},
+    resolve::is_shell,
     targets::{Target, is_guarded, is_history},
 };
 use crate::domain::Severity::{self, Critical, Info, Warning};
@@ -54,7 +55,8 @@ fn replaced(call: &Call, sights: &mut Vec<Sight>) {
     let Some((to, from)) = operands.split_last().filter(|(_, from)| !from.is_empty()) else { return };
     if is_guarded(to) && !to.ends_with('/') {
         let what = format!("`{}` puts {} in the place of a file of the system.", call.shown(), from.join(", "));
-        sights.push(Sight::new("overwrite", Warning, what));
+        let severity = if from == &["/dev/null"] { Critical } else { Warning };
+        sights.push(Sight::new("overwrite", severity, what));
     }
 }
 
@@ -139,6 +141,30 @@ fn is_recursive(call: &Call) -> bool {
     call.has('r', "recursive") || call.has('R', "")
 }
 
+/// Whether a program starts whatever its user likes.
+fn gives_shell(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    is_shell(name)
+        || ["python", "perl", "ruby", "node", "php"].iter().any(|program| name.starts_with(program))
+        || matches!(
+            name,
+            "find"
+                | "vim"
+                | "vi"
+                | "nano"
+                | "less"
+                | "awk"
+                | "env"
+                | "cp"
+                | "dd"
+                | "tar"
+                | "su"
+                | "nmap"
+                | "gdb"
+                | "busybox"
+        )
+}
+
 fn permissions(call: &Call, sights: &mut Vec<Sight>) {
     let recursive = call.has('R', "recursive") || call.says_any(&["/t", "/r"]);
     let is_option =
@@ -165,9 +191,11 @@ fn permissions(call: &Call, sights: &mut Vec<Sight>) {
         && (mode.contains("+s")
             || mode.len() == 4 && mode.starts_with(['4', '2', '6']) && mode.bytes().all(|b| b.is_ascii_digit()));
     if setuid {
+        // Whoever starts a shell that is root's is root.
+        let severity = if call.operands().any(gives_shell) { Critical } else { Warning };
         sights.push(Sight::new(
             "setuid",
-            Warning,
+            severity,
             format!("`{}` lets a program run with its owner's rights.", call.shown()),
         ));
     }

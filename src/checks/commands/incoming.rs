@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::{Sight, call::Call, resolve::is_shell};
-use crate::domain::Severity::Critical;
+use crate::domain::Severity::{Critical, Warning};
 
 /// Programs that fetch what a URL names.
 fn fetches(program: &str) -> bool {
@@ -80,6 +80,7 @@ fn runs_input(call: &Call) -> bool {
 /// What the calls of one pipeline bring in; `downloaded` remembers the files that earlier ones saved.
 pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
     incoming(calls, downloaded, sights);
+    calls.iter().for_each(|call| remote_code(call, sights));
     reverse_shell(calls, sights);
 }
 
@@ -145,6 +146,49 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight
         {
             downloaded.extend(call.operands().last().map(str::to_lowercase));
         }
+    }
+}
+
+/// Code that a package manager or a cluster is told to fetch from an address instead of its registry, and to run; and code
+/// that is handed over so that nobody reads it.
+fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
+    let texts = || call.args.iter().map(|arg| arg.text.as_str());
+    let verb = call.operands().next().unwrap_or_default();
+    let by_url = |text: &str| {
+        let url = ["https://", "http://", "git+", "github:", "git://"].iter().any(|start| text.contains(start));
+        url && !["://localhost", "://127.0.0.1", "://pypi.org/", "://registry.npmjs.org"]
+            .iter()
+            .any(|own| text.contains(own))
+    };
+    let module = call.program.starts_with("python") && call.says("pip");
+    let installs = match call.program.as_str() {
+        "pip" | "pip3" | "pipx" | "uv" => call.operands().any(|word| matches!(word, "install" | "run")),
+        "npm" | "pnpm" | "yarn" | "bun" => matches!(verb, "install" | "i" | "add" | "exec" | "dlx" | "x"),
+        "npx" | "bunx" | "pnpx" | "uvx" => true,
+        "kubectl" | "oc" => matches!(verb, "apply" | "create" | "replace"),
+        "cargo" | "gem" | "go" => matches!(verb, "install" | "run"),
+        "helm" => matches!(verb, "install" | "upgrade"),
+        _ => module && call.says("install"),
+    };
+    // The registry itself, where it is not the usual one, is told by an option.
+    let insecure = texts().zip(texts().skip(1)).any(|(option, value)| {
+        matches!(option, "--index-url" | "-i" | "--extra-index-url" | "--registry") && value.starts_with("http://")
+    }) || texts().any(|arg| arg.starts_with("--trusted-host") || arg.contains("index-url=http://"));
+    let from = call.operands().filter(|word| *word != verb).find(|word| by_url(word));
+    let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
+    if installs && (from.is_some() || insecure && !local) {
+        let what =
+            format!("`{}` fetches code from an address that no registry vouches for, and runs it.", call.shown());
+        sights.push(Sight::new("remote_code", Warning, what));
+    }
+    let encoded = matches!(call.program.as_str(), "powershell" | "pwsh")
+        && texts().any(|arg| {
+            let lower = arg.to_ascii_lowercase();
+            lower == "-ec" || lower.len() > 1 && "-encodedcommand".starts_with(&lower)
+        });
+    if encoded {
+        let what = format!("`{}` runs a command that is encoded, so that nobody reads it.", call.shown());
+        sights.push(Sight::new("decoded_and_run", Warning, what));
     }
 }
 

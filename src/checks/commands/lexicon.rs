@@ -84,11 +84,11 @@ pub(super) static WAKING: Words = LazyLock::new(|| {
      code.exe coproc copy cordon core. cql crane create-access-key create-for-rbac credentials croc cron \
      crypt csrutil curl cypher db dd delete deluser deploy deregister destroy dig disable disk dns doas \
      docker down drain drop dscl ed25519 elasticsearch erase eval exec expect fetch filter-branch \
-     filter-repo find firewall-cmd flask flush flyway forget format ftp gc get-content gh goreleaser gosu \
+     filter-repo find firewall-cmd flask flush flyway forget format ftp gc get-content gh git+ github: goreleaser gosu \
      gpasswd gpg group halt hdparm hex.publish hist http icacls id_rsa iex ifconfig influx init insmod \
      install invoke ip6tables iptables isql jjs journalctl jrunscript key4.db keychain kill knex launch \
      lazagne link liquibase litecli ln login lua lv manage.py mapfile mdadm mimikatz mk modprobe mongo \
-     move mycli mysqladmin nc netcat netsh new-service newusers nft nmcli node nsenter nslookup nuke nvme \
+     move mycli mysqladmin nc netcat netsh new-service newusers nft nmcli node npx nsenter nslookup nuke nvme \
      obliterate openssl osascript parted passwd perl pgcli php pkexec pkill podman poweroff powershell \
      private privileged privkey procdump profile prune public-read publish purge push put-parameter \
      put-secret-value pv pwsh python rb rc rd readarray reboot redis reflog register- release: remove \

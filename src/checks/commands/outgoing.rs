@@ -7,7 +7,7 @@ use super::{
     shell::Word,
     targets::{Target, classify, is_credential_file, names_credential},
 };
-use crate::domain::Severity::{Critical, Warning};
+use crate::domain::Severity::{self, Critical, Warning};
 
 /// Programs that show or copy a file.
 const READERS: [&str; 34] = [
@@ -63,6 +63,9 @@ pub(super) fn look(calls: &[Call], raw: &str, sights: &mut Vec<Sight>) {
             sights.push(Sight::new("exfiltration", Warning, what));
         }
     }
+    for (severity, what) in calls.iter().filter_map(serves) {
+        sights.push(Sight::new("exfiltration", severity, what));
+    }
     for call in calls {
         if let Some(what) = reads_credentials(call) {
             sights.push(Sight::new("reads_credentials", Warning, format!("`{}` {what}.", call.shown())));
@@ -76,6 +79,7 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
     let environment = |program: &str| matches!(program, "env" | "printenv");
     if environment(&call.program) && call.args.is_empty() && calls > 1
         || call.program == "security" && reads_credentials(call).is_some()
+        || calls > 1 && tells_secret(call)
     {
         return Some(&call.program);
     }
@@ -104,6 +108,52 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
     None
 }
 
+/// Whether a call asks a store of secrets for one.
+fn tells_secret(call: &Call) -> bool {
+    let words: Vec<&str> = call.operands().take(4).collect();
+    match (call.program.as_str(), words.as_slice()) {
+        ("aws", ["secretsmanager", "get-secret-value" | "batch-get-secret-value", ..]) => true,
+        ("aws", ["ssm", verb, ..]) => verb.starts_with("get-parameter") && call.has_long("with-decryption"),
+        ("gcloud", ["secrets", "versions", "access", ..])
+        | ("az", ["keyvault", "secret", "show" | "download", ..])
+        | ("vault", ["kv", "get", ..] | ["read", ..])
+        | ("op", ["read", ..] | ["item", "get", ..])
+        | ("gh", ["auth", "token", ..])
+        | ("doppler", ["secrets", ..])
+        | ("heroku", ["config", ..])
+        | ("pass", ["show", ..]) => true,
+        ("kubectl" | "oc", _) => reads_credentials(call).is_some(),
+        _ => false,
+    }
+}
+
+/// What a call serves to whoever asks: a directory of keys, a home, a whole system.
+fn serves(call: &Call) -> Option<(Severity, String)> {
+    let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+    let web = call.program.starts_with("python")
+        && texts.windows(2).any(|pair| matches!(pair, ["-m", "http.server" | "SimpleHTTPServer"]))
+        || matches!(call.program.as_str(), "http-server" | "serve")
+        || call.program == "php" && texts.contains(&"-S");
+    if !web {
+        return None;
+    }
+    let named = texts.windows(2).find_map(|pair| match pair {
+        ["-d" | "--directory" | "-t", dir] => Some(*dir),
+        _ => None,
+    });
+    let dir = named.or_else(|| call.dir.as_ref().map(|(dir, _)| dir.as_str()))?;
+    let bare = dir.trim_end_matches('/');
+    if [".ssh", ".aws", ".kube", ".gnupg", ".docker"].iter().any(|name| bare.ends_with(name))
+        || is_credential_file(bare)
+    {
+        return Some((Critical, format!("Credentials ({dir}) are served to whoever asks.")));
+    }
+    let whole = matches!(classify(dir), Target::Home | Target::System)
+        && !dir.starts_with("/srv")
+        && !dir.starts_with("/var/www");
+    whole.then(|| (Warning, format!("All of {dir} is served to whoever asks.")))
+}
+
 /// What a call reads that is nobody else's business, though no credential.
 fn private(call: &Call) -> Option<String> {
     let whole = |path: &str| matches!(classify(path), Target::Home | Target::System) && !path.starts_with("/dev/");
@@ -116,6 +166,16 @@ fn private(call: &Call) -> Option<String> {
         }
         "pg_dump" | "pg_dumpall" | "mysqldump" | "mongodump" | "sqlite3" => {
             Some(format!("What {} holds", call.program))
+        }
+        // To somebody else's store, or in nobody's name.
+        "aws" => {
+            let elsewhere = call.args.windows(2).any(|pair| {
+                matches!(pair, [option, url] if option.text == "--endpoint-url" && !url.text.contains("localhost") && !url.text.contains("127.0.0.1"))
+            });
+            let unsigned =
+                call.has_long("no-sign-request") && call.operands().last().is_some_and(|to| to.starts_with("s3://"));
+            (call.operands().next() == Some("s3") && (elsewhere || unsigned))
+                .then(|| format!("What `{}` copies", call.shown()))
         }
         _ => {
             let named = |text: &str| {

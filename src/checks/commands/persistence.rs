@@ -2,7 +2,7 @@
 //! and where. Places are known by name: schedules, services, files that a login reads, keys.
 
 use super::{Sight, call::Call};
-use crate::domain::Severity::Warning;
+use crate::domain::Severity::{Critical, Info, Warning};
 
 /// Files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.
 pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
@@ -86,10 +86,61 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     }
     if place.is_some() || schedules {
         let what = place.map_or_else(|| call.shown(), |place| format!("{} → {place}", call.program));
+        let severity = match place {
+            // Whoever has the key logs in.
+            Some(place) if place.contains("authorized_keys") => Critical,
+            Some(place) if names_rc(place) && only_eases(call) => Info,
+            _ => Warning,
+        };
         sights.push(Sight::new(
             "persistence",
-            Warning,
+            severity,
             format!("`{what}` makes something run again later, or lets someone in."),
         ));
     }
+}
+
+/// Whether a path is what a person's shell reads when it starts.
+fn names_rc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(name, ".bashrc" | ".zshrc" | ".bash_profile" | ".zprofile" | ".profile" | "config.fish" | ".bash_aliases")
+}
+
+/// Whether all that is written are aliases and settings that start no program: `alias ll='ls -l'`, `export EDITOR=vim`.
+fn only_eases(call: &Call) -> bool {
+    const STARTS: [&str; 16] = [
+        "curl",
+        "wget",
+        "nc ",
+        "/dev/tcp",
+        "base64",
+        "eval",
+        "LD_PRELOAD",
+        "LD_LIBRARY",
+        "PROMPT_COMMAND",
+        "BASH_ENV",
+        "python",
+        "perl",
+        "|",
+        "`",
+        "sudo=",
+        "/tmp",
+    ];
+    let said: Vec<&str> = match call.program.as_str() {
+        "echo" | "printf" => {
+            call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !arg.starts_with('-')).collect()
+        }
+        "cat" | "tee" => call.given.iter().map(String::as_str).collect(),
+        _ => return false,
+    };
+    let said = said.join(" ");
+    let eases = |line: &str| {
+        let taken = ["alias sudo", "alias ssh", "alias su="].iter().any(|start| line.starts_with(start));
+        (line.starts_with("alias ") || line.starts_with("export ") || line.starts_with('#'))
+            && !taken
+            && !STARTS.iter().any(|part| line.contains(part))
+            && (!line.contains("$(") || line.starts_with("export PATH"))
+    };
+    let mut lines = said.split(['\n', ';']).map(str::trim).filter(|line| !line.is_empty()).peekable();
+    lines.peek().is_some() && lines.all(eases)
 }

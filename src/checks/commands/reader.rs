@@ -208,7 +208,10 @@ impl<'s> Reader<'s> {
         let mut end = None;
         for child in node.children(&mut cursor) {
             match child.kind() {
-                "variable_assignment" => self.inside(child, depth + 1),
+                "variable_assignment" => {
+                    self.inside(child, depth + 1);
+                    self.started_by(child, depth + 1);
+                }
                 kind if kind.ends_with("_redirect") => {
                     let _ = self.redirect(child, Some(&mut command), depth + 1);
                 }
@@ -227,6 +230,31 @@ impl<'s> Reader<'s> {
             }
         }
         command
+    }
+
+    /// What a program starts by a setting before it: `GIT_SSH_COMMAND='…' git fetch`.
+    fn started_by(&mut self, setting: Node<'_>, depth: usize) {
+        const NAMES: [&str; 12] = [
+            "GIT_SSH_COMMAND",
+            "GIT_SSH",
+            "GIT_PROXY_COMMAND",
+            "GIT_EXTERNAL_DIFF",
+            "GIT_PAGER",
+            "GIT_EDITOR",
+            "GIT_SEQUENCE_EDITOR",
+            "PAGER",
+            "MANPAGER",
+            "EDITOR",
+            "VISUAL",
+            "RSYNC_RSH",
+        ];
+        let name = setting.child_by_field_name("name").map(|name| self.source(name));
+        if let (true, Some(value)) =
+            (name.is_some_and(|name| NAMES.contains(&name)), setting.child_by_field_name("value"))
+        {
+            let words = vec![Word::plain("sh"), Word::plain("-c"), self.word(value, depth)];
+            self.parsed.pipelines.push(vec![Command { words, span: setting.byte_range(), ..Command::default() }]);
+        }
     }
 
     /// Notes a redirection in the command; a here-document's line may go on with a pipeline, which is returned.

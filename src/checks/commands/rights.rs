@@ -1,7 +1,7 @@
 //! Commands that raise rights, or change accounts and who may do what. In: one call. Out: what it changes. Files are
 //! known by their places, as a command names them.
 
-use super::{Sight, call::Call, persistence::writes_operand};
+use super::{Sight, call::Call, persistence::writes_operand, targets::is_credential_file};
 use crate::domain::Severity::{Critical, Info, Warning};
 
 /// What the call changes.
@@ -67,10 +67,15 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         sights.push(Sight::new("setuid", Warning, what));
     }
     let asks = call.has_long("help") || call.has_long("version") || call.program == "passwd" && call.has('S', "status");
+    // A second root under another name.
+    let root = matches!(call.program.as_str(), "useradd" | "adduser" | "usermod")
+        && (call.args.windows(2).any(|pair| {
+            matches!(pair, [option, id] if matches!(option.text.as_str(), "-u" | "--uid" | "-ou") && id.text == "0")
+        }) || call.says_any(&["-u0", "--uid=0", "-ou0"]));
     if changes && !asks {
         sights.push(Sight::new(
             "privilege",
-            Warning,
+            if root { Critical } else { Warning },
             format!("`{}` changes accounts, rights or the system's guards.", call.shown()),
         ));
     }
@@ -84,7 +89,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     if open_container {
         sights.push(Sight::new(
             "privilege",
-            Warning,
+            if takes_host(call) { Critical } else { Warning },
             format!("`{}` gives a container the host's rights.", call.shown()),
         ));
     }
@@ -95,8 +100,41 @@ fn raised(call: &Call, sights: &mut Vec<Sight>) {
     if let Some(wrapper) = &call.raised_by {
         let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
         // To look, and to install what the system's own sources hold, is everyday work.
+        let first = call.operands().next().unwrap_or_default();
         let everyday = match call.program.as_str() {
-            "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" => true,
+            "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" | "lsblk" | "blkid" | "ps"
+            | "top" | "htop" | "id" | "whoami" | "uname" | "uptime" | "free" | "stat" | "file" | "which" | "wc"
+            | "ncdu" | "iotop" | "iftop" | "dmidecode" | "lshw" | "lspci" | "lsusb" | "lsmod" | "vmstat" | "iostat"
+            | "true" => true,
+            "cat" | "less" | "more" | "head" | "tail" | "grep" | "zgrep" => {
+                call.writes.is_empty() && !call.args.iter().any(|arg| is_credential_file(&arg.text))
+            }
+            "systemctl" => {
+                matches!(first, "status" | "restart" | "reload" | "start" | "show" | "cat" | "daemon-reload")
+                    || first.starts_with("is-")
+                    || first.starts_with("list-")
+            }
+            "service" => matches!(call.operands().nth(1), Some("status" | "restart" | "reload" | "start")),
+            "docker" | "podman" => matches!(
+                first,
+                "ps" | "logs"
+                    | "images"
+                    | "inspect"
+                    | "stats"
+                    | "version"
+                    | "info"
+                    | "top"
+                    | "port"
+                    | "diff"
+                    | "history"
+            ),
+            "nginx" | "apachectl" | "sshd" | "haproxy" => {
+                call.args.len() == 1 && call.says_any(&["-t", "-T", "configtest"])
+            }
+            "ip" => !call.says_any(&["add", "del", "delete", "set", "flush", "replace", "change", "down", "up"]),
+            "iptables" | "ip6tables" | "nft" => call.has('L', "list") || call.has('S', "list-rules") || first == "list",
+            "ufw" | "fail2ban-client" | "certbot" => matches!(first, "status" | "certificates" | "ping"),
+            "fdisk" | "parted" | "crontab" => call.has('l', "list"),
             "apt" | "apt-get" | "dnf" | "yum" | "apk" => {
                 matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
                     && !call.operands().skip(1).any(|name| name.contains('/'))
@@ -109,6 +147,18 @@ fn raised(call: &Call, sights: &mut Vec<Sight>) {
             format!("`{shown}` runs with another user's rights, usually root's."),
         ));
     }
+}
+
+/// Whether a container is given the host's whole file system and the means to become its root.
+fn takes_host(call: &Call) -> bool {
+    let says = |words: &[&str]| call.args.iter().any(|arg| words.contains(&arg.text.as_str()));
+    let root = call.args.iter().map(|arg| arg.text.as_str()).any(|option| {
+        let bound = option.trim_start_matches("-v").trim_start_matches("--volume=");
+        bound.starts_with("/:") && !bound.ends_with(":ro")
+            || ["source=/,", "src=/,"].iter().any(|part| option.contains(part))
+    });
+    let enters = says(&["chroot", "nsenter", "/usr/sbin/chroot", "/usr/bin/nsenter"]);
+    root && (enters || says(&["--privileged", "--privileged=true"])) || enters && says(&["--privileged", "--pid=host"])
 }
 
 /// Whether an option of a container's run gives it what belongs to the host.

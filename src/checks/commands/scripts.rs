@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{
     Sight,
-    fences::shell_parts,
-    tools::{built_commands, cell_commands, command, within_json},
+    fences::{built_parts, shell_parts},
+    tools::{built_commands, cell_commands, command, is_script, patched, within_json},
 };
 use crate::domain::{Event, FieldName, Severity, ToolCall};
 
@@ -22,6 +22,8 @@ pub(in crate::checks) struct Script<'e> {
     at: Range<usize>,
     /// Who would run it.
     run: Run,
+    /// It is run where the agent works, not in a machine of its own.
+    on_host: bool,
 }
 
 /// Who would run a script.
@@ -42,6 +44,7 @@ impl Script<'_> {
     pub(super) fn counts(&self, sight: &Sight) -> bool {
         self.run != Run::Builder
             || matches!(sight.rule, "download_and_run" | "decoded_and_run" | "reverse_shell" | "exfiltration")
+            || self.on_host && sight.severity == Severity::Critical
     }
 
     /// How bad it is here.
@@ -160,9 +163,16 @@ pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
                 let warns = warns(before);
                 let documents = documents && field.is_tool_argument();
                 let run = if warns || documents { Run::Nobody } else { Run::Reader };
-                Script { field: field.clone(), at: start..start + part.len(), text: Cow::Borrowed(part), run }
+                let at = start..start + part.len();
+                Script { field: field.clone(), at, text: Cow::Borrowed(part), run, on_host: true }
             });
             scripts.extend(parts);
+            let built = built_parts(text).into_iter().map(|(start, part)| {
+                let at = start..start + part.len();
+                let run = if documents && field.is_tool_argument() { Run::Nobody } else { Run::Builder };
+                Script { field: field.clone(), at, text: Cow::Borrowed(part), run, on_host: true }
+            });
+            scripts.extend(built);
         }
     });
     if let Some(tool) = &event.tool {
@@ -206,32 +216,51 @@ fn given<'e>(
 ) -> bool {
     let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
     let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
-    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run| {
-        scripts.push(Script { field: field.clone(), text, at, run });
+    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run, on_host: bool| {
+        scripts.push(Script { field: field.clone(), text, at, run, on_host });
     };
     let amounts = command(tool, key, text);
     let done = amounts.is_some();
     if let Some(command) = amounts {
-        push(Cow::Owned(command), 0..text.len(), Run::Tool);
+        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
     }
     if is(&["code", "cell", "source", "new_source"]) {
         for (at, command) in cell_commands(text) {
-            push(Cow::Borrowed(command), at..at + command.len(), Run::Tool);
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Tool, true);
         }
     }
     if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
-        push(Cow::Borrowed(text), 0..text.len(), Run::Tool);
+        push(Cow::Borrowed(text), 0..text.len(), Run::Tool, true);
         return true;
     }
     for command in within_json(text, &COMMAND_KEYS) {
-        push(Cow::Owned(command), 0..text.len(), Run::Tool);
+        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
     }
     if let Some(path) = written.filter(|path| *path != text) {
         for (at, command) in built_commands(path, text) {
-            push(Cow::Borrowed(command), at..at + command.len(), Run::Builder);
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Builder, builds_on_host(path));
+        }
+    }
+    if is(&["patch", "diff", "input"]) {
+        for (path, at, added) in patched(text) {
+            let place = at..at + added.len().min(text.len() - at);
+            if is_script(path) {
+                push(Cow::Owned(added), place, Run::Reader, true);
+            } else {
+                for (_, command) in built_commands(path, &added) {
+                    push(Cow::Owned(command.to_owned()), place.clone(), Run::Builder, builds_on_host(path));
+                }
+            }
         }
     }
     done
+}
+
+/// Whether what a file has run is run where it is written: a package's scripts and a makefile's rules, unlike what an image
+/// or a workflow does.
+fn builds_on_host(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name == "package.json" || name.to_ascii_lowercase().contains("makefile") || name == "justfile"
 }
 
 /// Commands given as a list of words, such as `["rm", "-rf", "/"]`, or as a program and a list of its arguments, joined as
@@ -259,6 +288,7 @@ fn lists(tool: &ToolCall, shell_tool: bool, scripts: &mut Vec<Script<'_>>) {
             at: 0..first,
             text: Cow::Owned(joined),
             run: Run::Tool,
+            on_host: true,
         });
     }
 }

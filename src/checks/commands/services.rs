@@ -1,8 +1,8 @@
 //! Commands that destroy what other programs keep: clusters, clouds, queues, backups, what lies behind an API.
 //! In: one call. Out: what it would destroy. Tools are known by name, and what they do by the verb of their subcommand.
 
-use super::{Sight, call::Call, lexicon};
-use crate::domain::Severity::{Critical, Warning};
+use super::{Sight, call::Call, lexicon, targets::Target};
+use crate::domain::Severity::{self, Critical, Warning};
 
 /// What the call destroys.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
@@ -10,12 +10,12 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         "rsync" => {
             let deletes =
                 call.args.iter().any(|arg| arg.text.starts_with("--del") || arg.text == "--remove-source-files");
-            if deletes && !call.has('n', "dry-run") {
-                sights.push(Sight::new(
-                    "sync_delete",
-                    Warning,
-                    format!("`{}` deletes files at one end.", call.shown()),
-                ));
+            if deletes
+                && !call.has('n', "dry-run")
+                && let Some(severity) = mirrored(call)
+            {
+                let what = format!("`{}` deletes files at one end.", call.shown());
+                sights.push(Sight::new("sync_delete", severity, what));
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
@@ -59,6 +59,21 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     }
 }
 
+/// How bad it is to make one directory like another; what a build makes again, or receives, is no loss.
+fn mirrored(call: &Call) -> Option<Severity> {
+    let operands: Vec<&str> = call.operands().collect();
+    let (to, from) = operands.split_last()?;
+    let name = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+    let empty = from.iter().any(|path| matches!(name(path).as_str(), "empty" | "blank" | "null"));
+    let rebuilt = |path: &str| !path.contains(':') && call.target(path) <= Target::Rebuilt;
+    let built = !from.is_empty() && from.iter().all(|path| rebuilt(path));
+    match () {
+        () if empty && (to.contains(':') || call.target(to) >= Target::Outside) => Some(Critical),
+        () if rebuilt(to) || built => None,
+        () => Some(Warning),
+    }
+}
+
 fn http(call: &Call, sights: &mut Vec<Sight>) {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let method = texts
@@ -88,8 +103,18 @@ fn http(call: &Call, sights: &mut Vec<Sight>) {
         "/doWipeOutWorkspace",
     ];
     if deletes || posts && texts.iter().any(|arg| arg.contains("://") && path.iter().any(|end| arg.contains(end))) {
-        sights.push(Sight::new("http_delete", Warning, format!("`{}` deletes over HTTP.", call.shown())));
+        let severity = if deletes && texts.iter().any(|arg| names_all(arg)) { Critical } else { Warning };
+        sights.push(Sight::new("http_delete", severity, format!("`{}` deletes over HTTP.", call.shown())));
     }
+}
+
+/// Whether a URL stands for everything that a service keeps: `http://es:9200/_all`, `…/*`.
+fn names_all(url: &str) -> bool {
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = place.split_once('/').map(|(_, path)| path.split(['?', '#']).next().unwrap_or_default());
+    path.is_some_and(|path| {
+        matches!(path.trim_end_matches('/'), "_all" | "*" | "_data_stream/*" | "_snapshot/*" | "**")
+    })
 }
 
 fn administer(call: &Call, sights: &mut Vec<Sight>) {
@@ -210,6 +235,15 @@ fn is_routine(call: &Call, words: &[&str]) -> bool {
                 || kind == "inspect"
         }
         "docker-compose" => !call.has('v', "volumes"),
+        // Clusters to try things in, and what a controller starts again.
+        "minikube" | "kind" | "k3d" => true,
+        "kubectl" | "oc" => {
+            let kind = words.get(1).copied().unwrap_or_default();
+            let one = matches!(kind, "pod" | "pods" | "po") && words.len() > 2
+                || kind.starts_with("pod/")
+                || kind.starts_with("pods/");
+            one && !call.args.iter().any(|arg| matches!(arg.text.as_str(), "--all" | "-l" | "-A" | "--selector"))
+        }
         "npm" | "pnpm" | "yarn" | "gem" | "cargo" => !matches!(first, "unpublish" | "yank" | "owner"),
         "systemctl" => !matches!(first, "disable"),
         "terraform" | "tofu" | "pulumi" => first == "workspace" && words.get(1) == Some(&"select"),
@@ -237,6 +271,12 @@ fn is_wholesale(call: &Call, words: &[&str]) -> bool {
         "az" => first == "group",
         "gh" | "glab" => first == "repo",
         "rclone" => first == "purge",
+        "docker" | "podman" => first == "system" && call.has_long("volumes"),
+        // Every key from a beginning on, and all begin so.
+        "etcdctl" => {
+            let all = call.has_long("prefix") || call.has_long("from-key");
+            all && matches!(call.operands().nth(1), None | Some("" | "/" | "\\0"))
+        }
         "firebase" | "supabase" | "prisma" => true,
         _ => false,
     }

@@ -271,7 +271,7 @@ pub(super) fn is_credential_file(text: &str) -> bool {
     ];
     /// One of these is in every such name. Each argument of each command is asked about; hardly any gets further.
     static SIGNS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(PLACES.iter().chain(&[".env", "/.ssh"])).ok());
+        LazyLock::new(|| AhoCorasick::new(PLACES.iter().chain(&[".env", "/.ssh", "/.kube", "/.aws"])).ok());
     if !SIGNS.as_ref().is_some_and(|signs| signs.is_match(text)) {
         return false;
     }
@@ -283,7 +283,7 @@ pub(super) fn is_credential_file(text: &str) -> bool {
                     .strip_prefix(".env.")
                     .is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
         });
-    let key_dir = text.trim_end_matches('/').ends_with("/.ssh");
+    let key_dir = ["/.ssh", "/.kube", "/.aws"].iter().any(|dir| text.trim_end_matches('/').ends_with(dir));
     let public = text.rsplit('.').next() == Some("pub");
     !public && (env_file || key_dir || PLACES.iter().any(|place| text.contains(place)))
 }

@@ -96,6 +96,13 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
         };
         return Some(format!("{program} {option} {}", quoted(text)));
     }
+    let method = ["method", "verb", "http_method"].iter().find_map(|key| tool.args.get(*key)?.as_str());
+    if is(&["url", "uri", "endpoint"])
+        && text.contains("://")
+        && method.is_some_and(|method| method.eq_ignore_ascii_case("delete"))
+    {
+        return Some(format!("curl -X DELETE {}", quoted(text)));
+    }
     if METADATA.iter().any(|host| text.contains(host)) && text.contains("://") && !text.contains(char::is_whitespace) {
         return Some(format!("curl {}", quoted(text)));
     }
@@ -239,30 +246,130 @@ pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t s
     let docker = name.starts_with("Dockerfile")
         || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "dockerfile")
         || name == "Containerfile";
-    let make = matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "justfile");
-    let package = name == "package.json";
-    if !(workflow || docker || make || package) || text.len() > LONGEST {
+    let make = matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "justfile")
+        || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "mk");
+    if text.len() > LONGEST {
         return Vec::new();
     }
-    let mut at = 0;
+    match () {
+        () if name == "package.json" => package_scripts(text),
+        () if workflow => workflow_steps(text),
+        () if docker => docker_steps(text),
+        () if make => recipes(text),
+        () => Vec::new(),
+    }
+}
+
+/// The scripts of a package's manifest, as far as nothing in them is escaped.
+fn package_scripts(text: &str) -> Vec<(usize, &str)> {
+    let manifest = serde_json::from_str::<Value>(text).unwrap_or_default();
+    // What is written may be a part of one.
+    let Some(scripts) = manifest.get("scripts").and_then(Value::as_object) else { return members_by_line(text) };
+    let commands = scripts.values().filter_map(Value::as_str);
+    commands
+        .filter_map(|command| text.find(command).map(|at| (at, text.get(at..at + command.len()).unwrap_or_default())))
+        .collect()
+}
+
+/// The values of members that stand each in a line: `"postinstall": "…",`.
+fn members_by_line(text: &str) -> Vec<(usize, &str)> {
+    let value = |(at, line): (usize, &'_ str)| {
+        let rest = line.trim_start().strip_prefix('"')?;
+        let (_, value) = rest.split_once("\": \"").or_else(|| rest.split_once("\":\""))?;
+        let start = at + line.len() - value.len();
+        let length = value.trim_end().trim_end_matches(',').trim_end_matches('"').len();
+        Some((start, length)).filter(|_| length > 0)
+    };
+    lines(text).filter_map(value).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
+}
+
+/// What the steps of a workflow run: `run: make`, and the lines of `run: |`.
+pub(super) fn workflow_steps(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim_start_matches([' ', '\t', '-', '@']);
-        let command = if docker {
-            ["RUN ", "CMD ", "ENTRYPOINT "].iter().find_map(|verb| bare.strip_prefix(verb))
-        } else if package {
-            // `"postinstall": "curl … | sh",`
-            bare.strip_prefix('"')
-                .and_then(|rest| rest.split_once("\": \"").or_else(|| rest.split_once("\":\"")))
-                .map(|(_, rest)| rest.trim_end().trim_end_matches(',').trim_end_matches('"'))
-        } else {
-            Some(bare.strip_prefix("run:").unwrap_or(bare))
-        };
-        let command = command.map(str::trim).filter(|command| !command.is_empty());
-        if let Some(command) = command.and_then(|command| Some((at + line.find(command)?, command))) {
-            found.push(command);
+    // How far the step's key is indented whose block goes on.
+    let mut block: Option<usize> = None;
+    for (at, line) in lines(text) {
+        let bare = line.trim_start_matches([' ', '\t', '-']);
+        let indent = line.len() - bare.len();
+        if block.is_some_and(|block| indent > block) && !bare.is_empty() {
+            found.push((at + indent, bare));
+            continue;
         }
-        at += line.len();
+        block = block.filter(|_| bare.is_empty());
+        let step = ["run:", "script:", "before_script:", "command:"].iter().find_map(|key| bare.strip_prefix(key));
+        let Some(command) = step.map(str::trim) else { continue };
+        if command.is_empty() || command.starts_with(['|', '>']) {
+            block = Some(indent);
+        } else {
+            found.push((at + line.len() - step.unwrap_or_default().trim_start().len(), command));
+        }
     }
     found
+}
+
+/// What the steps of an image's recipe run.
+pub(super) fn docker_steps(text: &str) -> Vec<(usize, &str)> {
+    let mut goes_on = false;
+    let mut found = Vec::new();
+    for (at, line) in lines(text) {
+        let bare = line.trim_start();
+        let step = ["RUN ", "CMD ", "ENTRYPOINT "].iter().find_map(|verb| bare.strip_prefix(verb));
+        let command = step.or(goes_on.then_some(bare)).map(|command| command.trim_end_matches('\\').trim());
+        goes_on = command.is_some() && bare.ends_with('\\');
+        if let Some(command) = command.filter(|command| !command.is_empty()) {
+            found.push((at + line.find(command).unwrap_or(0), command));
+        }
+    }
+    found
+}
+
+/// What the rules of a makefile run.
+pub(super) fn recipes(text: &str) -> Vec<(usize, &str)> {
+    let command = |(at, line): (usize, &'_ str)| {
+        let bare = line.strip_prefix('\t').or_else(|| line.strip_prefix("    "))?;
+        let bare = bare.trim_start_matches([' ', '\t', '@', '-', '+']);
+        Some((at + line.len() - bare.len(), bare.len())).filter(|_| !bare.is_empty())
+    };
+    lines(text).filter_map(command).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
+}
+
+/// The lines of a text, each with the byte where it begins.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        (start, line.trim_end_matches(['\n', '\r']))
+    })
+}
+
+/// What a patch adds to scripts, makefiles and the like: file and added lines, with the place of the first.
+pub(super) fn patched(patch: &str) -> Vec<(&str, usize, String)> {
+    const MOST: usize = 16;
+    let mut files: Vec<(&str, usize, String)> = Vec::new();
+    if patch.len() > LONGEST {
+        return files;
+    }
+    for (at, line) in lines(patch) {
+        let heads = ["+++ b/", "+++ ", "*** Add File: ", "*** Update File: "];
+        if let Some(path) = heads.iter().find_map(|head| line.strip_prefix(head)) {
+            if files.len() == MOST {
+                break;
+            }
+            files.push((path.trim(), at, String::new()));
+        } else if let (Some(added), Some((_, start, text))) = (line.strip_prefix('+'), files.last_mut()) {
+            if text.is_empty() {
+                *start = at;
+            }
+            text.push_str(added);
+            text.push('\n');
+        }
+    }
+    files.retain(|(_, _, text)| !text.is_empty());
+    files
+}
+
+/// Whether a file is a script of a shell by its name.
+pub(super) fn is_script(path: &str) -> bool {
+    [".sh", ".bash", ".zsh", ".ksh"].iter().any(|ending| path.ends_with(ending))
 }

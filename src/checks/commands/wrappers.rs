@@ -206,7 +206,18 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
             let at = texts.iter().position(|text| matches!(*text, "-x" | "-X" | "--exec" | "--exec-batch"));
             found.extend(at.and_then(|at| texts.get(at + 1..)).map(|words| format!("{} ./*", words.join(" "))));
         }
-        ("watch", _) => found.extend(all(0)),
+        ("watch" | "entr", _) => found.extend(behind_options(call, "nqis")),
+        ("pssh" | "parallel-ssh" | "pdsh" | "clush" | "dsh" | "mssh", _) => {
+            found.extend(behind_options(call, "hHlpoetwxgfbF"));
+        }
+        ("salt" | "salt-ssh" | "salt-call", _) => {
+            let at =
+                texts.iter().position(|text| matches!(*text, "cmd.run" | "cmd.shell" | "cmd.run_all" | "cmd.script"));
+            found.extend(at.and_then(|at| texts.get(at + 1..)).map(|words| words.join(" ")));
+        }
+        ("make" | "gmake", _) if texts.windows(2).any(|pair| pair == ["-f", "-"]) || texts.contains(&"-f-") => {
+            found.extend(call.given.as_deref().map(recipes));
+        }
         ("git", "submodule") if operands.get(1) == Some(&"foreach") => found.extend(all(2)),
         ("git", "bisect") if operands.get(1) == Some(&"run") => found.extend(all(2)),
         ("tmux", "new" | "new-session" | "new-window" | "neww" | "split-window" | "send-keys" | "send")
@@ -257,6 +268,22 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
         *text = text.trim_start_matches([':', '!']).to_owned();
     }
     found
+}
+
+/// What stands behind a call's own options, as one text; `with_value` lists the short ones that take the next argument.
+fn behind_options(call: &Call, with_value: &str) -> Option<String> {
+    let words = call.args.get(after_options(&call.args, with_value)..)?;
+    Some(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
+}
+
+/// The commands of a makefile: lines behind a tab, and what follows a rule's semicolon.
+fn recipes(makefile: &str) -> String {
+    let command = |line: &str| {
+        let recipe =
+            line.strip_prefix('\t').or_else(|| line.split_once(':')?.1.split_once(';').map(|(_, rest)| rest))?;
+        Some(recipe.trim_start_matches([' ', '@', '-', '+']).to_owned())
+    };
+    makefile.lines().filter_map(command).collect::<Vec<String>>().join("\n")
 }
 
 /// Whether short options end with one, as `-qc` does with `-c`.

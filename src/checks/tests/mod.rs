@@ -35,6 +35,7 @@ mod properties;
 mod secrets;
 mod services;
 mod shells;
+mod takeover;
 mod tools;
 mod triggers;
 

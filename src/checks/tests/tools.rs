@@ -27,7 +27,7 @@ fn what_a_tool_does_is_judged_as_the_command_that_does_the_same() {
         ("Read", json!({"file_path": "~/.ssh/id_rsa"}), "reads_credentials", Warning),
         ("Read", json!({"file_path": "/etc/shadow"}), "reads_credentials", Warning),
         ("Write", json!({"file_path": "/etc/cron.d/a", "content": "x"}), "persistence", Warning),
-        ("Write", json!({"file_path": "/root/.ssh/authorized_keys", "content": "x"}), "persistence", Warning),
+        ("Write", json!({"file_path": "/root/.ssh/authorized_keys", "content": "x"}), "persistence", Critical),
         ("Edit", json!({"file_path": ".git/hooks/pre-commit", "new_string": "x"}), "persistence", Warning),
         (
             "Write",
