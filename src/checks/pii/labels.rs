@@ -2,7 +2,7 @@
 //! In: a text and its announcing words. Out: what stands right behind them. It looks a few dozen bytes ahead of each
 //! word and no further.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::{
     Found,
@@ -29,8 +29,10 @@ pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) 
             Topic::Passport => value(text, at.end, is_passport, "")
                 .filter(|span| span.start == at.end || !text.get(at.clone()).is_some_and(|word| word.ends_with(' ')))
                 .map(|span| Found::new("passport", "the number of a passport", Severity::Warning, span)),
-            Topic::SortCode => bank_account(text, at)
+            Topic::SortCode => bank_account(text, at, |code| code.len() == 6 && digits_of(code) == 6, 8..=8)
                 .map(|span| Found::new("uk_bank_account", "the number of a bank account", Severity::Warning, span)),
+            Topic::Routing => bank_account(text, at, is_routing, 6..=17)
+                .map(|span| Found::new("us_bank_account", "the number of a bank account", Severity::Warning, span)),
             Topic::Birth => {
                 birth_date(text, at.end).map(|span| Found::new("birth_date", "a date of birth", Severity::Info, span))
             }
@@ -70,17 +72,29 @@ fn is_passport(id: &str) -> bool {
     (7..=9).contains(&id.len()) && digits >= 6 || german
 }
 
-/// The account of eight digits beside a sort code of six: `Account number 48291037, sort code 20-45-91`.
-fn bank_account(text: &str, label: &Range<usize>) -> Option<Range<usize>> {
+/// The number of a bank in the United States, with its check (ABA).
+fn is_routing(code: &str) -> bool {
+    let weights = [3, 7, 1].into_iter().cycle();
+    let sum: u32 = code.bytes().zip(weights).map(|(byte, weight)| u32::from(byte.wrapping_sub(b'0')) * weight).sum();
+    code.len() == 9 && digits_of(code) == 9 && sum.is_multiple_of(10) && sum > 0
+}
+
+/// The account beside the code of its bank: `Account number 48291037, sort code 20-45-91`.
+fn bank_account(
+    text: &str,
+    label: &Range<usize>,
+    is_code: impl Fn(&str) -> bool,
+    digits: RangeInclusive<usize>,
+) -> Option<Range<usize>> {
     const NEAR: usize = 64;
-    let code = value(text, label.end, |id| id.len() == 6 && digits_of(id) == 6, "- ")?;
+    let code = value(text, label.end, is_code, "- ")?;
     let from = text.floor_char_boundary(label.start.saturating_sub(NEAR));
     let window = text.get(from..text.floor_char_boundary(code.end + NEAR))?;
     let mut at: usize = 0;
     for run in window.split(|c: char| !c.is_ascii_alphanumeric()) {
         let before = window.get(window.floor_char_boundary(at.saturating_sub(24))..at)?.to_ascii_lowercase();
-        if run.len() == 8 && digits_of(run) == 8 && ["account", "acct", "a/c"].iter().any(|word| before.contains(word))
-        {
+        let announced = ["account", "acct", "a/c"].iter().any(|word| before.contains(word));
+        if digits.contains(&run.len()) && digits_of(run) == run.len() && announced && from + at != code.start {
             return Some(from + at..from + at + run.len());
         }
         let after = at + run.len();

@@ -1,19 +1,25 @@
 //! Finds personal data in what an agent hands out: its output and the arguments of its tool calls. In: an event. Out:
 //! a hit for each place, with its exact span. What an agent only reads (results, inputs) is not looked at.
 //!
-//! A format with a checksum or an unmistakable form speaks for itself (`numbers`, `phones`, `mail`); anything else needs
-//! a word before it that says what it is (`labels`, `national`). One look finds all such words (`contexts`).
+//! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards`, `ibans` and `wallets`,
+//! `phones`, `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
+//! look finds all such words (`contexts`, from the table in `words`).
 //!
 //! What identifies a person or can be used against one is a warning. What is public by custom or says little alone (a
 //! role's mailbox, an author in a commit, a date of birth, an address, a name behind a label) is info; three such kinds
 //! together describe a person, which is a warning again. Values that documentation reserves are not personal data.
 
+mod cards;
 mod contexts;
+mod ibans;
 mod labels;
 mod mail;
 mod national;
 mod numbers;
 mod phones;
+mod shapes;
+mod wallets;
+mod words;
 
 use std::ops::Range;
 

@@ -6,17 +6,17 @@ use std::ops::Range;
 
 use super::{
     Found,
+    cards::{is_card, is_identifier},
     contexts::{Contexts, Topic},
-    national, phones,
+    ibans::{iban, is_sample_iban},
+    national, phones, wallets,
 };
 use crate::domain::Severity;
 
 /// Most groups of one run; a table's row of numbers is several runs.
 const MOST_GROUPS: usize = 12;
 /// Longest word that may be a number of something.
-const LONGEST_WORD: usize = 40;
-/// How far a word may stand before its number, in bytes.
-const NEAR: usize = 64;
+const LONGEST_WORD: usize = 62;
 
 /// Groups of digits with what stands between them.
 #[derive(Debug)]
@@ -252,15 +252,6 @@ fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts<'_>) -> Optio
     Some(Found::new(rule, title, Severity::Warning, span))
 }
 
-/// Whether a number without quotes is the member `id` of an object, or one whose name ends so.
-fn is_identifier(text: &str, start: usize) -> bool {
-    let from = text.ceil_char_boundary(start.saturating_sub(NEAR));
-    let before = text.get(from..start).unwrap_or_default().trim_end();
-    let name = before.strip_suffix(':').map(str::trim_end).and_then(|name| name.strip_suffix('"')).unwrap_or_default();
-    let name = name.rsplit('"').next().unwrap_or_default();
-    name == "id" || name.ends_with("_id") || name.ends_with("Id")
-}
-
 /// A word of letters and digits: an IBAN begins with it, or it is a national number.
 fn letters(text: &str, word: Range<usize>, found: &mut Vec<Found>) -> Option<usize> {
     let own = text.get(word.clone())?;
@@ -271,74 +262,13 @@ fn letters(text: &str, word: Range<usize>, found: &mut Vec<Found>) -> Option<usi
         }
         return Some(end);
     }
-    let (rule, title) = national::unannounced_word(own)?;
+    let (rule, title) = if wallets::is_address(own) {
+        ("bitcoin_address", "the address of somebody's wallet")
+    } else {
+        national::unannounced_word(own)?
+    };
     found.push(Found::new(rule, title, Severity::Warning, word.clone()));
     Some(word.end)
-}
-
-/// Whether digits pass the check that ISO/IEC 7812-1 asks of card numbers.
-pub(super) fn luhn(digits: &str) -> bool {
-    let sum: u32 = digits
-        .bytes()
-        .rev()
-        .enumerate()
-        .map(|(place, digit)| {
-            let value = u32::from(digit - b'0');
-            let doubled = value * 2;
-            if place % 2 == 0 { value } else { doubled / 10 + doubled % 10 }
-        })
-        .sum();
-    sum.is_multiple_of(10)
-}
-
-fn is_card(digits: &str, start: usize, contexts: &Contexts<'_>) -> bool {
-    /// Numbers that processors publish for tests (Adyen, Braintree, Stripe).
-    const TESTS: [&str; 21] = [
-        "4111111111111111",
-        "4242424242424242",
-        "4012888888881881",
-        "4222222222222",
-        "4000056655665556",
-        "5555555555554444",
-        "5105105105105100",
-        "5200828282828210",
-        "2223003122003222",
-        "378282246310005",
-        "371449635398431",
-        "378734493671000",
-        "6011111111111117",
-        "6011000990139424",
-        "6011000000000004",
-        "3056930009020004",
-        "36227206271667",
-        "30569309025904",
-        "38520000023237",
-        "3530111333300000",
-        "3566002020360505",
-    ];
-    let same = digits.bytes().skip(1).all(|digit| Some(&digit) == digits.as_bytes().first());
-    if same || TESTS.contains(&digits) || digits.starts_with("4000000") || !luhn(digits) {
-        return false;
-    }
-    if contexts.before(start, NEAR, Topic::Card) {
-        return !digits.starts_with('0');
-    }
-    !contexts.before(start, NEAR, Topic::Thing) && is_issued(digits)
-}
-
-/// Whether the number lies in the range of a large network, at the length that it issues (ISO/IEC 7812 register).
-fn is_issued(digits: &str) -> bool {
-    let head = |count: usize| digits.get(..count).and_then(|head| head.parse::<u32>().ok()).unwrap_or_default();
-    match digits.len() {
-        15 => matches!(head(2), 34 | 37),
-        16 => {
-            head(1) == 4
-                || matches!(head(2), 51..=55 | 65)
-                || matches!(head(4), 2221..=2720 | 3528..=3589 | 6011)
-                || matches!(head(3), 644..=649)
-        }
-        _ => false,
-    }
 }
 
 /// Area, group and serial that the US administration issues, its own specimens left out.
@@ -350,87 +280,6 @@ pub(super) fn is_social_security(digits: &str) -> bool {
         && group != 0
         && serial != 0
         && !matches!(digits, "078051120" | "219099999" | "123456789" | "111111111" | "123121234")
-}
-
-/// Lengths of account numbers (SWIFT IBAN registry).
-const IBAN_LENGTHS: &[(usize, &str)] = &[
-    (15, "NO"),
-    (16, "BE"),
-    (18, "DK FO FI GL NL SD FK"),
-    (19, "MK SI"),
-    (20, "AT BA EE KZ XK LT LU MN"),
-    (21, "HR LV LI CH"),
-    (22, "BH BG CR GE DE IE ME RS GB VA"),
-    (23, "TL GI IQ IL OM SO AE"),
-    (24, "AD CZ MD PK RO SA SK ES SE TN VG"),
-    (25, "LY PT ST"),
-    (26, "IS TR"),
-    (27, "BI DJ FR GR IT MR MC SM"),
-    (28, "AL AZ BY CY DO SV GT HU LB NI PL"),
-    (29, "BR EG PS QA UA"),
-    (30, "JO KW MU YE"),
-    (31, "MT SC"),
-    (32, "LC"),
-    (33, "RU"),
-];
-
-/// The account number that begins at a word, spaces between its groups allowed.
-fn iban(text: &str, start: usize) -> Option<Range<usize>> {
-    let rest = text.get(start..)?;
-    let [a, b, c, d, ..] = rest.as_bytes() else { return None };
-    if !(a.is_ascii_alphabetic() && b.is_ascii_alphabetic() && c.is_ascii_digit() && d.is_ascii_digit()) {
-        return None;
-    }
-    let country = rest.get(..2)?.to_ascii_uppercase();
-    let length = IBAN_LENGTHS.iter().find(|(_, countries)| countries.split(' ').any(|one| one == country))?.0;
-    let mut compact = Vec::with_capacity(length);
-    let mut gap = false;
-    let mut end = 0;
-    for (at, byte) in rest.bytes().enumerate() {
-        match byte {
-            b' ' | b'-' if !gap && at > 0 => gap = true,
-            _ if byte.is_ascii_alphanumeric() => {
-                gap = false;
-                compact.push(byte.to_ascii_uppercase());
-                end = at + 1;
-                if compact.len() == length {
-                    break;
-                }
-            }
-            _ => break,
-        }
-    }
-    let over = rest.as_bytes().get(end).is_some_and(u8::is_ascii_alphanumeric);
-    (compact.len() == length && !over && mod_97(&compact) == 1).then(|| start..start + end)
-}
-
-/// The remainder by ISO 7064, the first four characters moved to the end.
-fn mod_97(compact: &[u8]) -> u32 {
-    let (head, tail) = compact.split_at(4.min(compact.len()));
-    tail.iter().chain(head).fold(0, |sum, byte| match byte {
-        b'0'..=b'9' => (sum * 10 + u32::from(byte - b'0')) % 97,
-        _ => (sum * 100 + u32::from(byte - b'A') + 10) % 97,
-    })
-}
-
-/// The examples of the IBAN registry and of documentation.
-fn is_sample_iban(text: &str) -> bool {
-    const SAMPLES: [&str; 12] = [
-        "GB82WEST12345698765432",
-        "GB29NWBK60161331926819",
-        "GB33BUKB20201555555555",
-        "DE89370400440532013000",
-        "FR1420041010050500013M02606",
-        "NL91ABNA0417164300",
-        "ES9121000418450200051332",
-        "IT60X0542811101000000123456",
-        "BE68539007547034",
-        "CH9300762011623852957",
-        "SE4550000000058398257466",
-        "SE3550000000054910000003",
-    ];
-    let compact: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
-    SAMPLES.iter().any(|sample| compact.eq_ignore_ascii_case(sample))
 }
 
 /// Whether an address may be somebody's: public, and none of the resolvers that everybody names.
