@@ -241,6 +241,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("records", r"(?P<n>\d[\d,]*) records?\b"),
     ("files changed", r"(?P<n>\d[\d,]*) files? (?:were )?changed\b"),
     ("vulnerabilities", r"(?P<n>\d[\d,]*) (?:\w+ )?vulnerabilit(?:y|ies)\b"),
+    ("failing tests", r"(?P<n>\d[\d,]*) (?:failing tests?|tests? (?:that )?fail(?:ed|ing)?|failed)\b"),
 ];
 
 /// Figures that the result gives otherwise.
@@ -253,6 +254,9 @@ fn figures(result: &str, output: &str) -> Option<Hit> {
         Regex::new(r#"(?i)\b(?:grand |invoice |order )?(?:total|amount|balance)(?: amount| price| cost| due)?"?(?: is| was| comes to| came to|:|=| of)? {0,4}(?:[$€£¥]|USD|EUR|GBP)? ?(?P<n>\d[\d,]*\.\d\d)\b"#).ok()
     });
     let patterns = PATTERNS.iter().map(|(name, form)| (*name, form));
+    if let Some(hit) = single(result, output) {
+        return Some(hit);
+    }
     patterns.chain(TOTAL.as_ref().map(|total| ("total", total))).find_map(|(name, form)| {
         let told = only(form, result)?;
         let (claimed, span) = claimed(form, output)?;
@@ -267,6 +271,25 @@ fn figures(result: &str, output: &str) -> Option<Hit> {
             )
         })
     })
+}
+
+/// A result that is one number, by itself or as its only member or cell, and an output that gives one number, another one.
+fn single(result: &str, output: &str) -> Option<Hit> {
+    /// An answer that is one figure says little else.
+    const SHORT_ANSWER: usize = 120;
+    static ALONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?i)^\s*(?:\{?\s*"?(?:count|total|sum|rows?|n|result|value|count\(\*\)|exit code|balance)"?\s*[:=]?\s*(?:[-+| ]*\n[-+| ]*)*)?(?P<n>\d[\d,]*(?:\.\d+)?)\s*\}?\s*(?:\(1 row\)\s*)?$"#).ok()
+    });
+    static NUMBER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?:^|[\s(])(?P<n>\d[\d,]*(?:\.\d+)?)(?:[\s.,;)!]|$)").ok());
+    if output.len() > SHORT_ANSWER {
+        return None;
+    }
+    let told = ALONE.as_ref()?.captures(result.trim())?.name("n")?.as_str().replace(',', "");
+    let (claimed, span) = claimed(NUMBER.as_ref()?, output)?;
+    let same = told.parse::<f64>().ok()? - claimed.parse::<f64>().ok()?;
+    (same.abs() > f64::EPSILON)
+        .then(|| hit("figure_differs", span, "The figure differs from what the tool returned.".to_owned()))
 }
 
 /// Whether a number stands in a text by itself.

@@ -135,8 +135,12 @@ fn step(c: char, rest: &str, before: &str) -> Step {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => one(Some(Kind::Bidi)),
         // Marks of direction are part of ordinary Arabic and Hebrew text.
         '\u{200e}' | '\u{200f}' | '\u{61c}' => {
-            let near = before.chars().next_back().is_some_and(is_rtl) || next.is_some_and(is_rtl);
-            one((!near).then_some(Kind::Bidi))
+            // They stand beside digits, brackets and Latin names, but never amid a word of ASCII.
+            const NEAR: usize = 24;
+            let amid = before.ends_with(|c: char| c.is_ascii_alphanumeric())
+                && next.is_some_and(|c| c.is_ascii_alphanumeric());
+            let near = before.chars().rev().take(NEAR).any(is_rtl) || rest.chars().skip(1).take(NEAR).any(is_rtl);
+            one((!near || amid).then_some(Kind::Bidi))
         }
         '\u{200c}' | '\u{200d}' => {
             let previous = before.chars().next_back();

@@ -4,6 +4,7 @@
 
 mod code;
 mod prose;
+mod rows;
 
 use std::ops::Range;
 
@@ -126,6 +127,9 @@ fn broken_off(text: &str) -> Option<Break> {
     let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
     if has_open_tag(text) {
         return Some(("cut_tag", "A tag is opened at the end and not closed."));
+    }
+    if let Some(ends) = rows::ending(text, last) {
+        return ends;
     }
     if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
 }

@@ -29,21 +29,22 @@ pub(super) const FORMS: &[Form] = &[
             "###system",
             "## system",
             "### instruction",
+            "###instruction",
             "[system",
             "<sys",
             "(system",
             "system_message",
             "system_prompt",
         ],
-        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id|channel|end_of_turn|start|end)\|>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|(?-i:(?:^|[^\w:])</?(?:system|SYSTEM)>\s*[^<\s])|</?system[_ -](?:prompt|message|instructions?|mode|reminder|override|note|notice)\s*>|#{2,}\s*\(?system(?:[_ ](?:message|prompt|instructions?)\b\)?|\s*:)|#{2,}\s*instructions?:\s*\n+\s*(?:ignore|disregard|you|do|output|respond|send)\b|(?:^|[^\w])\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override|note|notice)\s*\]|\s*\]\s*:?\s*(?:\(|#|\*|<|you\b|please\b|ignore\b|disregard\b|new\b|override|from\s+now|always\b|never\b|do\b|output\b|respond\b|the\s+(?:assistant|user|ai|agent|model)\b|forget|send\b|your\b))|<\s*system\s+mode\s*>",
+        r"(?i)<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|endoftext|eot_id|channel|end_of_turn|start|end)\|>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|(?-i:(?:^|[^\w:])</?(?:system|SYSTEM)>\s*[^<\s])|</?system[_ -](?:prompt|message|instructions?|mode|reminder|override|note|notice)\s*>|#{2,}\s*\(?system(?:[_ ](?:message|prompt|instructions?)\b\)?|\s*:)|#{2,}\s*instructions?:\s*(?:you\s+(?:will|must|are)\s+now\b|\n+\s*(?:ignore|disregard|you|do|output|respond|send)\b)|(?:^|[^\w])\[\s*system(?:[_ -]?(?:message|prompt|mode|instructions?|override|note|notice)\s*\]|\s*\]\s*:?\s*(?:\(|#|\*|<|you\b|please\b|ignore\b|disregard\b|new\s+(?:instructions?|task|policy|role|directives?|objective|goal|orders?)\b|override|from\s+now|always\b|never\b|do\b|output\b|respond\b|the\s+(?:assistant|user|ai|agent|model)\b|forget|send\b|your\b))|<\s*system\s+mode\s*>",
         FORGERY,
     )
     // Templates and the documentation of a tokenizer.
-    .unless(&["special token", "eos_token", "bos_token", "chat_template", "chatml", "{{", "{%", "{prompt}", "tokenizer"]),
+    .unless(&["special token", "is token ", "is the token", "control token", "chat token", "stop token", "marker", "delimiter", "marks the", "separates", "stands for", "eos_token", "bos_token", "chat_template", "chatml", "{{", "{%", "{prompt}", "tokenizer"]),
     warning(
         "role_forgery",
         &["SYSTEM", "ADMIN", "DEVELOPER", "OVERRIDE", "ROOT"],
-        r"(?:^|[\n>\]]|\*\*|[.!?]\s)\s*(?:SYSTEM|ADMIN|DEVELOPER|ROOT)(?:\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|NOTICE|INSTRUCTION|MODE|UPDATE|ALERT|COMMAND))?\s?:\s*(?i:you|please|ignore|disregard|new|all|from\s+now|always|never|do|output|respond|the\s+(?:assistant|user|ai|agent|model)|assistant|reviewer|override|execute|run|send|approve|stop)\b|\b(?:ADMIN|DEVELOPER|SYSTEM|SECURITY|INSTRUCTION|TRAINING\s+DATA|EMERGENCY)\s+OVERRIDE\b",
+        r"(?:^|[\n>\]\x22]|\*\*|[.!?]\s)\s*(?:SYSTEM|ADMIN|DEVELOPER|ROOT)(?:\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|NOTICE|INSTRUCTION|MODE|UPDATE|ALERT|COMMAND))?\s?:\s*(?i:you|please|ignore|disregard|new|all|from\s+now|always|never|do|output|respond|the\s+(?:assistant|user|ai|agent|model)|assistant|reviewer|override|execute|run|send|approve|stop)\b|\b(?:ADMIN|DEVELOPER|SYSTEM|SECURITY|INSTRUCTION|TRAINING\s+DATA|EMERGENCY)\s+OVERRIDE\b",
         FORGERY,
     ),
     warning(

@@ -7,6 +7,7 @@ mod forgeries;
 mod precedence;
 mod requests;
 mod reviewers;
+mod roles;
 mod steering;
 mod tongues;
 
@@ -165,6 +166,16 @@ const SHORT: &[(&str, &str)] = &[
         "{judge}",
         r"(?:(?:AI|automated|shadow|code|security|LLM|model)[\s-]+)*(?:reviewer|evaluator|grader|auditor|moderator|judge|assessor)s?",
     ),
+    // Software by the name of its work; `bot`, `tool` and the like need the work before them.
+    (
+        "{role}",
+        r"(?:(?:the|any|all|our|your|dear|hey)\s+)?(?:(?:(?:AI|LLM|automated|automatic)[\s-]+)?(?:support|screening|grading|scoring|ranking|triage|review|reviewing|moderation|translation|summari[sz]ation|coding|code|shopping|booking|hiring|recruiting|customer[\s-]service|sales|quality|help|chat|ticket|e-?mail|search)[\s-]+(?:bot|model|agent|assistant|tool|checker|system|engine|AI|LLM)s?|summari[sz]ers?|(?:automated\s+)?(?:quality\s+)?checker|(?:AI|LLM|automated)\s+(?:classifier|grader|ranker|screener|summari[sz]er)s?|coding\s+agents?|Copilot|Claude|Gemini|ChatGPT|Cursor|Codex|Devin)",
+    ),
+    // An act about this text, whoever wrote it, or its mark.
+    (
+        "{about_this}",
+        r"(?:(?:approve|accept|pass|skip|ignore|merge|shortlist|hire|recommend|select|promote|whitelist|trust)\s+(?:this|it|me|him|her|us)\b|(?:rank|rate|score|grade|mark|put|place|list)\s+(?:this|it|me|him|her|us)\s[^.\n]{0,40}?\b(?:first|top|highest|best|as\s+\w+|\d+)|(?:rank|rate|score|place)\s[^.\n]{0,40}?\bregardless\b|(?:give|award|assign)\s[^.\n]{0,40}?\b(?:full\s+(?:marks|score|points)|(?:top|highest|maximum|perfect)\s+(?:marks?|score|rating|grade)|\d+\s*/\s*\d+)|(?:grant|give)\s+(?:me|us|him|her)\s[^.\n]{0,40}?\b(?:admin|rights|access|permissions?|refund|discount|credit)|(?:say|answer|reply|write|report|respond)\s+(?:with\s+)?(?:LGTM|that\s+(?:this|it|the)\b|only\b|nothing\b)|(?:close|mark)\s+this\s[^.\n]{0,30}?\b(?:resolved|done|solved|approved|safe)|(?:list|report|find|raise)\s+no\s+\w+|approve\s+(?:the|every|all)\s[^.\n]{0,30}?\b(?:LGTM|without))",
+    ),
     // What may stand between an address and its verb.
     (
         "{mood}",
@@ -189,6 +200,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Form> {
         addresses::FORMS,
         combined::FORMS,
         reviewers::FORMS,
+        roles::FORMS,
         requests::FORMS,
         steering::FORMS,
     ]
