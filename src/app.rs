@@ -9,9 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     boundary::{
-        contract::compile,
+        contract::faults,
         decide::Rules as BoundaryRules,
+        drift::bypass::Required,
         execution::{Configured, safe_mode},
+        gate,
         tools::Tools,
     },
     breaker,
@@ -21,7 +23,7 @@ use crate::{
         shadows::{load, read},
         tools,
     },
-    domain::{Execution, ModelSpec, Shadow, contract::ToolContract, key},
+    domain::{Execution, ModelSpec, Shadow, key},
     findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{
@@ -145,8 +147,7 @@ impl Setup {
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
-        let judge = tools::Rules { contract: &contract, condition: &condition };
+        let judge = tools::Rules { contract: &faults, condition: &condition };
         let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
             None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
@@ -156,7 +157,30 @@ impl Setup {
             let path = self.settings.tools.path.clone().unwrap_or_default();
             Report::of_file(&path, "tools", error.to_string(), "correct it and try again")
         })?;
-        Ok(Loaded { value: BoundaryRules { configured, tools }, warnings })
+        let servers =
+            self.settings.mcp.profiles.iter().flat_map(|(profile, servers)| {
+                servers.upstreams.keys().map(|server| (profile.clone(), server.clone()))
+            });
+        let gate = gate::Standards {
+            shadow_environments: boundary.shadow_environments.clone(),
+            expires_within: boundary.gate.expires_within,
+            tools_seen_within: boundary.gate.tools_seen_within,
+            unguarded_within: boundary.gate.unguarded_within,
+            only_stubs_for: boundary.gate.only_stubs_for,
+            no_side_effect_for: boundary.gate.no_side_effect_for,
+            servers: servers.collect(),
+        };
+        let required = Required::compile(
+            &boundary.require_decisions.agents,
+            &boundary.require_decisions.tools,
+            boundary.require_decisions.within,
+        );
+        let required = required.map_err(|error| {
+            let path = self.config.clone().unwrap_or_default();
+            Report::of_file(&path, "boundary.require_decisions", error.to_string(), "globs are like writer-*")
+        })?;
+        let file = self.settings.tools.path.as_ref().map(|path| path.display().to_string());
+        Ok(Loaded { value: BoundaryRules { configured, tools, file, gate, required }, warnings })
     }
 
     /// The folder of the audit's files.
@@ -203,6 +227,15 @@ impl Setup {
         Ok(Endpoints::new(&self.settings.webhooks, &policy)?)
     }
 
+    fn store_options(&self) -> StoreOptions {
+        let database = &self.settings.database;
+        StoreOptions {
+            schema: database.schema.clone(),
+            max_connections: database.max_connections,
+            allow_unsafe: database.allow_unsafe,
+        }
+    }
+
     /// How the private Postgres is found and kept.
     fn private_options(&self) -> PrivateOptions {
         let path = |name: &str| self.env.get(name).map(PathBuf::from);
@@ -241,13 +274,8 @@ impl Database {
     /// # Errors
     /// In words, with what to do.
     pub async fn open(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
-        let database = &setup.settings.database;
-        let options = StoreOptions {
-            schema: database.schema.clone(),
-            max_connections: database.max_connections,
-            allow_unsafe: database.allow_unsafe,
-        };
-        if let Some(url) = &database.url {
+        let options = setup.store_options();
+        if let Some(url) = &setup.settings.database.url {
             let store =
                 Store::open(Target::Url(url.expose_secret()), &options).await.context("opening the database")?;
             return Ok(Self { store, private: None });
@@ -271,6 +299,24 @@ impl Database {
             );
         }
         Self::open(setup, say).await
+    }
+
+    /// The same for who only reads: the schema stays as it is, and where there is no installation yet it is `None`.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub async fn look(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Option<Self>> {
+        let options = setup.store_options();
+        if let Some(url) = &setup.settings.database.url {
+            let store = Store::connect(Target::Url(url.expose_secret()), &options).await?;
+            return Ok(Some(Self { store, private: None }));
+        }
+        if !PrivatePostgres::exists_in(&setup.settings.storage.data_dir)? {
+            return Ok(None);
+        }
+        let server = PrivatePostgres::open(&setup.private_options(), say).await?;
+        let store = Store::connect(Target::Private(&server), &options).await?;
+        Ok(Some(Self { store, private: Some(Arc::new(server)) }))
     }
 
     /// Takes over the private Postgres that another process runs, once that process is gone.

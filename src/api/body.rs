@@ -43,6 +43,8 @@ pub enum Media {
     Ndjson,
     /// `application/x-protobuf`
     Protobuf,
+    /// `application/yaml` (RFC 9512)
+    Yaml,
 }
 
 impl Media {
@@ -52,6 +54,7 @@ impl Media {
             Self::Json => "application/json",
             Self::Ndjson => "application/x-ndjson",
             Self::Protobuf => "application/x-protobuf",
+            Self::Yaml => "application/yaml",
         }
     }
 }

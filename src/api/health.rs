@@ -38,13 +38,18 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     answer(stuck.then_some("reviews are due and nothing has moved for a minute"))
 }
 
-/// Whether the process takes work: the database answers and no stop was asked for.
+/// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
+/// under `boundary.gate` ask of them.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses((status = 200, description = "It does", body = Health),
         (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if api.draining.is_cancelled() {
         return answer(Some("stopping"));
+    }
+    let boundary = &api.pipeline.boundary;
+    if let Some(complaint) = boundary.lately.complaint(&boundary.rules.load().gate, boundary.clock.now()) {
+        return answer(Some(complaint));
     }
     let reached = api.pipeline.store.now().await.is_ok();
     answer((!reached).then_some("the database does not answer"))

@@ -90,11 +90,15 @@ impl Params {
 
     /// `since` and `until`.
     pub fn span(&mut self) -> Span {
+        Span { since: self.time("since"), until: self.time("until") }
+    }
+
+    /// A time.
+    pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B)";
         // Only what the database can hold: years 1 to 9999.
         let fits = |at: &Timestamp| (-62_135_596_800..=253_402_207_200).contains(&at.as_second());
-        let mut time = |name| self.parsed(name, right, |text| text.parse::<Timestamp>().ok().filter(fits));
-        Span { since: time("since"), until: time("until") }
+        self.parsed(name, right, |text| text.parse::<Timestamp>().ok().filter(fits))
     }
 
     /// `limit`, `order` and `cursor` of the list `feed`. Take the filters first: they name the list, so beside a

@@ -98,6 +98,8 @@ async fn run(
     });
     background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
     background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
+    background.spawn("contracts", pipeline.clone().learn_until(leave.clone()));
+    background.spawn("unguarded", pipeline.clone().watch_calls_until(leave.clone()));
     background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {

@@ -4,13 +4,17 @@
 //! In this order: the arguments are validated (a malformed call fails in shadow too), the rules are asked, then it is
 //! decided whether calls run, and where they do not, a stub is rendered and validated. Each step may end it.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
+    drift::bypass::Required,
     execution::{Configured, Effective, Whose, effective},
+    gate::Standards,
     overlay::{Look, Merge},
     stub::{Recorded, RunState, Stub},
     tools::{Given, Tools, begin},
@@ -24,6 +28,12 @@ pub struct Rules {
     pub configured: Configured,
     /// Effects, contracts and rules.
     pub tools: Tools,
+    /// Where these were read from; none where there is no file.
+    pub file: Option<String>,
+    /// What is asked of an environment as production.
+    pub gate: Standards,
+    /// Whose calls must have been decided.
+    pub required: Required,
 }
 
 /// What becomes of a call.
@@ -93,6 +103,8 @@ pub struct Standing<'a> {
     pub uninterceptable: &'a [String],
     /// An approval of just this call.
     pub approval: Option<Approval>,
+    /// Contracts that are not believed any more, as `tool@version`, each with why.
+    pub stale: &'a HashMap<String, String>,
 }
 
 /// What became of a call, and what changes because of it.
@@ -130,7 +142,7 @@ pub struct Decided {
 
 /// Decides.
 pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
-    let Rules { configured, tools } = rules;
+    let Rules { configured, tools, .. } = rules;
     let tool = call.tool.to_string();
     let whose = Whose {
         agent: Some(&call.agent),
@@ -209,6 +221,10 @@ impl Decided {
         }
         let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));
         self.rehearse(tools, given, state);
+        // A stub that may be wrong is worth more than none, to who knows that it may be.
+        if let Some(why) = self.stub.as_ref().and_then(|stub| standing.stale.get(&stub.contract)) {
+            self.explain.push(format!("the contract of this stub may be wrong: {why}"));
+        }
     }
 
     /// In shadow: a read runs, unless the run itself has written what it asks for; anything else is answered by a stub.

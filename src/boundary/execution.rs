@@ -122,7 +122,8 @@ fn globbed(one: &Override, name: &str) -> bool {
             .map_or(one.execution == Execution::Shadow, |glob| glob.compile_matcher().is_match(name))
 }
 
-fn named(one: &Override) -> String {
+/// Its scope and value in one word.
+pub(super) fn named(one: &Override) -> String {
     if one.value.is_empty() { one.scope.as_str().to_owned() } else { format!("{}:{}", one.scope.as_str(), one.value) }
 }
 

@@ -6,7 +6,9 @@
 //! 4. [`overlay`] lets a run read back what it only seemed to write.
 //! 5. [`execution`] says whether calls run, and who decided that; [`tools`] puts together what is known of a tool.
 //! 6. [`decide`] is the whole of one decision, [`answer`] what is told and kept of it.
-//! 7. [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of the database.
+//! 7. [`drift`] holds what was seen against what was promised and against what was usual; [`gate`] says what stands against
+//!    production, and [`lately`] whether a process still does anything.
+//! 8. [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of the database.
 //!
 //! Pure, but for the files of the audit: values in, values out. Nothing here asks a clock, a database or a network.
 
@@ -14,9 +16,12 @@ pub mod answer;
 pub mod checkpoints;
 pub mod contract;
 pub mod decide;
+pub mod drift;
 pub mod effects;
 pub mod execution;
+pub mod gate;
 pub mod journal;
+pub mod lately;
 pub mod line;
 pub mod overlay;
 pub mod seal;

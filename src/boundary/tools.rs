@@ -1,17 +1,23 @@
 //! What is known of tools, put together: effects, contracts and rules. The one place of the boundary where they meet.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
     contract::{Contracts, Mismatch, Schema},
+    drift::{self, StaleContract},
     effects::{EffectOf, Overrides, classify, effect_of},
     overlay::{self, Look},
     stub::{self, Recorded, RunState, Stub, StubError},
 };
 use crate::{
     config,
-    domain::{Call, Effect, Guard, contract::OnUnavailable},
+    domain::{
+        Call, Effect, Guard, ToolName,
+        contract::{ContractState, OnUnavailable, ToolContract},
+    },
     policy::{Asked, Policy},
 };
 
@@ -83,6 +89,35 @@ impl Tools {
         })
     }
 
+    /// What a tool would do, as far as that is known without a call; `seen` is what it was decided to do when it was called
+    /// last.
+    pub fn effect_as_known(&self, tool: &ToolName, description: &str, seen: Option<Effect>) -> Effect {
+        let contract = self.contracts.find(tool).map(|contract| contract.effect());
+        let said = contract.or_else(|| self.effects.of(tool)).or(seen);
+        said.unwrap_or_else(|| classify(tool, description, &Value::Null).effect)
+    }
+
+    /// The contracts in force.
+    pub fn contracts(&self) -> &Contracts {
+        &self.contracts
+    }
+
+    /// Those contracts in force that are not believed any more.
+    pub fn stale(&self, states: &[ContractState], now: Timestamp) -> Vec<StaleContract> {
+        let states: HashMap<(&str, u32), &ContractState> =
+            states.iter().map(|state| ((state.tool.as_str(), state.version), state)).collect();
+        let stale = |contract: &ToolContract| {
+            let state = states.get(&(contract.tool.as_str(), contract.version))?;
+            let stale = drift::contract::stale(contract, state, now)?;
+            Some(StaleContract {
+                contract: contract.id(),
+                since: stale.since,
+                why: drift::contract::why(contract, state, stale),
+            })
+        };
+        self.contracts.all().filter_map(|contract| stale(contract.contract())).collect()
+    }
+
     /// Faults of the arguments, by the contract and by what the tool's server declares.
     pub fn invalid_arguments(&self, given: Given<'_>) -> Option<String> {
         let faults = match self.contracts.find(&given.call.tool) {
@@ -139,10 +174,7 @@ impl Tools {
 
     /// Whether a stub of the call could only be inferred from results that were recorded.
     pub fn needs_recorded(&self, call: &Call) -> bool {
-        let answered = self.contracts.find(&call.tool).is_some_and(|contract| {
-            let contract = contract.contract();
-            !contract.responses.is_empty() || contract.output_schema.is_some() || contract.example.is_some()
-        });
+        let answered = self.contracts.find(&call.tool).is_some_and(|contract| contract.answers());
         !answered && call.output_schema.is_none() && call.stub_override.is_none()
     }
 

@@ -1,29 +1,117 @@
-//! `umbra check`: every fault of the files that `umbra serve` would refuse, and what they would run.
+//! `umbra check`: every fault of the files that `umbra serve` would refuse, what they would run, and what stands against
+//! an environment as production.
 
-use serde_json::json;
+use clap::{Args, builder::NonEmptyStringValueParser};
+use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{Failure, Global, answer, answer_json, complain, start_logs, table};
 use crate::{
-    app::{Overrides, Setup},
-    config::Environment,
+    app::{Database, Setup},
+    boundary::{
+        decide::Rules,
+        gate::{Facts, Gate, judge},
+    },
+    config::{Fault, Loaded},
+    domain::Shadow,
     llm::Readiness,
+    pipeline::gate::gate,
     watch::Watcher,
+    webhooks::Endpoints,
 };
 
-pub(super) fn run(global: &Global) -> Result<(), Failure> {
-    let overrides = Overrides { shadows: global.shadows.clone(), tools: global.tools.clone(), ..Overrides::default() };
-    let setup = Setup::read(global.config.clone(), Environment::of_process(), overrides)?;
-    let loaded = setup.shadows()?;
-    let boundary = setup.boundary()?;
+pub(super) const NOTES: &str = "\
+With --environment it exits 1 with a line for each reason: execution_shadow, safe_mode (AGENT_SAFE_MODE is set here),
+override_expires (a live override that ends soon, with shadow behind it), no_contract (a tool that changes something),
+stale_contract, unguarded_call, database (it does not answer, so that what is laid over the settings is not known).
+GET /v1/gate?environment=NAME asks a running server the same.";
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Also say what stands against this environment as production; exit 1 if anything does.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    environment: Option<String>,
+}
+
+/// What the files say.
+struct Files {
+    shadows: Loaded<Vec<Shadow>>,
+    webhooks: Endpoints,
+    /// By name: a model, or the checks alone and why.
+    reviewers: Vec<String>,
+    warnings: Vec<Fault>,
+}
+
+pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let setup = global.setup(None)?;
+    let (files, rules) = read(&setup)?;
+    let gate = match &options.environment {
+        Some(environment) => Some(ask(&setup, &rules, environment).await?),
+        None => None,
+    };
+    remark(&setup, &files);
+    if global.json {
+        let mut document = as_json(&files);
+        if let Some(gate) = &gate {
+            document["gate"] = serde_json::to_value(gate)?;
+        }
+        answer_json(&document)?;
+    } else {
+        show(&setup, &files);
+        if let Some(gate) = &gate {
+            tell(gate);
+        }
+    }
+    if gate.is_some_and(|gate| !gate.pass) { Err(Failure::Said) } else { Ok(()) }
+}
+
+fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
+    let shadows = setup.shadows()?;
+    let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
     let gateway = setup.gateway(None)?;
     setup.bootstrap_key()?;
-    Watcher::compile(&loaded.value)?;
-    let warnings: Vec<_> = setup.warnings.iter().chain(&loaded.warnings).chain(&boundary.warnings).collect();
-    let webhooks = setup.webhooks()?;
-    let reviewer = |alias: &str| match gateway.reviewer(alias) {
+    Watcher::compile(&shadows.value)?;
+    let reviewer = |shadow: &Shadow| match gateway.reviewer(&shadow.model) {
         Readiness::Ready => "model".to_owned(),
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
     };
+    let reviewers = shadows.value.iter().map(reviewer).collect();
+    let warnings = setup.warnings.iter().chain(&shadows.warnings).chain(&of_tools).cloned().collect();
+    Ok((Files { shadows, webhooks: setup.webhooks()?, reviewers, warnings }, rules))
+}
+
+/// Asks the gate. What the database knows is read from it, and nothing in it is changed.
+async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Failure> {
+    start_logs(setup, "warn");
+    match Database::look(setup, &|line| complain(line)).await {
+        Ok(Some(database)) => {
+            let gate = gate(&database.store, rules, environment).await;
+            database.close().await;
+            Ok(gate)
+        }
+        Ok(None) => {
+            complain(
+                "there is no installation here yet, so that nothing can be laid over the settings and no tool was called: \
+                 --database-url or --data-dir names another",
+            );
+            Ok(judge(environment, rules, Ok(&Facts::default())))
+        }
+        Err(error) => Ok(judge(environment, rules, Err(format!("{error:#}")))),
+    }
+}
+
+fn tell(gate: &Gate) {
+    let Gate { environment, pass, reasons } = gate;
+    if *pass {
+        answer(&format!("{environment}: nothing stands against it"));
+    }
+    for reason in reasons {
+        let line = format!("{environment}: {}: {} {}", reason.rule, reason.subject, reason.detail);
+        complain(&table::plain(&line));
+    }
+}
+
+/// What is worth saying besides.
+fn remark(setup: &Setup, files: &Files) {
     let bind = setup.settings.server.bind;
     if !bind.ip().is_loopback() && setup.settings.auth.bootstrap_admin_key_file.is_none() {
         complain(&format!(
@@ -31,39 +119,36 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
              (`umbra keys create`, or auth.bootstrap_admin_key_file)"
         ));
     }
-    for remark in webhooks.remarks(loaded.value.iter().map(|shadow| shadow.name.as_str())) {
+    for remark in files.webhooks.remarks(files.shadows.value.iter().map(|shadow| shadow.name.as_str())) {
         complain(&remark);
     }
-    if global.json {
-        let shadows: Vec<_> = loaded
-            .value
-            .iter()
-            .map(|shadow| {
-                json!({"name": shadow.name, "version": shadow.version(), "mode": shadow.mode,
-                "model": shadow.model, "reviewer": reviewer(&shadow.model), "enabled": shadow.enabled})
-            })
-            .collect();
-        let webhooks: Vec<_> = webhooks
-            .all()
-            .iter()
-            .map(|endpoint| {
-                let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
-                json!({"name": endpoint.name(), "host": endpoint.host(), "events": events})
-            })
-            .collect();
-        return answer_json(&json!({"faults": [], "warnings": warnings, "shadows": shadows, "webhooks": webhooks}));
-    }
-    for warning in &warnings {
+}
+
+fn as_json(files: &Files) -> Value {
+    let shadows = files.shadows.value.iter().zip(&files.reviewers).map(|(shadow, reviewer)| {
+        json!({"name": shadow.name, "version": shadow.version(), "mode": shadow.mode,
+            "model": shadow.model, "reviewer": reviewer, "enabled": shadow.enabled})
+    });
+    let webhooks = files.webhooks.all().iter().map(|endpoint| {
+        let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
+        json!({"name": endpoint.name(), "host": endpoint.host(), "events": events})
+    });
+    json!({"faults": [], "warnings": files.warnings, "shadows": shadows.collect::<Vec<_>>(),
+        "webhooks": webhooks.collect::<Vec<_>>()})
+}
+
+fn show(setup: &Setup, files: &Files) {
+    for warning in &files.warnings {
         complain(&warning.to_string());
     }
     let mut table = table::new(&["shadow", "mode", "model", "reviewer"]);
-    for shadow in &loaded.value {
-        table.add_row([&shadow.name, shadow.mode.as_str(), &shadow.model, &reviewer(&shadow.model)]);
+    for (shadow, reviewer) in files.shadows.value.iter().zip(&files.reviewers) {
+        table.add_row([&shadow.name, shadow.mode.as_str(), &shadow.model, reviewer]);
     }
     answer(&table.to_string());
-    if !webhooks.all().is_empty() {
+    if !files.webhooks.all().is_empty() {
         let mut table = table::new(&["webhook", "host", "is told of"]);
-        for endpoint in webhooks.all() {
+        for endpoint in files.webhooks.all() {
             let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
             table.add_row([endpoint.name(), endpoint.host(), &events.join(", ")]);
         }
@@ -73,5 +158,4 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         Some(path) => answer(&format!("{}: no faults", path.display())),
         None => answer("no shadows file given: the built-in example would be in force"),
     }
-    Ok(())
 }

@@ -11,12 +11,11 @@ use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain};
 use crate::{
-    boundary::contract::{self, Contracts, diff::diff},
+    boundary::contract::{Contracts, diff::diff, faults},
     config::{
         Loaded, Report,
         tools::{self, Rules, Tools},
     },
-    domain::contract::{ContractFault, ToolContract},
     policy::check_condition,
 };
 
@@ -52,15 +51,10 @@ pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong with a contract besides its form.
-fn judge(contract: &ToolContract) -> Vec<ContractFault> {
-    contract::compile(contract.clone()).err().unwrap_or_default()
-}
-
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<Tools>, Report> {
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    tools::read(path, Rules { contract: &judge, condition: &condition })
+    tools::read(path, Rules { contract: &faults, condition: &condition })
 }
 
 fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {

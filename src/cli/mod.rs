@@ -108,8 +108,9 @@ enum Command {
         #[arg(long, value_name = "WEEK")]
         week: Option<String>,
     },
-    /// Check the settings and shadows files; every fault is listed with its line.
-    Check,
+    /// Check the settings, shadows and tools files, and what stands against production; each fault is listed.
+    #[command(after_help = check::NOTES)]
+    Check(check::Options),
     /// Check contracts of tools, infer them from recorded calls, and compare two editions.
     Contracts {
         #[command(subcommand)]
@@ -221,7 +222,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Status => status::run(&global).await,
         Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
-        Command::Check => check::run(&global),
+        Command::Check(options) => check::run(&global, &options).await,
         Command::Contracts { action } => contracts::run(&global, action),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Loaded;
 
@@ -18,8 +19,9 @@ const SNIPPET_CHARS: usize = 120;
 const QUOTED_CHARS: usize = 60;
 
 /// Whether something must be put right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = FaultLevel)]
 pub enum Level {
     /// The configuration is refused.
     Fault,
@@ -28,7 +30,8 @@ pub enum Level {
 }
 
 /// One thing to say about a place in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FileFault)]
 pub struct Fault {
     /// Refused, or only remarked on.
     pub level: Level,

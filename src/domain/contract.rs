@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Effect;
@@ -146,10 +147,13 @@ pub struct ListBack {
     pub key: String,
 }
 
+/// Live results in a row that must not fit a contract before it is stale.
+pub const DEFAULT_MISMATCHES: u32 = 3;
+
 /// When a contract is no longer believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Staleness {
-    /// After so many live results in a row that do not fit it.
+    /// After so many live results in a row that do not fit it; [`DEFAULT_MISMATCHES`] unless set.
     pub live_mismatches: Option<u32>,
     /// When it is so old.
     pub max_age: Option<Duration>,
@@ -174,6 +178,64 @@ impl OnUnavailable {
         match self {
             Self::Block => "block",
             Self::Allow => "allow",
+        }
+    }
+}
+
+/// What live results have shown of an edition of a contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContractState {
+    /// The tool, or the glob.
+    pub tool: String,
+    /// The edition.
+    pub version: u32,
+    /// When it was first in force.
+    pub since: Timestamp,
+    /// Live results that were held against it.
+    pub results: i64,
+    /// The last so many of them did not fit.
+    pub misfits: i64,
+    /// When the last one was reported.
+    pub last_at: Option<Timestamp>,
+    /// When the last one that fitted was reported.
+    pub fit_at: Option<Timestamp>,
+    /// What did not fit last. Repeats nothing of the result.
+    pub misfit: Option<String>,
+    /// Results since it no longer fits, as numbers in the audit, oldest first.
+    pub recent: Vec<i64>,
+    /// Since when it is not believed any more, and why; what is too old by now may not be noted yet.
+    pub stale: Option<Stale>,
+    /// When a person last said that it holds.
+    pub confirmed_at: Option<Timestamp>,
+}
+
+/// That a contract is not believed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stale {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why.
+    pub why: StaleWhy,
+}
+
+/// Why a contract is not believed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StaleWhy {
+    /// Live results in a row did not fit it.
+    Misfits,
+    /// No live result has confirmed it for too long.
+    Age,
+}
+
+impl StaleWhy {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Misfits, Self::Age];
+
+    /// The word in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Misfits => "misfits",
+            Self::Age => "age",
         }
     }
 }

@@ -18,11 +18,14 @@ pub enum Topic {
     Reflexion,
     /// A daily briefing or a weekly report.
     Briefing,
+    /// The boundary around tools.
+    Boundary,
 }
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 5] = [Self::Finding, Self::Verdict, Self::Breaker, Self::Reflexion, Self::Briefing];
+    pub const ALL: [Self; 6] =
+        [Self::Finding, Self::Verdict, Self::Breaker, Self::Reflexion, Self::Briefing, Self::Boundary];
 
     /// The word in YAML.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Topic {
             Self::Breaker => "breaker",
             Self::Reflexion => "reflexion",
             Self::Briefing => "briefing",
+            Self::Boundary => "boundary",
         }
     }
 }
@@ -57,6 +61,10 @@ pub enum NoticeKind {
     ReflexionClosed,
     /// A briefing or report was filed.
     BriefingReady,
+    /// Live results no longer fit a contract, or none has confirmed it for too long.
+    ContractStale,
+    /// A call was seen that no decision was asked for.
+    CallUnguarded,
 }
 
 impl NoticeKind {
@@ -72,6 +80,8 @@ impl NoticeKind {
             Self::ReflexionOpened => "reflexion.opened",
             Self::ReflexionClosed => "reflexion.closed",
             Self::BriefingReady => "briefing.ready",
+            Self::ContractStale => "contract.stale",
+            Self::CallUnguarded => "call.unguarded",
         }
     }
 
@@ -85,6 +95,7 @@ impl NoticeKind {
             }
             Self::ReflexionOpened | Self::ReflexionClosed => Topic::Reflexion,
             Self::BriefingReady => Topic::Briefing,
+            Self::ContractStale | Self::CallUnguarded => Topic::Boundary,
         }
     }
 }

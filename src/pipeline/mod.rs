@@ -8,6 +8,8 @@
 //! - `briefings`: what a day or a week was like;
 //! - [`tick`]: what happens by time alone ([`retention`]: what is too old goes);
 //! - [`decide`]: a call of a tool, from its question to the answer after the commit; [`seal`]: its audit, chained and signed;
+//! - `contracts`: what its outcome shows of its contract; `unguarded`: calls
+//!   that nobody asked about; [`drift`]: what is not as it was; [`gate`]: what stands against production;
 //! - [`catch_up`], [`backtest`]: reviews of the past; [`trial`]: of a text that is no event.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
@@ -19,12 +21,15 @@ mod briefings;
 mod call;
 pub mod catch_up;
 pub mod consequences;
+mod contracts;
 pub mod decide;
 mod deliver;
 mod dossier;
+pub mod drift;
 pub mod erasure;
 pub mod feedback;
 pub mod follow;
+pub mod gate;
 mod nonce;
 mod notify;
 mod pending;
@@ -38,6 +43,7 @@ pub mod status;
 pub mod tail;
 pub mod tick;
 pub mod trial;
+mod unguarded;
 pub mod verdicts;
 pub mod wait;
 mod work;

@@ -59,18 +59,20 @@ enum Part {
     Cooldowns,
     Keys,
     Calls,
+    Tools,
 }
 
-const PARTS: [Part; 5] = [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls];
+const PARTS: [Part; 6] = [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls, Part::Tools];
 
 impl Part {
     async fn delete(self, sweep: &mut Sweep, keep: &Retention) -> Result<u64, StoreError> {
         match self {
             Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
             Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
+            Self::Tools if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
             // A session keeps its labels, and a run its mode, as long as anybody may still speak of its events.
             Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
-            Self::Reviews | Self::Counts | Self::Calls => Ok(0),
+            Self::Reviews | Self::Counts | Self::Tools | Self::Calls => Ok(0),
             Self::Cooldowns => sweep.delete_cooldowns().await,
             Self::Keys => sweep.delete_keys(keep.idempotency_hours).await,
         }
@@ -83,6 +85,7 @@ impl Part {
             Self::Cooldowns => "cooldowns",
             Self::Keys => "keys",
             Self::Calls => "calls",
+            Self::Tools => "tools",
         }
     }
 }

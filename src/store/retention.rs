@@ -214,14 +214,28 @@ impl Sweep {
     /// The database does not answer.
     pub async fn delete_calls(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        let mut gone = 0;
-        for (table, at) in [
+        let tables = [
             ("call", "decided_at"),
             ("boundary_run", "updated_at"),
             ("boundary_session", "updated_at"),
             ("approval", "expires_at"),
             ("execution_override", "expires_at"),
-        ] {
+        ];
+        self.delete_older(&tables, oldest).await
+    }
+
+    /// Deletes a batch of what is counted by tool and was last seen `days` ago; answers how many rows went.
+    ///
+    /// # Errors
+    /// The database does not answer, or the locks were not had: try again later.
+    pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
+        self.delete_older(&[("tool_seen", "last_at"), ("unguarded_call", "last_at")], oldest).await
+    }
+
+    async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        for (table, at) in tables {
             let sql = format!(
                 "/* retention.calls */ DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
                  WHERE {at} < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))"

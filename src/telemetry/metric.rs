@@ -46,7 +46,7 @@ metrics_list! {
     ARTIFACT_FAILURES = "umbra_artifact_failures_total", counter, "Pages of reviews that could not be written to files yet.";
     PROVIDER_EXCESSIVE = "umbra_provider_excessive_usage_total", counter, "Replies whose provider counted more tokens than the call could take, by model.";
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
-    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys, calls.";
+    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys, calls, tools.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
     REFUSALS = "umbra_refusals_total", counter, "Requests and events refused for who sent them, by the code of the problem; of requests without a key none.";
@@ -57,5 +57,9 @@ metrics_list! {
     DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the audit, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
     DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed.";
     DECISION_FLUSH_SECONDS = "umbra_decision_flush_seconds", histogram(Seconds), "One transaction of decisions, from its first statement to its commit.";
+    ENVIRONMENT = "umbra_environment", gauge, "1 for the environment that this process is of: the setting `boundary.environment`.";
+    STALE_CONTRACTS = "umbra_stale_contracts", gauge, "Contracts in force that live results no longer fit, or that none has confirmed for too long.";
+    LIVE_RESULTS = "umbra_live_results_total", counter, "Results of calls that ran, held against their contracts, by result: fit, misfit.";
+    UNGUARDED_CALLS = "umbra_unguarded_calls_total", counter, "Calls seen in events that no decision was asked for, where the setting `boundary.require_decisions` asks for one.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

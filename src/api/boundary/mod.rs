@@ -1,6 +1,10 @@
-//! The boundary around tools: `/v1/decide` and `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`.
+//! The boundary around tools: `/v1/decide` and `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`, `/v1/contracts`,
+//! `/v1/drift`, `/v1/gate`.
 
 pub mod approvals;
 pub mod audit;
+pub mod contracts;
 pub mod decide;
+pub mod drift;
 pub mod execution;
+pub mod gate;

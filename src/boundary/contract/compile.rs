@@ -51,6 +51,11 @@ pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractF
     if faults.is_empty() { Ok(compiled) } else { Err(faults) }
 }
 
+/// What is wrong with a contract besides its form.
+pub fn faults(contract: &ToolContract) -> Vec<ContractFault> {
+    compile(contract.clone()).err().unwrap_or_default()
+}
+
 fn schema(schema: Option<&Value>, key: &'static str, faults: &mut Vec<ContractFault>) -> Option<Schema> {
     Schema::compile(schema?)
         .map_err(|message| faults.push(ContractFault::of(key, message, "see json-schema.org, draft 2020-12")))

@@ -28,7 +28,7 @@ use crate::{
     policy::Expression,
 };
 
-pub use compile::compile;
+pub use compile::{compile, faults};
 pub use schema::{Mismatch, Schema};
 
 /// A contract with its schemas, predicates and templates compiled.
@@ -90,6 +90,12 @@ impl CompiledContract {
     /// What calling the tool does.
     pub fn effect(&self) -> Effect {
         self.contract.effect
+    }
+
+    /// Whether it says what the tool answers.
+    pub fn answers(&self) -> bool {
+        let ToolContract { responses, output_schema, example, .. } = &self.contract;
+        !responses.is_empty() || output_schema.is_some() || example.is_some()
     }
 
     /// Whether arguments fit its input schema; anything does where it has none.

@@ -42,6 +42,14 @@ pub fn infer(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolCo
         let found = recorded.len();
         return Err(format!("{found} recorded results; at least {LEAST_RECORDED} are needed"));
     }
+    shape_of(tool, effect, recorded)
+}
+
+/// The same from however few calls.
+///
+/// # Errors
+/// Results that are null, or of several types.
+pub fn shape_of(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolContract, String> {
     let calls: Vec<&Recorded> = recorded.iter().skip(recorded.len().saturating_sub(MOST_RECORDED)).collect();
     let results: Vec<&Value> = calls.iter().map(|call| &call.result).collect();
     if results.iter().any(|result| result.is_null()) {

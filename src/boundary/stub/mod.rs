@@ -6,6 +6,7 @@
 //! not at all, which is a refusal.
 
 pub mod infer;
+pub mod recordings;
 mod sample;
 mod state;
 pub mod template;

@@ -7,7 +7,7 @@ use super::{
         keys::{Keys, Record, Shape},
         number::{Bytes, Time, whole},
         shape::{List, Maybe, word},
-        text::{path, printable, text},
+        text::{agent_glob, path, printable, text},
     },
     KIB, MIB, ms, secs,
     section::{Section, section},
@@ -63,6 +63,40 @@ section! {
         approvals: Approvals = Approvals::default(), nested();
         /// What is kept of calls.
         audit: Audit = Audit::default(), nested();
+        /// What stands against production.
+        gate: Gate = Gate::default(), nested();
+        /// Whose calls of tools must have been decided.
+        require_decisions: RequireDecisions = RequireDecisions::default(), nested();
+    }
+}
+
+section! {
+    /// What stands against production: `umbra check --environment NAME`, GET /v1/gate and /readyz.
+    Gate {
+        /// A live override that ends within so long, where shadow comes after it.
+        expires_within: Duration = secs(86_400), Time(secs(0)..=secs(365 * 86_400));
+        /// Tools that were called within so long and have no contract.
+        tools_seen_within: Duration = secs(30 * 86_400), Time(secs(60)..=secs(3_650 * 86_400));
+        /// Calls without a decision within so long (`require_decisions`).
+        unguarded_within: Duration = secs(7 * 86_400), Time(secs(60)..=secs(365 * 86_400));
+        /// /readyz fails while calls have been answered by stubs for so long, and nothing has run that changes something.
+        /// Never when not set.
+        only_stubs_for: Option<Duration> = None, Maybe(Time(secs(1)..=secs(30 * 86_400)));
+        /// /readyz fails while reads have run for so long, and nothing that changes something. Never when not set.
+        no_side_effect_for: Option<Duration> = None, Maybe(Time(secs(1)..=secs(30 * 86_400)));
+    }
+}
+
+section! {
+    /// Whose calls of tools must have been decided. An event of such a call without a decision is an unguarded call.
+    RequireDecisions {
+        /// Agents, as globs. None: nothing is looked for.
+        agents: Vec<String> = Vec::new(), List { len: 0..=64, single: true, item: agent_glob() };
+        /// Tools, as globs over `server.name`.
+        tools: Vec<String> = vec!["*".to_owned()], List { len: 1..=64, single: true, item: agent_glob() };
+        /// How long before its event a decision may have been made that has the same tool and arguments, where the event
+        /// names no call.
+        within: Duration = secs(600), Time(secs(1)..=secs(86_400));
     }
 }
 

@@ -47,7 +47,7 @@ use crate::domain::ModelSpec;
 pub use artifacts::Artifacts;
 pub use auth::Auth;
 pub use baseline::Baseline;
-pub use boundary::{Approvals, Audit, AuditedReads, Boundary};
+pub use boundary::{Approvals, Audit, AuditedReads, Boundary, Gate, RequireDecisions};
 pub use breaker::Breaker;
 pub use briefing::Briefings;
 pub use cheap_model::CheapModel;

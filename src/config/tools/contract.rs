@@ -216,12 +216,12 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
 fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
     let live_mismatches = keys.optional(
         "live_mismatches",
-        "After so many live results in a row that do not fit it.",
+        "After so many live results in a row that do not fit it; 3 unless set.",
         whole(1..=1_000).to(),
     );
     let max_age = keys.optional(
         "max_age",
-        "When it has not been confirmed by a live result for so long.",
+        "When no live result has fitted it for so long; never unless set.",
         Time(Duration::from_mins(1)..=Duration::from_hours(24 * 3_650)),
     );
     Some(Staleness { live_mismatches, max_age })

@@ -69,6 +69,7 @@ impl Boundary {
             taints: &[],
             uninterceptable: &call.uninterceptable,
             approval: None,
+            stale: &self.stale.load(),
         };
         let decided = decide(&question.rules, call, standing);
         let live = decided.execution.execution == Execution::Live;

@@ -29,7 +29,7 @@ pub use self::{
 };
 use self::{spool::Spool, writer::Waiting};
 use crate::{
-    boundary::{answer::Answer, decide::Rules},
+    boundary::{answer::Answer, decide::Rules, lately::Lately},
     checks,
     clock::Clock,
     config::settings::AuditedReads,
@@ -72,6 +72,10 @@ pub struct Parts {
     pub installation: Installation,
     /// What is in force.
     pub rules: ArcSwap<Rules>,
+    /// Contracts that are not believed any more, and why in words; looked up every second.
+    pub stale: ArcSwap<HashMap<String, String>>,
+    /// What calls came to lately.
+    pub lately: Lately,
     /// Bounds.
     pub settings: BoundarySettings,
     waiting: mpsc::Sender<Waiting>,
@@ -132,8 +136,19 @@ impl Boundary {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
         let spool = Spool::new(&settings.dir);
         let rules = ArcSwap::from_pointee(rules);
-        let seen = Mutex::default();
-        let boundary = Self(Arc::new(Parts { store, clock, installation, rules, settings, waiting, seen, spool }));
+        let (seen, stale) = (Mutex::default(), ArcSwap::default());
+        let boundary = Self(Arc::new(Parts {
+            store,
+            clock,
+            installation,
+            rules,
+            stale,
+            lately: Lately::default(),
+            settings,
+            waiting,
+            seen,
+            spool,
+        }));
         let writer = DecisionWriter::new(boundary.clone(), receiver);
         (boundary, writer)
     }

@@ -1,4 +1,4 @@
-//! What people change while calls are decided: overrides of the execution, and approvals. Each change commits together
+//! What people change while calls are decided: overrides of the execution, approvals, and their word on contracts. Each change commits together
 //! with the audit row that says so.
 
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Boundary, clean};
 use crate::{
     boundary::execution::{Effective, Whose, effective},
-    domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, audit::AuditKind},
+    domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
     store::{StoreError, decisions::NewAudit, execution::ApprovalItem},
 };
 
@@ -124,6 +124,22 @@ impl Boundary {
         (said.agent, said.tool) = (Some(item.agent.clone()), Some(item.tool.clone()));
         let changed = self.store.answer_approval(id, approve, note.as_deref(), &said).await?;
         Ok(self.store.approval(id).await?.map(|item| (item, changed)))
+    }
+
+    /// Believes a contract again, by a person's word.
+    ///
+    /// # Errors
+    /// The database does not answer: it may be so all the same.
+    pub async fn confirm_contract(
+        &self,
+        contract: &ToolContract,
+        reason: &str,
+        by: Option<KeyId>,
+    ) -> Result<(), StoreError> {
+        let ToolContract { tool, version, .. } = contract;
+        self.store.know_contracts(&[(tool.clone(), *version)]).await?;
+        let body = json!({"contract": contract.id(), "decision": "confirm", "note": clean(reason), "by": by});
+        self.store.confirm_contract(tool, *version, &self.said(AuditKind::Approval, &body)).await.map(drop)
     }
 
     /// A row of the audit that is about no call.

@@ -1,6 +1,9 @@
 //! What one transaction stores: its calls and outcomes, decided one after the other on how things stand.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use rand::Rng;
 use serde_json::json;
@@ -75,6 +78,7 @@ pub(super) struct Plan<'b> {
     sessions: HashMap<Named, Session>,
     /// By agent and tool.
     recorded: HashMap<Named, Vec<Recorded>>,
+    stale: Arc<HashMap<String, String>>,
     pub written: Written,
 }
 
@@ -139,7 +143,8 @@ impl<'b> Plan<'b> {
             (name, Session { taints, uninterceptable, changed: false })
         };
         let sessions = sessions.map(session).collect();
-        Self { boundary, stands, runs, sessions, recorded, written: Written::default() }
+        let stale = boundary.stale.load_full();
+        Self { boundary, stands, runs, sessions, recorded, stale, written: Written::default() }
     }
 
     /// Decides the next.
@@ -228,6 +233,7 @@ impl<'b> Plan<'b> {
             // Without a session the call speaks for itself.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.uninterceptable),
             approval: self.stands.approvals.get(&digest_hex).map(approval),
+            stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
         self.remember(&decided, session_name, run_name, shadow_parent);

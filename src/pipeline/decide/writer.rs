@@ -191,6 +191,8 @@ impl DecisionWriter {
                     let (decision, effect) = (decided.decision, decided.effect.as_str());
                     metrics::counter!(metric::DECISIONS, "decision" => decision.as_str(), "effect" => effect)
                         .increment(1);
+                    let now = self.boundary.clock.now();
+                    self.boundary.lately.note(decision, decided.effect, decided.execution, now);
                     if let Some(run) = question.call.run.clone() {
                         let run = (question.call.agent.clone(), run);
                         self.boundary.last_seen().remember(run, decided.execution);

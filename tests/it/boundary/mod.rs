@@ -2,6 +2,9 @@
 
 mod audit;
 mod closed;
+mod contracts;
 mod decisions;
+mod drift;
 mod execution;
+mod gate;
 mod rules;

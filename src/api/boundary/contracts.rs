@@ -1,0 +1,329 @@
+//! `/v1/contracts`: which are in force and whether they still hold; what is wrong with a file of them, and what recorded
+//! calls show. `umbra contracts` does the same with files.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        params::{Params, PathPart},
+        problem::Problem,
+    },
+    boundary::{
+        contract::faults,
+        drift::{StaleContract, contract::recorded},
+        stub::recordings::{Inferred, Recordings},
+    },
+    config::{
+        Fault,
+        tools::{self, Rules},
+    },
+    domain::{
+        Effect, ToolContract,
+        contract::{ContractState, OnUnavailable},
+        key::Scope,
+    },
+    policy::check_condition,
+};
+
+/// Largest tools file, in bytes: what a person writes.
+const MAX_YAML_BYTES: usize = 1024 * 1024;
+/// Characters of a reason.
+const REASON_CHARS: usize = 2_000;
+/// Most recorded results of the audit that are looked at.
+const MOST_RECORDED: i64 = 200;
+
+/// A contract in force.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Contract)]
+pub struct ContractView {
+    /// `tool@version`, as decisions and the audit have it.
+    #[schema(example = "stripe.process_refund@2")]
+    pub contract: String,
+    /// The tool, or the glob.
+    pub tool: String,
+    /// Its edition.
+    pub version: u32,
+    /// What calling the tool does.
+    pub effect: Effect,
+    /// The file that it was read from.
+    pub source: Option<String>,
+    /// Whether it says what the tool takes.
+    pub input_schema: bool,
+    /// Whether it says what the tool gives.
+    pub output_schema: bool,
+    /// Responses that it has.
+    pub responses: usize,
+    /// Whether a call is answered without being run: it has a response, an output schema or an example.
+    pub answers: bool,
+    /// Faults that a run may ask for.
+    pub faults: usize,
+    /// Whether what a run only seems to write can be read back.
+    pub overlay: bool,
+    /// Labels that a call adds to its session.
+    pub taints: Vec<String>,
+    /// What happens to a live call when no decision can be stored: `block` or `allow`.
+    #[schema(value_type = String)]
+    pub on_unavailable: &'static str,
+    /// Where the real thing can be tried.
+    pub sandbox: Option<String>,
+    /// Set while it is not believed any more. Its stubs go on, and each says so in `explain`.
+    pub stale: Option<StaleContract>,
+    /// What live results have shown of it; null until it was first looked at, a second after it came into force.
+    pub live: Option<LiveView>,
+}
+
+/// What live results have shown of a contract.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContractLive)]
+pub struct LiveView {
+    /// Since when this edition is in force.
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Timestamp,
+    /// Results that were held against it.
+    pub results: i64,
+    /// The last so many of them did not fit.
+    pub misfits: i64,
+    /// What did not fit last: where, and what was expected.
+    pub misfit: Option<String>,
+    /// When the last result was reported.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_at: Option<Timestamp>,
+    /// When the last one that fitted was reported.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub fit_at: Option<Timestamp>,
+    /// When a person last said that it holds.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub confirmed_at: Option<Timestamp>,
+}
+
+/// Every contract in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ContractList {
+    /// In the order of the file.
+    pub items: Vec<ContractView>,
+}
+
+impl ContractView {
+    fn new(
+        contract: &ToolContract,
+        answers: bool,
+        source: Option<&String>,
+        state: Option<&ContractState>,
+        stale: Option<&StaleContract>,
+    ) -> Self {
+        let live = state.map(|state| LiveView {
+            since: state.since,
+            results: state.results,
+            misfits: state.misfits,
+            misfit: state.misfit.clone(),
+            last_at: state.last_at,
+            fit_at: state.fit_at,
+            confirmed_at: state.confirmed_at,
+        });
+        Self {
+            contract: contract.id(),
+            tool: contract.tool.clone(),
+            version: contract.version,
+            effect: contract.effect,
+            source: source.cloned(),
+            input_schema: contract.input_schema.is_some(),
+            output_schema: contract.output_schema.is_some(),
+            responses: contract.responses.len(),
+            answers,
+            faults: contract.faults.len(),
+            overlay: contract.overlay.is_some(),
+            taints: contract.taints.clone(),
+            on_unavailable: OnUnavailable::as_str(contract.on_unavailable),
+            sandbox: contract.sandbox.clone(),
+            stale: stale.cloned(),
+            live,
+        }
+    }
+}
+
+async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
+    let rules = api.pipeline.boundary.rules.load_full();
+    let store = &api.pipeline.boundary.store;
+    let states = store.contract_states().await?;
+    let stale = rules.tools.stale(&states, store.now().await?);
+    let view = |contract: &ToolContract, answers: bool| {
+        let id = contract.id();
+        let state = states.iter().find(|state| state.tool == contract.tool && state.version == contract.version);
+        let stale = stale.iter().find(|stale| stale.contract == id);
+        ContractView::new(contract, answers, rules.file.as_ref(), state, stale)
+    };
+    Ok(rules.tools.contracts().all().map(|one| view(one.contract(), one.answers())).collect())
+}
+
+/// The contracts in force: what each promises, and whether live results still show that.
+#[utoipa::path(get, path = "/v1/contracts", tag = "boundary",
+    responses((status = 200, description = "The contracts", body = ContractList)))]
+pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> Result<Json<ContractList>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    Ok(Json(ContractList { items: views(&api).await? }))
+}
+
+/// What is wrong with a tools file.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Lint {
+    /// Contracts that were read; 0 where there are faults.
+    pub contracts: usize,
+    /// What must be put right, each with line and column; none in a file that can be used.
+    pub faults: Vec<Fault>,
+    /// What is worth knowing besides.
+    pub warnings: Vec<Fault>,
+}
+
+/// Says what is wrong with a tools file, as `umbra contracts lint` does: each contract is compiled, each stub rendered and
+/// held against its schema. The body is the file, of at most 1 MiB; it cannot name OpenAPI files. Nothing is put in force.
+#[utoipa::path(post, path = "/v1/contracts/lint", tag = "boundary",
+    request_body(content = String, content_type = "application/yaml", description = "The tools file, as YAML (or JSON, which is YAML too)"),
+    responses((status = 200, description = "What is wrong with it, or nothing", body = Lint)))]
+pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Lint>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    expect_media(request.headers(), &[Media::Yaml, Media::Json])?;
+    let body = api.bodies.read(request).await?;
+    if body.len() > MAX_YAML_BYTES {
+        return Err(Problem::body_too_large("a tools file has at most 1 MiB here; `umbra contracts lint` takes more"));
+    }
+    let Ok(text) = String::from_utf8(body.to_vec()) else {
+        return Err(Problem::invalid_request("the body is not UTF-8; write the file in UTF-8"));
+    };
+    let linted = spawn_blocking(move || {
+        let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
+        match tools::load("body", &text, Rules { contract: &faults, condition: &condition }) {
+            Ok(loaded) => {
+                Lint { contracts: loaded.value.contracts.len(), faults: Vec::new(), warnings: loaded.warnings }
+            }
+            Err(report) => Lint { contracts: 0, faults: report.faults, warnings: report.warnings },
+        }
+    });
+    Ok(Json(linted.await.map_err(Problem::internal)?))
+}
+
+/// Recorded calls to infer contracts from: those of the audit.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InferRequest {
+    /// Whose calls.
+    pub agent: String,
+    /// Of which tool, as `server.name`.
+    pub tool: String,
+    /// What the tool does; a record does not say. `destructive` unless given.
+    pub effect: Option<Effect>,
+}
+
+/// Contracts that recorded calls show.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InferredContracts {
+    /// As a tools file.
+    pub yaml: String,
+    /// How many contracts it has.
+    pub contracts: usize,
+    /// Tools that show too little.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A tool that no contract can be inferred of.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LeftOut {
+    /// The tool.
+    pub tool: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Infers contracts from recorded calls, as `umbra contracts infer` does: at least five of a tool. The calls are those of the
+/// audit (JSON: agent and tool), or they are in the body: lines of `{"tool", "args", "result"}`, oldest first.
+#[utoipa::path(post, path = "/v1/contracts/infer", tag = "boundary",
+    params(("effect" = Option<String>, Query, description = "What the tools of the lines do: read, write or destructive (unless given)")),
+    request_body(content((InferRequest = "application/json"), (String = "application/x-ndjson"))),
+    responses((status = 200, description = "The contracts, as far as there are any", body = InferredContracts)))]
+pub async fn post_infer(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+    request: Request,
+) -> Result<Json<InferredContracts>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    let effect = params.parsed("effect", "read, write or destructive", Effect::parse);
+    params.finish()?;
+    let media = expect_media(request.headers(), &[Media::Json, Media::Ndjson])?;
+    let body = api.bodies.read(request).await?;
+    let mut recordings = Recordings::default();
+    let effect = if media == Media::Json {
+        let asked: InferRequest = from_json(&body)?;
+        for (pointer, name) in [("/agent", &asked.agent), ("/tool", &asked.tool)] {
+            if name.is_empty() || name.contains('\0') {
+                let problem = Problem::invalid_request("a name cannot be used");
+                return Err(problem.at(pointer, "bad_text", "a name, without U+0000"));
+            }
+        }
+        let store = &api.pipeline.boundary.store;
+        for call in store.recorded_calls(&asked.agent, &asked.tool, MOST_RECORDED).await? {
+            if let Some(call) = recorded(&call.decision, &call.outcome) {
+                recordings.add(asked.tool.clone(), call);
+            }
+        }
+        asked.effect.or(effect)
+    } else {
+        for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {
+            recordings.take(line).map_err(|bad| {
+                let detail = format!("line {}, column {}: {bad}", number + 1, bad.column);
+                Problem::invalid_request("a line is no recorded call; errors says which").at("", "bad_line", detail)
+            })?;
+        }
+        effect
+    };
+    let inferred = spawn_blocking(move || recordings.infer(effect.unwrap_or(Effect::Destructive)));
+    let Inferred { contracts, left_out } = inferred.await.map_err(Problem::internal)?;
+    Ok(Json(InferredContracts {
+        yaml: tools::write(&contracts),
+        contracts: contracts.len(),
+        left_out: left_out.into_iter().map(|(tool, why)| LeftOut { tool, why }).collect(),
+    }))
+}
+
+/// A person's word that a contract holds.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmRequest {
+    /// Why. It is kept in the audit.
+    #[schema(min_length = 1, max_length = 2000)]
+    pub reason: String,
+}
+
+/// Says that a contract in force holds, whatever live results have shown: it is stale no more, and is held against the
+/// results from now on. Where the tool has changed, write a new version instead.
+#[utoipa::path(post, path = "/v1/contracts/{contract}/confirm", tag = "boundary", request_body = ConfirmRequest,
+    params(("contract" = String, Path, description = "`tool@version`, as GET /v1/contracts has it")),
+    responses((status = 200, description = "How it stands now", body = ContractView)))]
+pub async fn post_confirm(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(contract): PathPart,
+    request: Request,
+) -> Result<Json<ContractView>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let ConfirmRequest { reason } = from_json(&api.bodies.read(request).await?)?;
+    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
+        let right = format!("1 to {REASON_CHARS} characters, without U+0000");
+        return Err(Problem::invalid_request("a reason is wanted").at("/reason", "range", right));
+    }
+    let missing = || Problem::not_found("no such contract is in force; GET /v1/contracts lists them");
+    let rules = api.pipeline.boundary.rules.load_full();
+    let found = rules.tools.contracts().all().find(|one| one.id() == contract).ok_or_else(missing)?;
+    api.pipeline.boundary.confirm_contract(found.contract(), &reason, caller.key()).await?;
+    views(&api).await?.into_iter().find(|view| view.contract == contract).map(Json).ok_or_else(missing)
+}

@@ -1,0 +1,47 @@
+//! `/v1/drift`: contracts that no longer hold, calls that nobody asked about, and what an agent does otherwise than before.
+
+use std::time::Duration;
+
+use axum::{Json, extract::State};
+
+use crate::{
+    api::{Api, auth::Caller, params::Params, problem::Problem},
+    config::quantity::parse_duration,
+    domain::key::Scope,
+    pipeline::drift::{Drift, Windows},
+};
+
+/// How long the recent window is unless said.
+const RECENT: Duration = Duration::from_hours(24);
+/// What it may be.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+/// What has drifted. Of contracts: those that are stale or whose last live results did not fit, each with the next version as
+/// these show it. Unguarded calls. And with `agent`, what it does in the last `window` beside what it did from `since` until
+/// then: the mix of tools, their arguments, and their order; the latest 5,000 calls of each.
+#[utoipa::path(get, path = "/v1/drift", tag = "boundary",
+    params(("agent" = Option<String>, Query, description = "Whose behaviour is compared"),
+        ("since" = Option<String>, Query, format = DateTime, description = "Where the base window begins (RFC 3339); seven \
+            windows before the recent one without it"),
+        ("window" = Option<String>, Query, description = "How long the recent window is, up to now: 30m, 24h, 7d", example = "24h")),
+    responses((status = 200, description = "What has drifted", body = Drift)))]
+pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Drift>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    let agent = params.text("agent");
+    let right = "a duration from 1s to 365d such as 30m, 24h, 7d";
+    let recent = params
+        .parsed("window", right, |text| parse_duration(text).filter(|window| (SHORTEST..=LONGEST).contains(window)));
+    let recent = recent.unwrap_or(RECENT);
+    let since = params.time("since");
+    let now = api.pipeline.clock.now();
+    if since.is_some_and(|since| now.saturating_sub(recent).is_ok_and(|turn| since >= turn)) {
+        params.fault(
+            "since",
+            "range",
+            "the base window ends where the recent one begins: say an earlier time, or a shorter window",
+        );
+    }
+    params.finish()?;
+    Ok(Json(api.pipeline.drift(agent, Windows { since, recent }).await?))
+}

@@ -1,0 +1,32 @@
+//! `/v1/gate`: what stands against an environment as production.
+
+use axum::{Json, extract::State};
+
+use crate::{
+    api::{Api, auth::Caller, params::Params, problem::Problem},
+    boundary::gate::Gate,
+    domain::key::Scope,
+    pipeline::gate::gate,
+};
+
+/// Bytes of an environment's name.
+const NAME_BYTES: usize = 100;
+
+/// What stands against an environment as production; `umbra check --environment` says the same. A database that does not
+/// answer is a reason too, not an error.
+#[utoipa::path(get, path = "/v1/gate", tag = "boundary",
+    params(("environment" = Option<String>, Query, description = "Which; the server's own without it", example = "production")),
+    responses((status = 200, description = "Whether it passes, and each reason why not", body = Gate)))]
+pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Gate>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    let right = "1 to 100 printable characters";
+    let environment = params.parsed("environment", right, |text| {
+        let fits = (1..=NAME_BYTES).contains(&text.len()) && !text.contains(char::is_control);
+        fits.then(|| text.to_owned())
+    });
+    params.finish()?;
+    let boundary = &api.pipeline.boundary;
+    let rules = boundary.rules.load_full();
+    let environment = environment.unwrap_or_else(|| rules.configured.environment.clone());
+    Ok(Json(gate(&boundary.store, &rules, &environment).await))
+}

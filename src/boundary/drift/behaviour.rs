@@ -1,0 +1,423 @@
+//! What an agent does now, beside what it used to do. In: its calls in two windows of time, oldest first. Out: whether the
+//! mix of tools, their arguments and their order have changed, each with its distance, the threshold that counts, and how
+//! much it rests on.
+//!
+//! Shares are compared by the Jensen-Shannon divergence in bits (0: the same, 1: nothing in common; Lin 1991), numbers by the
+//! two-sample Kolmogorov-Smirnov distance. A difference counts if it is large and no accident: at least [`LEAST_DIVERGENCE`] or
+//! [`LEAST_DISTANCE`], and beyond what two samples of these sizes show once in a thousand times if nothing has changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// Fewest calls, or values, in each window: with fewer nothing is said.
+pub const LEAST_CALLS: usize = 30;
+/// A population stability index of about 0.25, which counts as a major shift, is as much for small changes.
+const LEAST_DIVERGENCE: f64 = 0.05;
+/// A tenth of the calls lies elsewhere.
+const LEAST_DISTANCE: f64 = 0.1;
+/// A twentieth of the pairs is new.
+const LEAST_SHARE: f64 = 0.05;
+/// Values of a category that are told apart; where there are more it is no category.
+const MOST_CATEGORIES: usize = 20;
+/// Pointers of a tool's arguments, and how deep they go.
+const MOST_POINTERS: usize = 50;
+const MAX_DEPTH: usize = 4;
+/// Values that are kept in all.
+const MOST_VALUES: usize = 200_000;
+/// Arguments, categories and pairs that are told.
+const MOST_TOLD: usize = 50;
+/// Characters of a category that are kept: longer texts are none.
+const CATEGORY_CHARS: usize = 64;
+
+/// A call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The tool.
+    pub tool: String,
+    /// Its run, else its session, else nothing: what follows on what is seen within one.
+    pub within: Option<String>,
+    /// Its arguments, redacted; null where they were erased.
+    pub args: Value,
+}
+
+/// What has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Behaviour {
+    /// Whether anything has; null with too few calls to say.
+    pub drifted: Option<bool>,
+    /// Why nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_few: Option<String>,
+    /// The mix of tools.
+    pub mix: Option<Mix>,
+    /// Arguments that differ, those that differ most first; at most 50.
+    pub arguments: Vec<Argument>,
+    /// Arguments that were compared.
+    pub arguments_compared: usize,
+    /// Pairs of calls, one after the other, that the base window never has; null where that has too few pairs.
+    pub sequences: Option<Sequences>,
+}
+
+/// The mix of tools.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DriftMix)]
+pub struct Mix {
+    /// Whether it has changed.
+    pub drifted: bool,
+    /// Jensen-Shannon divergence, in bits.
+    pub divergence: f64,
+    /// From where on it counts.
+    pub threshold: f64,
+    /// Each tool, those that differ most first; at most 50.
+    pub tools: Vec<Share>,
+}
+
+/// How often something occurs.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DriftShare)]
+pub struct Share {
+    /// What.
+    pub name: String,
+    /// How often in the base window.
+    pub base: usize,
+    /// How often in the recent one.
+    pub recent: usize,
+    /// Its share of the base window.
+    pub base_share: f64,
+    /// Its share of the recent one.
+    pub recent_share: f64,
+}
+
+/// An argument that differs.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DriftArgument)]
+pub struct Argument {
+    /// The tool.
+    pub tool: String,
+    /// A JSON pointer into its arguments.
+    pub pointer: String,
+    /// Values in the base window.
+    pub base: usize,
+    /// Values in the recent one.
+    pub recent: usize,
+    /// `ks` (Kolmogorov-Smirnov, of numbers) or `js` (Jensen-Shannon, of categories).
+    #[schema(value_type = String)]
+    pub measure: &'static str,
+    /// The distance.
+    pub distance: f64,
+    /// From where on it counts.
+    pub threshold: f64,
+    /// Of numbers: quantiles in the base window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_quantiles: Option<Quantiles>,
+    /// Of numbers: quantiles in the recent window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recent_quantiles: Option<Quantiles>,
+    /// Of categories: each, those that differ most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Share>,
+}
+
+/// Quantiles of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct Quantiles {
+    /// The least.
+    pub min: f64,
+    /// The median.
+    pub p50: f64,
+    /// Nine of ten lie below.
+    pub p90: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// Pairs of calls that are new.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DriftSequences)]
+pub struct Sequences {
+    /// Whether they are more than chance brings.
+    pub drifted: bool,
+    /// Their share of the pairs in the recent window.
+    pub share: f64,
+    /// From where on it counts: what chance brings, by what the base window has once (Good 1953), and a twentieth.
+    pub threshold: f64,
+    /// The most frequent first, at most 50.
+    pub new: Vec<Sequence>,
+}
+
+/// One call after another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[schema(as = DriftSequence)]
+pub struct Sequence {
+    /// The first tool.
+    pub first: String,
+    /// The tool that follows.
+    pub then: String,
+    /// How often in the recent window.
+    pub recent: usize,
+}
+
+/// Compares.
+pub fn compare(base: &[Made], recent: &[Made]) -> Behaviour {
+    let mut behaviour = Behaviour {
+        drifted: None,
+        too_few: None,
+        mix: None,
+        arguments: Vec::new(),
+        arguments_compared: 0,
+        sequences: None,
+    };
+    if base.len().min(recent.len()) < LEAST_CALLS {
+        behaviour.too_few = Some(format!(
+            "too few calls: {} in the base window and {} in the recent one; {LEAST_CALLS} in each are needed",
+            base.len(),
+            recent.len()
+        ));
+        return behaviour;
+    }
+    let mix =
+        mix(&counts(base.iter().map(|made| made.tool.as_str())), &counts(recent.iter().map(|made| made.tool.as_str())));
+    let (arguments, compared) = arguments(base, recent);
+    let sequences = sequences(base, recent);
+    let new_order = sequences.as_ref().is_some_and(|sequences| sequences.drifted);
+    behaviour.drifted = Some(mix.drifted || !arguments.is_empty() || new_order);
+    Behaviour { mix: Some(mix), arguments, arguments_compared: compared, sequences, ..behaviour }
+}
+
+fn counts<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of calls in a window")]
+fn real(count: usize) -> f64 {
+    count as f64
+}
+
+fn mix(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Mix {
+    let shares = shares(base, recent);
+    let (divergence, threshold) = divergence(&shares);
+    let tools = shares.into_iter().take(MOST_TOLD).collect();
+    Mix { drifted: divergence >= threshold, divergence, threshold, tools }
+}
+
+/// Each name with its shares, those that differ most first.
+fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<Share> {
+    let (all_base, all_recent): (usize, usize) = (base.values().sum(), recent.values().sum());
+    let names: BTreeSet<&str> = base.keys().chain(recent.keys()).copied().collect();
+    let share = |name: &str| {
+        let (base, recent) =
+            (base.get(name).copied().unwrap_or_default(), recent.get(name).copied().unwrap_or_default());
+        Share {
+            name: name.to_owned(),
+            base,
+            recent,
+            base_share: real(base) / real(all_base.max(1)),
+            recent_share: real(recent) / real(all_recent.max(1)),
+        }
+    };
+    let mut shares: Vec<Share> = names.into_iter().map(share).collect();
+    let by = |share: &Share| (share.recent_share - share.base_share).abs();
+    shares.sort_by(|a, b| by(b).total_cmp(&by(a)));
+    shares
+}
+
+/// The Jensen-Shannon divergence in bits, and from where on it counts. If nothing has changed, 8 ln 2 times the divergence,
+/// over the sum of the reciprocal sizes, is about chi-squared with one degree of freedom less than there are names.
+fn divergence(shares: &[Share]) -> (f64, f64) {
+    let part = |share: f64, mean: f64| if share > 0.0 { share * (share / mean).log2() } else { 0.0 };
+    let sum: f64 = shares
+        .iter()
+        .map(|share| {
+            let mean = f64::midpoint(share.base_share, share.recent_share);
+            f64::midpoint(part(share.base_share, mean), part(share.recent_share, mean))
+        })
+        .sum();
+    let (base, recent) = (shares.iter().map(|share| share.base).sum(), shares.iter().map(|share| share.recent).sum());
+    let freedom = real(shares.len().saturating_sub(1));
+    let scatter =
+        (1.0 / real(usize::max(base, 1)) + 1.0 / real(usize::max(recent, 1))) / (8.0 * std::f64::consts::LN_2);
+    (sum.clamp(0.0, 1.0), (chi_squared(freedom) * scatter).max(LEAST_DIVERGENCE))
+}
+
+/// What chi-squared exceeds once in a thousand times (Wilson and Hilferty's approximation).
+fn chi_squared(freedom: f64) -> f64 {
+    if freedom < 1.0 {
+        return 0.0;
+    }
+    let part = 2.0 / (9.0 * freedom);
+    freedom * (1.0 - part + 3.09 * part.sqrt()).powi(3)
+}
+
+/// Values of one argument.
+#[derive(Default)]
+struct Values {
+    numbers: Vec<f64>,
+    words: Vec<String>,
+    /// Some are neither.
+    others: bool,
+}
+
+type Arguments = BTreeMap<(String, String), Values>;
+
+fn arguments(base: &[Made], recent: &[Made]) -> (Vec<Argument>, usize) {
+    let (base, mut recent) = (gather(base), gather(recent));
+    let mut found = Vec::new();
+    let mut compared = 0;
+    for ((tool, pointer), base) in base {
+        let Some(recent) = recent.remove(&(tool.clone(), pointer.clone())) else { continue };
+        let Some((differs, argument)) = argument(&tool, &pointer, base, recent) else { continue };
+        compared += 1;
+        if differs {
+            found.push(argument);
+        }
+    }
+    found.sort_by(|a, b| (b.distance / b.threshold).total_cmp(&(a.distance / a.threshold)));
+    found.truncate(MOST_TOLD);
+    (found, compared)
+}
+
+fn gather(calls: &[Made]) -> Arguments {
+    let mut arguments = Arguments::new();
+    let mut pointers: HashMap<&str, usize> = HashMap::new();
+    let mut left = MOST_VALUES;
+    for made in calls {
+        let mut waiting = vec![(String::new(), &made.args, 0)];
+        while let Some((pointer, value, depth)) = waiting.pop() {
+            if let Value::Object(entries) = value {
+                if depth < MAX_DEPTH {
+                    let below = |key: &str| format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+                    waiting.extend(entries.iter().map(|(key, value)| (below(key), value, depth + 1)));
+                }
+                continue;
+            }
+            let key = (made.tool.clone(), pointer);
+            if left == 0
+                || (!arguments.contains_key(&key)
+                    && pointers.get(made.tool.as_str()).is_some_and(|n| *n >= MOST_POINTERS))
+            {
+                continue;
+            }
+            left -= 1;
+            let values = arguments.entry(key).or_insert_with(|| {
+                *pointers.entry(&made.tool).or_default() += 1;
+                Values::default()
+            });
+            match value {
+                Value::Number(number) => values.numbers.extend(number.as_f64()),
+                Value::String(text) if text.chars().count() <= CATEGORY_CHARS => values.words.push(text.clone()),
+                Value::Bool(flag) => values.words.push(flag.to_string()),
+                _ => values.others = true,
+            }
+        }
+    }
+    arguments
+}
+
+/// Compares the values of an argument; none where they are too few, or of several kinds.
+fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(bool, Argument)> {
+    if base.others || recent.others {
+        return None;
+    }
+    let told = |measure, base: usize, recent: usize, distance: f64, threshold: f64| Argument {
+        tool: tool.to_owned(),
+        pointer: pointer.to_owned(),
+        base,
+        recent,
+        measure,
+        distance,
+        threshold,
+        base_quantiles: None,
+        recent_quantiles: None,
+        categories: Vec::new(),
+    };
+    let enough = |base: usize, recent: usize| base.min(recent) >= LEAST_CALLS;
+    if base.words.is_empty() && recent.words.is_empty() && enough(base.numbers.len(), recent.numbers.len()) {
+        let (mut a, mut b) = (base.numbers, recent.numbers);
+        a.sort_by(f64::total_cmp);
+        b.sort_by(f64::total_cmp);
+        let (n, m) = (real(a.len()), real(b.len()));
+        // Once in a thousand times: the square root of -ln(0.001 / 2) / 2 is 1.95.
+        let threshold = (1.95 * ((n + m) / (n * m)).sqrt()).max(LEAST_DISTANCE);
+        let distance = kolmogorov_smirnov(&a, &b);
+        let mut argument = told("ks", a.len(), b.len(), distance, threshold);
+        (argument.base_quantiles, argument.recent_quantiles) = (quantiles(&a), quantiles(&b));
+        return Some((distance >= threshold, argument));
+    }
+    if base.numbers.is_empty() && recent.numbers.is_empty() && enough(base.words.len(), recent.words.len()) {
+        let (a, b) = (counts(base.words.iter().map(String::as_str)), counts(recent.words.iter().map(String::as_str)));
+        // Names, ids and sentences are no categories: each is new.
+        if a.len() > MOST_CATEGORIES {
+            return None;
+        }
+        let mut shares = shares(&a, &b);
+        let (distance, threshold) = divergence(&shares);
+        shares.truncate(MOST_CATEGORIES);
+        let mut argument = told("js", base.words.len(), recent.words.len(), distance, threshold);
+        argument.categories = shares;
+        return Some((distance >= threshold, argument));
+    }
+    None
+}
+
+/// The greatest distance between the two distributions of sorted numbers.
+fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> f64 {
+    let (mut i, mut j, mut most) = (0, 0, 0.0_f64);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let at = x.min(*y);
+        while a.get(i).is_some_and(|x| *x <= at) {
+            i += 1;
+        }
+        while b.get(j).is_some_and(|y| *y <= at) {
+            j += 1;
+        }
+        most = most.max((real(i) / real(a.len()) - real(j) / real(b.len())).abs());
+    }
+    most
+}
+
+fn quantiles(sorted: &[f64]) -> Option<Quantiles> {
+    let at = |tenths: usize| sorted.get((sorted.len() - 1) * tenths / 10).copied();
+    if sorted.is_empty() {
+        return None;
+    }
+    Some(Quantiles { min: at(0)?, p50: at(5)?, p90: at(9)?, max: at(10)? })
+}
+
+/// Pairs of the recent window that the base never has.
+fn sequences(base: &[Made], recent: &[Made]) -> Option<Sequences> {
+    let (base, recent) = (pairs(base), pairs(recent));
+    let (in_base, in_recent): (usize, usize) = (base.values().sum(), recent.values().sum());
+    if in_base < LEAST_CALLS {
+        return None;
+    }
+    let mut new: Vec<Sequence> = recent
+        .into_iter()
+        .filter(|(pair, _)| !base.contains_key(pair))
+        .map(|((first, then), recent)| Sequence { first: first.to_owned(), then: then.to_owned(), recent })
+        .collect();
+    new.sort_by(|a, b| b.recent.cmp(&a.recent).then_with(|| a.cmp(b)));
+    let share = real(new.iter().map(|sequence| sequence.recent).sum()) / real(in_recent.max(1));
+    let once = base.values().filter(|count| **count == 1).count();
+    let threshold = LEAST_SHARE + real(once) / real(in_base);
+    new.truncate(MOST_TOLD);
+    Some(Sequences { drifted: share >= threshold, share, threshold, new })
+}
+
+fn pairs(calls: &[Made]) -> HashMap<(&str, &str), usize> {
+    let mut last: HashMap<&str, &str> = HashMap::new();
+    let mut pairs = HashMap::new();
+    for made in calls {
+        let Some(within) = &made.within else { continue };
+        if let Some(first) = last.insert(within, &made.tool) {
+            *pairs.entry((first, made.tool.as_str())).or_default() += 1;
+        }
+    }
+    pairs
+}

@@ -1,0 +1,63 @@
+//! Whether two values have the same shape: a stub and what the tool gave. Types count, values do not.
+
+use serde_json::Value;
+
+/// Deepest that is compared.
+const MAX_DEPTH: usize = 12;
+/// Most items of a list that are compared.
+const MOST_ITEMS: usize = 20;
+
+/// The first difference in shape, in words. What the live result has besides is none; what it lacks is one where `strict`.
+/// Null may stand for anything.
+pub(super) fn difference(stub: &Value, live: &Value, strict: bool) -> Option<String> {
+    below(stub, live, strict, &mut String::new(), 0)
+}
+
+fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: usize) -> Option<String> {
+    if stub.is_null() || live.is_null() || depth > MAX_DEPTH {
+        return None;
+    }
+    match (stub, live) {
+        (Value::Object(stub), Value::Object(live)) => stub.iter().find_map(|(key, value)| {
+            let length = pointer.len();
+            pointer.push('/');
+            pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            let found = match live.get(key) {
+                Some(live) => below(value, live, strict, pointer, depth + 1),
+                None if strict && !value.is_null() => {
+                    Some(format!("{pointer}: the stub has {}, the live result nothing", kind(value)))
+                }
+                None => None,
+            };
+            pointer.truncate(length);
+            found
+        }),
+        (Value::Array(stub), Value::Array(live)) => {
+            let first = stub.first()?;
+            live.iter().take(MOST_ITEMS).enumerate().find_map(|(index, item)| {
+                let length = pointer.len();
+                pointer.push_str(&format!("/{index}"));
+                let found = below(first, item, strict, pointer, depth + 1);
+                pointer.truncate(length);
+                found
+            })
+        }
+        _ if kind(stub) == kind(live) => None,
+        _ => {
+            let place = if pointer.is_empty() { "the whole result" } else { pointer };
+            Some(format!("{place}: the stub has {}, the live result {}", kind(stub), kind(live)))
+        }
+    }
+}
+
+/// The type in words; whole numbers are numbers.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}

@@ -1,0 +1,173 @@
+//! What calls show behind their answers, while nobody waits: which tools there are, and whether live results still fit their
+//! contracts. One process of a cluster follows the audit; every one looks which contracts are stale, so that its stubs say so.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::Pipeline;
+use crate::{
+    boundary::{
+        decide::Rules,
+        drift::contract::{Held, learn, misfit, recorded, stale},
+    },
+    domain::{
+        ToolContract, ToolName,
+        contract::ContractState,
+        notice::{Notice, NoticeKind},
+    },
+    store::{
+        StoreError,
+        contracts::{Learning, LiveResult},
+    },
+    telemetry::metric,
+};
+
+/// Between looks at new rows.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Rows of the audit in one transaction: each may have a result of 64 KiB.
+const PAGE: i64 = 200;
+
+/// An edition of a contract: its tool and version.
+type Edition = (String, u32);
+
+fn edition(contract: &ToolContract) -> Edition {
+    (contract.tool.clone(), contract.version)
+}
+
+impl Pipeline {
+    /// Learns until `stop`.
+    pub async fn learn_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        let mut known: Option<Arc<Rules>> = None;
+        loop {
+            let looked = self.look_at_contracts(&mut known).await;
+            match &looked {
+                Ok(()) if failing => tracing::info!("contracts are held against live results again"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "contracts are not held against live results yet; trying again");
+                }
+                _ => {}
+            }
+            failing = looked.is_err();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+        }
+    }
+
+    async fn look_at_contracts(&self, known: &mut Option<Arc<Rules>>) -> Result<(), StoreError> {
+        let rules = self.boundary.rules.load_full();
+        if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
+            let editions: Vec<Edition> = contracts(&rules).map(edition).collect();
+            if !editions.is_empty() {
+                self.store.know_contracts(&editions).await?;
+            }
+            if let Some(before) = known.replace(Arc::clone(&rules)) {
+                metrics::gauge!(metric::ENVIRONMENT, "environment" => before.configured.environment.clone()).set(0.0);
+            }
+            metrics::gauge!(metric::ENVIRONMENT, "environment" => rules.configured.environment.clone()).set(1.0);
+        }
+        while let Some(page) = self.store.begin_learning(PAGE).await? {
+            let more = page.more;
+            self.learn(&rules, page).await?;
+            if !more {
+                break;
+            }
+        }
+        self.note_stale(&rules).await
+    }
+
+    /// Puts in force which contracts are stale.
+    async fn note_stale(&self, rules: &Rules) -> Result<(), StoreError> {
+        let mut words = HashMap::new();
+        if contracts(rules).next().is_some() {
+            let states = self.store.contract_states().await?;
+            let stale = rules.tools.stale(&states, self.store.now().await?);
+            words.extend(stale.into_iter().map(|stale| (stale.contract, stale.why)));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        metrics::gauge!(metric::STALE_CONTRACTS).set(words.len() as f64);
+        self.boundary.stale.store(Arc::new(words));
+        Ok(())
+    }
+
+    /// Holds a page of results against their contracts, and stores what that shows.
+    async fn learn(&self, rules: &Rules, mut page: Learning) -> Result<(), StoreError> {
+        let results = std::mem::take(&mut page.results);
+        let held = block_in_place(|| hold(rules, &results));
+        let aging = contracts(rules).filter(|contract| contract.stale.max_age.is_some()).map(edition);
+        let mut wanted: Vec<Edition> = held.keys().cloned().chain(aging).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let states = if wanted.is_empty() { Vec::new() } else { page.states(&wanted).await? };
+        let in_force: HashMap<Edition, &ToolContract> = contracts(rules).map(|one| (edition(one), one)).collect();
+        for mut state in states {
+            let key = (state.tool.clone(), state.version);
+            let Some(contract) = in_force.get(&key) else { continue };
+            let before = state.clone();
+            for held in held.get(&key).into_iter().flatten() {
+                let result = if held.misfit.is_some() { "misfit" } else { "fit" };
+                metrics::counter!(metric::LIVE_RESULTS, "result" => result).increment(1);
+                learn(contract, &mut state, held);
+            }
+            state.stale = stale(contract, &state, page.now);
+            if before.stale.is_none()
+                && state.stale.is_some()
+                && let Some(message) =
+                    self.webhooks.load().address(&notice(contract, &state, &page), self.clock.new_id())
+            {
+                page.enqueue(&message).await?;
+            }
+            if state != before {
+                page.keep(&state).await?;
+            }
+        }
+        page.done().await
+    }
+}
+
+fn contracts(rules: &Rules) -> impl Iterator<Item = &ToolContract> {
+    rules.tools.contracts().all().map(|contract| contract.contract())
+}
+
+/// Results by the edition that they were decided under, if that is in force here.
+fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
+    let mut held: BTreeMap<Edition, Vec<Held>> = BTreeMap::new();
+    for LiveResult { seq, at, tool, contract, decision, outcome } in results {
+        let tool = ToolName::bare(tool.clone());
+        let Some(found) = rules.tools.contracts().find(&tool) else { continue };
+        if contract.as_deref() != Some(found.id()) {
+            continue;
+        }
+        let Some(recorded) = recorded(decision, outcome) else { continue };
+        let misfit = misfit(rules.tools.contracts(), &tool, &recorded.args, &recorded.result);
+        held.entry(edition(found.contract())).or_default().push(Held { seq: *seq, at: *at, misfit });
+    }
+    held
+}
+
+/// What is told of a contract that became stale: which, since when and why; where it does not fit, its pages say.
+fn notice(contract: &ToolContract, state: &ContractState, page: &Learning) -> Notice {
+    let stale = state.stale;
+    Notice {
+        kind: NoticeKind::ContractStale,
+        at: page.now,
+        agent: None,
+        task_id: None,
+        shadow: None,
+        severity: None,
+        data: json!({
+            "contract": contract.id(), "tool": contract.tool, "version": contract.version,
+            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.why.as_str()),
+            "misfits": state.misfits, "results": state.results,
+        }),
+    }
+}

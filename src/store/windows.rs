@@ -1,0 +1,62 @@
+//! An agent's calls in windows of time, from the audit.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+
+use super::{Store, StoreError};
+
+/// Largest payload that is read, in bytes: what is larger counts without its arguments.
+const MOST_PAYLOAD: i32 = 8 * 1024;
+
+/// A call that was decided.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct DecidedCall {
+    /// The tool.
+    pub tool: String,
+    /// Its run, else its session.
+    pub within: Option<String>,
+    /// The payload of its decision, as JSON; none where it was erased or is large.
+    pub payload: Option<String>,
+}
+
+impl Store {
+    /// How many rows the audit has from before a time, which is the number of the last of them.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn audited_before(&self, at: Timestamp) -> Result<i64, StoreError> {
+        // Numbers have no gap and go with the time, which has no index: the place is found by halving.
+        let number = sqlx::query_scalar(
+            "/* windows.before */ WITH RECURSIVE half AS (
+                 SELECT 0::bigint AS low, last AS high FROM feed WHERE name = 'audit'
+                 UNION ALL
+                 SELECT CASE WHEN earlier THEN middle ELSE low END, CASE WHEN earlier THEN high ELSE middle - 1 END
+                 FROM (SELECT low, high, (low + high + 1) / 2 AS middle,
+                           (SELECT a.at < $1 FROM audit a WHERE a.seq = (low + high + 1) / 2) AS earlier
+                       FROM half WHERE low < high) h)
+             SELECT low FROM half WHERE low = high",
+        );
+        Ok(number.bind(at.to_sqlx()).fetch_one(&self.read).await?)
+    }
+
+    /// An agent's calls among the rows of the audit behind one number up to another: the latest so many, newest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn decided_calls(
+        &self,
+        agent: &str,
+        (after, until): (i64, i64),
+        most: i64,
+    ) -> Result<Vec<DecidedCall>, StoreError> {
+        let rows = sqlx::query_as(
+            "/* windows.calls */ SELECT a.tool, coalesce(a.run, a.session) AS within,
+                 CASE WHEN octet_length(p.body) <= $5 THEN p.body END AS payload
+             FROM audit a LEFT JOIN audit_payload p USING (seq)
+             WHERE a.agent = $1 AND a.seq > $2 AND a.seq <= $3 AND a.kind IN ('decision', 'merged') AND a.tool IS NOT NULL
+             ORDER BY a.seq DESC LIMIT $4",
+        );
+        let rows = rows.bind(agent).bind(after).bind(until).bind(most).bind(MOST_PAYLOAD);
+        Ok(rows.fetch_all(&self.read).await?)
+    }
+}

@@ -1,0 +1,185 @@
+//! What is not as it was: contracts with what could take their place, calls that nobody asked about, and an agent that does
+//! something else.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{read, with, write},
+    model_server::{Answer, ModelServer},
+    until,
+};
+
+const TOOLS: &str = "tools:
+  - tool: mail.send_email
+    effect: write
+    output_schema: {type: object, required: [id], properties: {id: {type: string}}}
+    responses: [{result: {id: \"{{ seq('m-') }}\"}}]
+";
+
+async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
+    assert_eq!(umbra.decide(&write(call_id, "writer")).await["decision"], "execute");
+    let outcome = json!({"agent": "writer", "status": "ok", "result": result});
+    let told = umbra.post(&format!("/v1/calls/{call_id}/outcome"), &outcome).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+}
+
+#[tokio::test]
+async fn what_live_results_show_is_proposed_told_and_put_in_force() {
+    let hook = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
+    let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
+    let settings =
+        format!("webhooks:\n  - {{name: h, url: '{}/hook', secret_env: HOOK, events: [boundary]}}\n", hook.url());
+    let umbra = Umbra::with().tools(TOOLS).settings(&settings).env("HOOK", secret).go().await;
+    for n in 1..=4 {
+        ran(&umbra, &format!("c{n}"), json!({"message": {"id": format!("msg-{n}00{n}")}, "to": "a@example.com"})).await;
+    }
+    let drifted = until("a proposal", async || {
+        let drift = umbra.get("/v1/drift").await;
+        drift["contracts"][0]["results"].as_i64().filter(|results| *results == 4)?;
+        Some(drift["contracts"][0].clone())
+    })
+    .await;
+    assert_eq!((&drifted["contract"], &drifted["misfits"]), (&json!("mail.send_email@1"), &json!(4)), "{drifted}");
+    assert!(drifted["stale"]["since"].is_string() && drifted["proposal_missing"].is_null(), "{drifted}");
+    let yaml = drifted["proposal"].as_str().unwrap_or_default();
+    assert!(yaml.contains("version: 2") && yaml.contains("{{ args.to }}"), "{yaml}");
+    // Told once, without anything that a tool has said.
+    until("a message", async || (hook.count() >= 1).then_some(())).await;
+    let told = &hook.seen()[0];
+    assert!(told.raw.contains("contract.stale") && told.raw.contains("mail.send_email@1"), "{}", told.raw);
+    assert!(!told.raw.contains("example.com") && !told.raw.contains("msg-"), "{}", told.raw);
+    // A new version is fresh, and what was proposed fits what the tool gives.
+    std::fs::write(umbra.file("tools.yaml"), yaml).unwrap_or_default();
+    let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text);
+    ran(&umbra, "c9", json!({"message": {"id": "msg-9009"}, "to": "a@example.com"})).await;
+    let contract = until("the new version to be looked at", async || {
+        let contract = umbra.items("/v1/contracts").await.remove(0);
+        (contract["live"]["results"] == 1).then_some(contract)
+    })
+    .await;
+    assert_eq!(
+        (&contract["contract"], &contract["stale"], &contract["live"]["misfits"]),
+        (&json!("mail.send_email@2"), &Value::Null, &json!(0)),
+        "{contract}"
+    );
+    assert_eq!(umbra.get("/v1/drift").await["contracts"], json!([]));
+    assert_eq!(umbra.get("/v1/gate").await["pass"], true);
+    assert_eq!(hook.count(), 1, "it is told once");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_required() {
+    let settings =
+        "boundary: {require_decisions: {agents: ['writer*'], tools: ['mail.*', send_email, mcp__*, crm.*]}}\n";
+    let umbra = Umbra::with().tools(TOOLS).settings(settings).go().await;
+    let event = |agent: &str, tool: &str, amount: f64, metadata: Value| {
+        json!({"agent": agent, "metadata": metadata,
+            "tool": {"name": tool, "args": {"to": "a@example.com", "amount": amount}, "result": "sent"}})
+    };
+    // Decided: named by its call, or with the same tool and arguments shortly before. The tool's name has several forms.
+    umbra.decide(&write("c1", "writer")).await;
+    umbra.event(&event("writer", "mail.send_email", 1.0, json!({"call_id": "c1"}))).await;
+    for tool in ["mail.send_email", "send_email", "mcp__mail__send_email"] {
+        umbra.event(&event("writer", tool, 49.99, json!({}))).await;
+    }
+    // Not required, not run, or no call at all.
+    umbra.event(&event("other", "mail.send_email", 1.0, json!({}))).await;
+    umbra.event(&event("writer", "shell.run", 1.0, json!({}))).await;
+    umbra.event(&event("writer", "mail.send_email", 1.0, json!({"decision": "block"}))).await;
+    umbra.event(&json!({"agent": "writer", "output": "done"})).await;
+    // Nobody asked: not about these arguments, not this tool, not this agent; a call's id of another tool is none.
+    umbra.event(&event("writer", "mail.send_email", 499.99, json!({}))).await;
+    umbra.event(&event("writer-2", "mail.send_email", 49.99, json!({"call_id": "c1"}))).await;
+    umbra.event(&event("writer", "crm.delete_customer", 49.99, json!({"call_id": "c1"}))).await;
+    let rows = until("unguarded calls", async || {
+        let drift = umbra.get("/v1/drift").await;
+        let rows = drift["unguarded"].as_array().cloned().unwrap_or_default();
+        rows.iter().any(|row| row["tool"] == "crm.delete_customer").then_some(rows)
+    })
+    .await;
+    let mut found: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            (text("agent"), text("tool"), row["calls"].as_i64())
+        })
+        .collect();
+    found.sort();
+    let expected = [
+        ("writer", "crm.delete_customer", Some(1)),
+        ("writer", "mail.send_email", Some(1)),
+        ("writer-2", "mail.send_email", Some(1)),
+    ];
+    assert_eq!(found, expected.map(|(agent, tool, calls)| (agent.to_owned(), tool.to_owned(), calls)));
+    let event_id = rows[0]["last_event"].as_str().unwrap_or_default();
+    assert_eq!(umbra.get(&format!("/v1/events/{event_id}")).await["id"], event_id);
+    let gate = umbra.get("/v1/gate?environment=production").await;
+    let unguarded = gate["reasons"].as_array().into_iter().flatten().filter(|one| one["rule"] == "unguarded_call");
+    assert_eq!(unguarded.count(), 3, "{gate}");
+    assert_eq!(umbra.items("/v1/contracts").await.len(), 1);
+    let of_one = umbra.get("/v1/drift?agent=writer-2").await;
+    assert_eq!(of_one["unguarded"].as_array().map(Vec::len), Some(1), "{of_one}");
+    let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains("umbra_unguarded_calls_total 3"), "{metrics}");
+}
+
+#[tokio::test]
+async fn without_the_setting_nothing_is_looked_for() {
+    let umbra = Umbra::with().go().await;
+    umbra.event(&json!({"agent": "writer", "tool": {"name": "mail.send_email", "args": {}}})).await;
+    until("the follower to have passed", async || {
+        let behind: i64 = umbra
+            .schema
+            .one("SELECT f.last - s.seq FROM feed f, follower s WHERE f.name = 'intake' AND s.name = 'unguarded'")
+            .await;
+        (behind == 0).then_some(())
+    })
+    .await;
+    assert_eq!(umbra.get("/v1/drift").await, json!({"contracts": [], "unguarded": [], "behaviour": null}));
+}
+
+#[tokio::test]
+async fn an_agent_that_does_something_else_is_seen_with_how_much_that_rests_on() {
+    let umbra = Umbra::with().clock("2026-02-27T12:00:00Z").go().await;
+    let mut n = 0;
+    let mut call = async |tool: &str, arguments: Value| {
+        n += 1;
+        let call = with(read(&format!("c{n}"), "writer"), &json!({"run": "r", "arguments": arguments}));
+        umbra.decide(&with(call, &json!({"tool": {"server": "shop", "name": tool}}))).await;
+    };
+    for n in 0..40 {
+        call("get_order", json!({"id": n, "region": "eu"})).await;
+        call("refund", json!({"amount": 20 + n % 10, "currency": "EUR"})).await;
+    }
+    umbra.schema.set_clock("2026-02-28T11:00:00Z").await;
+    call("get_order", json!({"id": 1, "region": "eu"})).await;
+    let few = umbra.get("/v1/drift?agent=writer&window=6h").await;
+    assert_eq!((&few["behaviour"]["drifted"], &few["behaviour"]["base"]["calls"]), (&Value::Null, &json!(80)), "{few}");
+    assert!(few["behaviour"]["too_few"].as_str().is_some_and(|why| why.contains("1 in the recent one")), "{few}");
+    for n in 0..40 {
+        call("refund", json!({"amount": 200 + n % 10, "currency": if n % 2 == 0 { "EUR" } else { "USD" }})).await;
+        call("delete_order", json!({"id": n})).await;
+    }
+    umbra.schema.set_clock("2026-02-28T12:00:00Z").await;
+    let drift = umbra.get("/v1/drift?agent=writer&window=6h").await;
+    let behaviour = &drift["behaviour"];
+    assert_eq!((&behaviour["drifted"], &behaviour["recent"]["calls"]), (&json!(true), &json!(81)), "{drift}");
+    assert_eq!(behaviour["recent"]["from"], "2026-02-28T06:00:00Z");
+    assert_eq!((&behaviour["mix"]["drifted"], &behaviour["mix"]["tools"][0]["base"]), (&json!(true), &json!(0)));
+    let arguments: Vec<_> =
+        behaviour["arguments"].as_array().into_iter().flatten().map(|one| (&one["pointer"], &one["measure"])).collect();
+    assert_eq!(arguments, [(&json!("/amount"), &json!("ks")), (&json!("/currency"), &json!("js"))], "{behaviour}");
+    assert_eq!(behaviour["arguments"][0]["recent_quantiles"]["min"], 200.0);
+    let new = &behaviour["sequences"]["new"][0];
+    assert_eq!((&new["first"], &new["then"]), (&json!("shop.refund"), &json!("shop.delete_order")), "{behaviour}");
+    // The same beside itself, and windows that are none.
+    let same = umbra.get("/v1/drift?agent=nobody").await;
+    assert!(same["behaviour"]["too_few"].is_string(), "{same}");
+    for query in ["window=soon", "window=0s", "since=2026-02-28T11:59:00Z&window=1h", "agnt=x"] {
+        let refused = umbra.send(Method::GET, &format!("/v1/drift?{query}"), &[], None).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!("bad_query")), "{}", refused.text);
+    }
+}

@@ -1,0 +1,133 @@
+//! What stands against production: each reason alone, all together, and nothing; on the command line and over HTTP alike.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{read, write},
+    until,
+};
+
+const TOOLS: &str = "tools:
+  - tool: mail.send_email
+    effect: write
+    output_schema: {type: object, required: [id], properties: {id: {type: string}}}
+    responses: [{result: {id: \"{{ seq('m-') }}\"}}]
+";
+const SHADOW: (&str, &str) = ("UMBRA__BOUNDARY__EXECUTION", "shadow");
+const SAFE: (&str, &str) = ("AGENT_SAFE_MODE", "yes");
+
+/// What `umbra check --environment production` says: its exit code, and rule and subject of each line.
+fn check(umbra: &Umbra, env: &[(&str, &str)], args: &[&str]) -> (i32, Vec<String>) {
+    let output = umbra.cli_in(env, &[&["check", "--environment", "production"], args].concat(), None);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = said.lines().filter_map(|line| line.strip_prefix("production: "));
+    let named = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    (output.status.code().unwrap_or(-1), lines.map(named).collect())
+}
+
+/// The same over HTTP, of the server's own settings.
+async fn gate(umbra: &Umbra) -> (bool, Vec<String>) {
+    let gate = umbra.get("/v1/gate?environment=production").await;
+    assert_eq!(gate["environment"], "production");
+    let reasons = gate["reasons"].as_array().cloned().unwrap_or_default();
+    let named = |reason: &Value| {
+        assert!(reason["detail"].as_str().is_some_and(|detail| detail.len() > 20), "{reason}");
+        format!("{}: {}", reason["rule"].as_str().unwrap_or_default(), reason["subject"].as_str().unwrap_or_default())
+    };
+    (gate["pass"] == true, reasons.iter().map(named).collect())
+}
+
+/// Runs a call and reports what came of it.
+async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
+    let decided = umbra.decide(&write(call_id, "writer")).await;
+    assert_eq!(decided["decision"], "execute", "{decided}");
+    let outcome = json!({"agent": "writer", "status": "ok", "result": result});
+    let told = umbra.post(&format!("/v1/calls/{call_id}/outcome"), &outcome).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+}
+
+fn override_until(hours: i64) -> Value {
+    let end = Timestamp::now() + SignedDuration::from_hours(hours);
+    json!({"scope": "global", "execution": "live", "reason": "a release", "expires_at": end})
+}
+
+#[tokio::test]
+async fn each_reason_is_a_line_alone_and_all_are_told_together() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    ran(&umbra, "c0", json!({"id": "m1"})).await;
+    umbra.decide(&read("r0", "writer")).await;
+    // Nothing: a tool that only reads needs no contract.
+    let output = umbra.cli(&["check", "--environment", "production"], None);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("nothing stands against it"));
+    assert_eq!(gate(&umbra).await, (true, vec![]));
+    // Shadow, by the settings or by the environment's default; the variable is a reason of its own.
+    assert_eq!(check(&umbra, &[SHADOW], &[]), (1, vec!["execution_shadow: boundary.execution".to_owned()]));
+    let default = ("UMBRA__BOUNDARY__SHADOW_ENVIRONMENTS", "[production]");
+    assert_eq!(check(&umbra, &[default], &[]), (1, vec!["execution_shadow: production".to_owned()]));
+    assert_eq!(check(&umbra, &[SAFE], &[]), (1, vec!["safe_mode: AGENT_SAFE_MODE".to_owned()]));
+    assert_eq!(check(&umbra, &[("AGENT_SAFE_MODE", "0")], &[]), (0, vec![]));
+    // A live override that ends soon, if shadow comes after it.
+    umbra.put("/v1/execution", &override_until(2)).await;
+    assert_eq!(check(&umbra, &[SHADOW], &[]), (1, vec!["override_expires: global".to_owned()]));
+    assert_eq!(check(&umbra, &[], &[]), (0, vec![]));
+    let sooner = ("UMBRA__BOUNDARY__GATE__EXPIRES_WITHIN", "1h");
+    assert_eq!(check(&umbra, &[SHADOW, sooner], &[]), (0, vec![]));
+    umbra.put("/v1/execution", &json!({"scope": "global", "execution": null, "reason": "over"})).await;
+    // A stub that could reach production.
+    let tool =
+        |execution: Value| json!({"scope": "tool", "value": "mail.*", "execution": execution, "reason": "tried"});
+    umbra.put("/v1/execution", &tool(json!("shadow"))).await;
+    assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: tool:mail.*".to_owned()]));
+    umbra.put("/v1/execution", &tool(Value::Null)).await;
+    // A contract that live results no longer fit.
+    for n in 1..=3 {
+        assert_eq!(check(&umbra, &[], &[]).0, 0, "{n}");
+        ran(&umbra, &format!("c{n}"), json!({"message_id": n})).await;
+    }
+    let stale = vec!["stale_contract: mail.send_email@1".to_owned()];
+    until("the contract to be stale", async || (gate(&umbra).await == (false, stale.clone())).then_some(())).await;
+    assert_eq!(check(&umbra, &[], &[]), (1, stale));
+    // A tool that changes something without a contract: called, or only said to be there.
+    umbra
+        .decide(&json!({"call_id": "d", "agent": "writer", "tool": {"server": "crm", "name": "delete_customer"}}))
+        .await;
+    umbra.put("/v1/execution", &override_until(2)).await;
+    let (code, all) = check(&umbra, &[SHADOW, SAFE], &[]);
+    let expected = [
+        "safe_mode: AGENT_SAFE_MODE",
+        "override_expires: global",
+        "no_contract: crm.delete_customer",
+        "stale_contract: mail.send_email@1",
+    ];
+    assert_eq!((code, all), (1, expected.map(ToOwned::to_owned).to_vec()));
+    umbra.put("/v1/execution", &json!({"scope": "global", "execution": null, "reason": "over"})).await;
+    let (code, all) = check(&umbra, &[SHADOW, SAFE], &[]);
+    assert_eq!((code, all.len(), all[1].as_str()), (1, 4, "execution_shadow: boundary.execution"), "{all:?}");
+}
+
+#[tokio::test]
+async fn contracts_that_say_nothing_of_their_answer_do_not_pass() {
+    let umbra = Umbra::with().tools("tools:\n  - {tool: 'mail.*', effect: write}\n").go().await;
+    umbra.decide(&write("c1", "writer")).await;
+    assert_eq!(gate(&umbra).await, (false, vec!["no_contract: mail.*".to_owned()]));
+    let refused = umbra.send(reqwest::Method::GET, "/v1/gate?environment=", &[], None).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!("bad_query")), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_answer_is_a_reason_and_none_at_all_is_not() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    let away = ["--database-url", "postgres://nobody@127.0.0.1:1/nothing"];
+    assert_eq!(check(&umbra, &[], &away), (1, vec!["database: database".to_owned()]));
+    let empty = umbra.file("empty");
+    let empty = ["--data-dir", empty.to_str().unwrap_or_default()];
+    assert_eq!(check(&umbra, &[], &empty), (0, vec![]));
+    let output = umbra.cli(&["--json", "check", "--environment", "production", away[0], away[1]], None);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert_eq!((output.status.code(), &document["gate"]["pass"]), (Some(1), &json!(false)), "{document}");
+    assert_eq!(document["gate"]["reasons"][0]["rule"], "database");
+    // Without the question there is no answer, and no database.
+    assert!(umbra.cli(&["check", away[0], away[1]], None).status.success());
+}
