@@ -18,15 +18,25 @@ bins=()
 for target in "${targets[@]}"; do bins+=(--bin "$target"); done
 cargo build --locked --quiet --release --target "$host" "${bins[@]}"
 
+# All at once: each has one thread.
+logs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
+declare -A running
 for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" artifacts
-    log=$(mktemp)
     echo "$target for $seconds s"
-    if ! "target/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
-        -dict="seeds/$target.dict" -print_final_stats=1 -artifact_prefix="artifacts/$target-" "corpus/$target" "seeds/$target" >"$log" 2>&1; then
-        tail -n 60 "$log" >&2
-        exit 1
-    fi
-    grep -E '^Done|stat::number_of_executed_units' "$log"
-    rm -f "$log"
+    "target/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        -dict="seeds/$target.dict" -print_final_stats=1 -artifact_prefix="artifacts/$target-" "corpus/$target" "seeds/$target" \
+        >"$logs/$target" 2>&1 &
+    running[$target]=$!
 done
+status=0
+for target in "${targets[@]}"; do
+    if wait "${running[$target]}"; then
+        grep -E '^Done|stat::number_of_executed_units' "$logs/$target" | sed "s/^/$target: /"
+    else
+        tail -n 60 "$logs/$target" >&2
+        status=1
+    fi
+done
+exit "$status"
