@@ -37,6 +37,15 @@ const PAGE: i64 = 200;
 /// An edition of a contract: its tool and version.
 type Edition = (String, u32);
 
+/// What this process has seen.
+#[derive(Default)]
+struct Seen {
+    /// What was in force when it last looked.
+    rules: Option<Arc<Rules>>,
+    /// Contracts that are too old, which is not stored yet.
+    aged: Vec<Edition>,
+}
+
 fn edition(contract: &ToolContract) -> Edition {
     (contract.tool.clone(), contract.version)
 }
@@ -45,9 +54,9 @@ impl Pipeline {
     /// Learns until `stop`.
     pub async fn learn_until(self, stop: CancellationToken) {
         let mut failing = false;
-        let mut known: Option<Arc<Rules>> = None;
+        let mut seen = Seen::default();
         loop {
-            let looked = self.look_at_contracts(&mut known).await;
+            let looked = self.look_at_contracts(&mut seen).await;
             match &looked {
                 Ok(()) if failing => tracing::info!("contracts are held against live results again"),
                 Err(error) if !failing => {
@@ -63,48 +72,53 @@ impl Pipeline {
         }
     }
 
-    async fn look_at_contracts(&self, known: &mut Option<Arc<Rules>>) -> Result<(), StoreError> {
+    async fn look_at_contracts(&self, seen: &mut Seen) -> Result<(), StoreError> {
         let rules = self.boundary.rules.load_full();
-        if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
+        if !seen.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
             let editions: Vec<Edition> = contracts(&rules).map(edition).collect();
             if !editions.is_empty() {
                 self.store.know_contracts(&editions).await?;
             }
-            if let Some(before) = known.replace(Arc::clone(&rules)) {
+            if let Some(before) = seen.rules.replace(Arc::clone(&rules)) {
                 metrics::gauge!(metric::ENVIRONMENT, "environment" => before.configured.environment.clone()).set(0.0);
             }
             metrics::gauge!(metric::ENVIRONMENT, "environment" => rules.configured.environment.clone()).set(1.0);
         }
         while let Some(page) = self.store.begin_learning(PAGE).await? {
             let more = page.more;
-            self.learn(&rules, page).await?;
+            self.learn(&rules, page, &seen.aged).await?;
             if !more {
                 break;
             }
         }
-        self.note_stale(&rules).await
+        seen.aged = self.note_stale(&rules).await?;
+        Ok(())
     }
 
-    /// Puts in force which contracts are stale.
-    async fn note_stale(&self, rules: &Rules) -> Result<(), StoreError> {
-        let mut words = HashMap::new();
+    /// Puts in force which contracts are stale; answers those that are so by their age, which is not stored yet.
+    async fn note_stale(&self, rules: &Rules) -> Result<Vec<Edition>, StoreError> {
+        let (mut words, mut aged) = (HashMap::new(), Vec::new());
         if contracts(rules).next().is_some() {
             let states = self.store.contract_states().await?;
             let stale = rules.tools.stale(&states, self.store.now().await?);
+            let is_new = |state: &&ContractState| {
+                let id = format!("{}@{}", state.tool, state.version);
+                state.stale.is_none() && stale.iter().any(|stale| stale.contract == id)
+            };
+            aged.extend(states.iter().filter(is_new).map(|state| (state.tool.clone(), state.version)));
             words.extend(stale.into_iter().map(|stale| (stale.contract, stale.why)));
         }
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]
         metrics::gauge!(metric::STALE_CONTRACTS).set(words.len() as f64);
         self.boundary.stale.store(Arc::new(words));
-        Ok(())
+        Ok(aged)
     }
 
-    /// Holds a page of results against their contracts, and stores what that shows.
-    async fn learn(&self, rules: &Rules, mut page: Learning) -> Result<(), StoreError> {
+    /// Holds a page of results against their contracts, and stores what that and age show.
+    async fn learn(&self, rules: &Rules, mut page: Learning, aged: &[Edition]) -> Result<(), StoreError> {
         let results = std::mem::take(&mut page.results);
         let held = block_in_place(|| hold(rules, &results));
-        let aging = contracts(rules).filter(|contract| contract.stale.max_age.is_some()).map(edition);
-        let mut wanted: Vec<Edition> = held.keys().cloned().chain(aging).collect();
+        let mut wanted: Vec<Edition> = held.keys().chain(aged).cloned().collect();
         wanted.sort_unstable();
         wanted.dedup();
         let states = if wanted.is_empty() { Vec::new() } else { page.states(&wanted).await? };
@@ -138,7 +152,8 @@ fn contracts(rules: &Rules) -> impl Iterator<Item = &ToolContract> {
     rules.tools.contracts().all().map(|contract| contract.contract())
 }
 
-/// Results by the edition that they were decided under, if that is in force here.
+/// Results by the edition that they were decided under. What was decided under another than is in force here, by a process
+/// that has read another file, is left out.
 fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
     let mut held: BTreeMap<Edition, Vec<Held>> = BTreeMap::new();
     for LiveResult { seq, at, tool, contract, decision, outcome } in results {

@@ -18,13 +18,15 @@ use crate::{
     },
     config::tools::write,
     domain::{EventId, ToolContract, contract::ContractState},
-    store::{StoreError, windows::DecidedCall},
+    store::{StoreError, seek::Feed, windows::DecidedCall},
 };
 
 /// Calls of a window that are read, the latest.
 const MOST_CALLS: usize = 5_000;
 /// Contracts of which one answer makes proposals.
 const MOST_PROPOSALS: usize = 20;
+/// How many recent windows long the base window is, unless somebody says where it begins.
+const BASE_WINDOWS: u32 = 7;
 /// How far back unguarded calls are listed.
 const UNGUARDED: Duration = Duration::from_hours(365 * 24);
 
@@ -190,13 +192,9 @@ impl Pipeline {
         let since = windows.since.unwrap_or_else(|| {
             turn.saturating_sub(windows.recent.saturating_mul(BASE_WINDOWS)).unwrap_or(Timestamp::MIN)
         });
-        let numbers = [since, turn, now];
-        let mut places = [0; 3];
-        for (place, at) in places.iter_mut().zip(numbers) {
-            *place = self.store.audited_before(at).await?;
-        }
+        let (first, middle) = (self.store.audited_before(since).await?, self.store.audited_before(turn).await?);
+        let last = self.store.newest(Feed::Audit).await?;
         let most = i64::try_from(MOST_CALLS).unwrap_or(i64::MAX) + 1;
-        let [first, middle, last] = places;
         let base = self.store.decided_calls(&agent, (first, middle), most).await?;
         let recent = self.store.decided_calls(&agent, (middle, last), most).await?;
         let window = |from, to, calls: &Vec<DecidedCall>| Window {
@@ -210,9 +208,6 @@ impl Pipeline {
         Ok(AgentDrift { agent, base: base_window, recent: recent_window, behaviour })
     }
 }
-
-/// How many recent windows long the base window is, unless somebody says where it begins.
-const BASE_WINDOWS: u32 = 7;
 
 /// Calls, oldest first.
 fn made(calls: Vec<DecidedCall>) -> Vec<Made> {

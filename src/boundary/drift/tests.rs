@@ -38,8 +38,10 @@ fn contract(output: Option<Value>, results: &[Value]) -> ToolContract {
 }
 
 fn held(contract: &ToolContract, result: &Value) -> Option<String> {
-    let contracts = Contracts::compile(vec![contract.clone()]).unwrap();
-    misfit(&contracts, &ToolName::bare("pay.refund"), &json!({"amount": 20.0}), result)
+    match Contracts::compile(vec![contract.clone()]) {
+        Ok(contracts) => misfit(&contracts, &ToolName::bare("pay.refund"), &json!({"amount": 20.0}), result),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 #[test]

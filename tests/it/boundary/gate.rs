@@ -1,6 +1,5 @@
 //! What stands against production: each reason alone, all together, and nothing; on the command line and over HTTP alike.
 
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -48,14 +47,13 @@ async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
     assert_eq!(told.status, 200, "{}", told.text);
 }
 
-fn override_until(hours: i64) -> Value {
-    let end = Timestamp::now() + SignedDuration::from_hours(hours);
+fn live_until(end: &str) -> Value {
     json!({"scope": "global", "execution": "live", "reason": "a release", "expires_at": end})
 }
 
 #[tokio::test]
 async fn each_reason_is_a_line_alone_and_all_are_told_together() {
-    let umbra = Umbra::with().tools(TOOLS).go().await;
+    let umbra = Umbra::with().tools(TOOLS).clock("2026-03-01T12:00:00Z").go().await;
     ran(&umbra, "c0", json!({"id": "m1"})).await;
     umbra.decide(&read("r0", "writer")).await;
     // Nothing: a tool that only reads needs no contract.
@@ -69,7 +67,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     assert_eq!(check(&umbra, &[SAFE], &[]), (1, vec!["safe_mode: AGENT_SAFE_MODE".to_owned()]));
     assert_eq!(check(&umbra, &[("AGENT_SAFE_MODE", "0")], &[]), (0, vec![]));
     // A live override that ends soon, if shadow comes after it.
-    umbra.put("/v1/execution", &override_until(2)).await;
+    umbra.put("/v1/execution", &live_until("2026-03-01T14:00:00Z")).await;
     assert_eq!(check(&umbra, &[SHADOW], &[]), (1, vec!["override_expires: global".to_owned()]));
     assert_eq!(check(&umbra, &[], &[]), (0, vec![]));
     let sooner = ("UMBRA__BOUNDARY__GATE__EXPIRES_WITHIN", "1h");
@@ -93,7 +91,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     umbra
         .decide(&json!({"call_id": "d", "agent": "writer", "tool": {"server": "crm", "name": "delete_customer"}}))
         .await;
-    umbra.put("/v1/execution", &override_until(2)).await;
+    umbra.put("/v1/execution", &live_until("2026-03-01T14:00:00Z")).await;
     let (code, all) = check(&umbra, &[SHADOW, SAFE], &[]);
     let expected = [
         "safe_mode: AGENT_SAFE_MODE",
@@ -130,4 +128,50 @@ async fn a_database_that_does_not_answer_is_a_reason_and_none_at_all_is_not() {
     assert_eq!(document["gate"]["reasons"][0]["rule"], "database");
     // Without the question there is no answer, and no database.
     assert!(umbra.cli(&["check", away[0], away[1]], None).status.success());
+}
+
+#[tokio::test]
+async fn tools_of_mcp_servers_count_before_anybody_calls_them() {
+    let settings = "mcp: {profiles: {dev: {agent: writer, upstreams: {files: {command: [none]}}}}}\n";
+    let tools = "tools: [{tool: files.move_file, effect: write, output_schema: {type: object}}]\n";
+    let umbra = Umbra::with().settings(settings).tools(tools).go().await;
+    for (server, tool, description) in [
+        ("files", "read_file", "Reads a file."),
+        ("files", "move_file", "Moves a file."),
+        ("files", "delete_file", "Deletes a file."),
+        // Of a server that is not in the settings any more.
+        ("gone", "delete_all", "Deletes everything."),
+    ] {
+        let pin = format!(
+            "INSERT INTO mcp_pin (profile, server, tool, hash, description)
+             VALUES ('dev', '{server}', '{tool}', sha256('x'), '{description}')"
+        );
+        umbra.schema.run(&pin).await;
+    }
+    assert_eq!(gate(&umbra).await, (false, vec!["no_contract: files.delete_file".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_process_is_not_ready_while_stubs_alone_answer_if_an_operator_says_so() {
+    let settings = "boundary: {execution: shadow, gate: {only_stubs_for: 1s}}\n";
+    let umbra = Umbra::with().tools(TOOLS).settings(settings).go().await;
+    let ready = async || umbra.send(reqwest::Method::GET, "/readyz", &[], None).await;
+    let asked = std::cell::Cell::new(0);
+    let stub = async || {
+        asked.set(asked.get() + 1);
+        assert_eq!(umbra.decide(&write(&format!("c{}", asked.get()), "writer")).await["decision"], "stub");
+    };
+    stub().await;
+    assert_eq!(ready().await.status, 200);
+    let refused = until("stubs to have lasted", async || {
+        stub().await;
+        let ready = ready().await;
+        (ready.status == 503).then_some(ready)
+    })
+    .await;
+    assert!(refused.text.contains("boundary.gate.only_stubs_for"), "{}", refused.text);
+    // A call that changes something ends it.
+    umbra.put("/v1/execution", &live_until("2999-01-01T00:00:00Z")).await;
+    umbra.decide(&write("live", "writer")).await;
+    assert_eq!(ready().await.status, 200);
 }
