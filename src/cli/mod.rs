@@ -29,6 +29,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -40,6 +41,9 @@ use crate::{
     config::{Environment, Report, settings::LogFormat},
     telemetry,
 };
+
+/// What threads that read or write files get to end, when all else is done.
+const LAST_MOMENT: Duration = Duration::from_millis(250);
 
 /// Watches AI agents work: decides what deserves a second look within hard budgets, reviews it, and says what follows.
 ///
@@ -184,10 +188,13 @@ pub fn run() -> ExitCode {
         Err(error) => return say_failure(&Failure::Error(error.into()), false),
     };
     let json = cli.global.json;
-    match runtime.block_on(dispatch(cli)) {
+    let code = match runtime.block_on(dispatch(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => say_failure(&failure, json),
-    }
+    };
+    // Whoever reads standard input would wait there for a line that does not come.
+    runtime.shutdown_timeout(LAST_MOMENT);
+    code
 }
 
 fn say_failure(failure: &Failure, json: bool) -> ExitCode {
