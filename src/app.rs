@@ -43,7 +43,7 @@ mod mcp;
 mod rival;
 mod serve;
 
-pub use mcp::{Proxy, accept_tools, proxy};
+pub use mcp::{Caller, Proxy, accept_tools, proxy};
 pub use rival::{Rival, serve_rival};
 pub use serve::{Ready, serve};
 

@@ -111,7 +111,7 @@ pub async fn get_mcp(
 /// Ends a session of before 2026-07-28.
 #[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
-    responses((status = 202, description = "It has ended")))]
+    responses((status = 204, description = "It has ended")))]
 pub async fn delete_mcp(
     State(api): State<Api>,
     caller: Caller,

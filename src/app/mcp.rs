@@ -12,8 +12,10 @@ use crate::{
     config::settings::{McpProfile, McpUpstream},
     lifecycle::Tasks,
     llm::OutboundPolicy,
-    mcp::{Caller, Gateway, Guard, Profiles, Repinned, serve_stdio},
+    mcp::{Gateway, Guard, Profiles, Repinned, serve_stdio},
 };
+
+pub use crate::mcp::Caller;
 
 /// Longest that what comes behind the last answer may take.
 const LAST_WRITES: Duration = Duration::from_secs(10);
@@ -37,14 +39,22 @@ fn policy(setup: &Setup) -> OutboundPolicy {
 ///
 /// # Errors
 /// A server's URL is refused.
-pub(super) fn profiles(setup: &Setup, guard: &Guard, stop: &CancellationToken) -> anyhow::Result<Arc<Profiles>> {
+pub(super) fn profiles(setup: &Setup, guard: Guard, stop: CancellationToken) -> anyhow::Result<Arc<Profiles>> {
     Ok(Arc::new(Profiles::new(&setup.settings.mcp, &policy(setup), guard, stop)?))
+}
+
+/// Puts the profiles of these settings in force.
+///
+/// # Errors
+/// A server's URL is refused; then nothing has changed.
+pub(super) fn reload(setup: &Setup, profiles: &Profiles) -> anyhow::Result<()> {
+    Ok(profiles.reload(&setup.settings.mcp, &policy(setup))?)
 }
 
 /// The door to profiles; without any, to none.
 pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
     let named = profiles.clone();
-    let agent = move |profile: &str| named.as_ref()?.agent(profile).map(ToOwned::to_owned);
+    let agent = move |profile: &str| named.as_ref()?.agent(profile);
     let serve = move |asked: McpRequest| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
         let profiles = profiles.clone();
         Box::pin(async move {

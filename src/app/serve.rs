@@ -86,7 +86,7 @@ async fn run(
     background.spawn_essential("writer", writer.run(requests_done.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
     let (proxied, scribe) = Guard::new(pipeline.clone());
-    let profiles = mcp::profiles(setup, &proxied, tasks.soft())?;
+    let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
     // Its events are the writer's work, so it ends before that.
     let answered = CancellationToken::new();
     background.spawn("scribe", {
@@ -129,7 +129,8 @@ async fn run(
     background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();
     background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), retention));
-    background.spawn("reload", reload_on_hangup(setup.clone(), pipeline.clone(), tasks.clone()));
+    let reloading = reload_on_hangup(setup.clone(), pipeline.clone(), Arc::clone(&profiles), tasks.clone());
+    background.spawn("reload", reloading);
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &pipeline, keys, metrics, tasks, Some(Arc::clone(&profiles)));
@@ -199,10 +200,10 @@ pub(super) fn api_of(
 ) -> Api {
     let server = &setup.settings.server;
     let reload = {
-        let (setup, pipeline) = (setup.clone(), pipeline.clone());
+        let (setup, pipeline, profiles) = (setup.clone(), pipeline.clone(), profiles.clone());
         Box::new(move || -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
-            let (setup, pipeline) = (setup.clone(), pipeline.clone());
-            Box::pin(async move { reload(&setup, &pipeline).await })
+            let (setup, pipeline, profiles) = (setup.clone(), pipeline.clone(), profiles.clone());
+            Box::pin(async move { reload(&setup, &pipeline, profiles.as_deref()).await })
         })
     };
     Api::new(api::Parts {
@@ -261,9 +262,9 @@ fn stop_when_failing(tasks: &Tasks, background: &Tasks) {
     });
 }
 
-async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, tasks: Tasks) {
+async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, profiles: Arc<Profiles>, tasks: Tasks) {
     while tasks.soft().run_until_cancelled(tasks.reload_wanted()).await.is_some() {
-        match reload(&setup, &pipeline).await {
+        match reload(&setup, &pipeline, Some(&profiles)).await {
             Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "reloaded"),
             Err(ReloadFault::Store(error)) => tracing::warn!(%error, "not reloaded: what was in force stays"),
             Err(ReloadFault::Faults(faults)) => {
@@ -275,8 +276,8 @@ async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, tasks: Tasks) {
     }
 }
 
-/// Reads settings and shadows anew and puts shadows and models in force together, or neither.
-async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFault> {
+/// Reads settings, shadows and tools anew and puts them, models, webhooks and MCP profiles in force together, or none.
+async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
     let faulty = |report: &Report| {
         ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
     };
@@ -296,6 +297,9 @@ async fn reload(setup: &Setup, pipeline: &Pipeline) -> Result<Reloaded, ReloadFa
         RulesError::Pattern(error) => plain(error.to_string()),
     })?;
     let count = rules.shadows.len();
+    if let Some(profiles) = profiles {
+        mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;
+    }
     pipeline.rules.store(Arc::new(rules));
     pipeline.boundary.rules.store(Arc::new(boundary));
     pipeline.webhooks.store(Arc::new(webhooks));

@@ -5,12 +5,11 @@ use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json};
 use crate::{
-    app::{Proxy, accept_tools, proxy},
+    app::{Caller, Proxy, accept_tools, proxy},
     config::{
         Environment,
-        settings::{McpUpstream, UpstreamAt, UpstreamCommand},
+        settings::{McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
     },
-    mcp::Caller,
 };
 
 /// What the help says beside the options.
@@ -71,10 +70,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             return Err(Failure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
         }
     }
-    let plain = server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) && !server.contains("__");
-    if !plain || !(1..=32).contains(&server.len()) {
-        return Err(Failure::Usage("--server: 1 to 32 of A-Z, a-z, 0-9, - and _, without two _ together".to_owned()));
-    }
+    plain_name(&server).map_err(|help| Failure::Usage(format!("--server: {help}")))?;
     let mut words = command.into_iter();
     let named = words.next().map(|program| {
         let at = UpstreamAt::Command(UpstreamCommand::of_person(program, words.collect(), &Environment::of_process()));

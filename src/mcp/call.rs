@@ -52,16 +52,16 @@ impl Gateway {
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, UpstreamError> {
-        if let Some(doubt) = entry.doubt.filter(|_| self.settings().withhold_suspicious) {
-            let words = format!(
-                "Not executed: withheld: {}. A person can look at it and accept it: umbra mcp --profile {} --accept",
-                doubt.as_str(),
-                self.profile()
-            );
-            return Ok(results::failure(words).into());
-        }
+        let _underway = self.underway.token();
         let call = self.call_of(caller, upstream, entry, &params, context);
-        let ruling = self.guard().decide(call.clone()).await;
+        let ruling = match entry.doubt.filter(|_| self.settings().withhold_suspicious) {
+            Some(doubt) => {
+                let (doubt, profile) = (doubt.as_str(), self.profile());
+                let help = "a person can look at it and accept it: umbra mcp --profile";
+                Ruling::block("withheld", format!("{doubt}; {help} {profile} --accept"))
+            }
+            None => self.guard().decide(call.clone()).await,
+        };
         let answer = match &ruling.course {
             Course::Stub { contract, result, fault } => {
                 let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
@@ -157,6 +157,7 @@ impl Gateway {
         mut request: CustomRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
+        let _underway = self.underway.token();
         let entry = Entry { tool: Tool::new_with_raw(request.method.clone(), None, JsonObject::new()), doubt: None };
         let mut params = CallToolRequestParams::new(request.method.clone());
         params.arguments = request.params.as_ref().and_then(Value::as_object).cloned();

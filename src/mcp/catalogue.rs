@@ -1,8 +1,9 @@
 //! The tools that a server offers, and what is thought of them.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject, ServerResult, Tool};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,6 +26,13 @@ pub(super) struct Entry {
     pub doubt: Option<Doubt>,
 }
 
+/// What a server offers.
+pub(super) struct Offer {
+    pub entries: Vec<Entry>,
+    /// When it was asked.
+    pub seen: Instant,
+}
+
 /// What was pinned by [`Gateway::accept`].
 #[derive(Debug)]
 pub struct Repinned {
@@ -39,12 +47,31 @@ pub struct Repinned {
 impl Gateway {
     /// Asks a server for its tools, and compares them with what is pinned.
     pub(super) async fn look(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<(), UpstreamError> {
-        shelf.upstream.stale.store(false, Ordering::Relaxed);
+        let upstream = &shelf.upstream;
+        upstream.peer().await?;
+        // What changes from here on makes them stale again.
+        upstream.set_stale(false);
+        let looked = self.look_again(shelf, asking).await;
+        if looked.is_err() {
+            upstream.set_stale(true);
+        }
+        looked
+    }
+
+    async fn look_again(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<(), UpstreamError> {
+        let seen = Instant::now();
         let tools = self.tools_of(shelf, asking).await?;
         let place = Place { profile: self.profile(), server: &shelf.upstream.server };
-        let doubts = pins::judge(self.guard(), &place, &tools).await;
+        let doubts = match pins::judge(self.guard(), &place, &tools).await {
+            Ok(doubts) => doubts,
+            // Nobody is to see what nobody could look at.
+            Err(_) if self.settings().withhold_suspicious => {
+                return Err(UpstreamError::Unpinned(Arc::clone(&shelf.upstream.server)));
+            }
+            Err(doubts) => doubts,
+        };
         let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| Entry { tool, doubt }).collect();
-        shelf.tools.store(Some(std::sync::Arc::new(entries)));
+        shelf.tools.store(Some(Arc::new(Offer { entries, seen })));
         Ok(())
     }
 
@@ -55,7 +82,7 @@ impl Gateway {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
             let ServerResult::ListToolsResult(page) = shelf.upstream.ask(request, asking).await? else {
-                return Err(UpstreamError::Odd(std::sync::Arc::clone(&shelf.upstream.server)));
+                return Err(UpstreamError::Odd(Arc::clone(&shelf.upstream.server)));
             };
             tools.extend(page.tools);
             cursor = page.next_cursor;

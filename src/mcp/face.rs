@@ -36,6 +36,9 @@ const KNOWN: [&str; 12] = [
     "notifications/",
 ];
 
+/// Why a question of the server's is not passed on.
+const ASKS_BACK: &str = "the server asks back, which clients of before 2026-07-28 cannot be asked through this proxy";
+
 /// A client's connection, or one request of it.
 #[derive(Clone)]
 pub struct Face {
@@ -126,6 +129,11 @@ fn odd<T>(_: ServerResult) -> Answer<T> {
     Err(ErrorData::internal_error("the server answered with what is no result of this request", None))
 }
 
+/// Since 2026-07-28 a client can be asked back.
+fn asks_back<T>(context: &Context, question: T) -> Answer<T> {
+    if is_modern(context) { Ok(question) } else { Err(ErrorData::invalid_request(ASKS_BACK, None)) }
+}
+
 /// Since 2026-07-28 a result says what it is, and whose caches may keep it.
 fn is_modern(context: &Context) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
@@ -206,10 +214,7 @@ impl ServerHandler for Face {
                 result.result_type = Some(ResultType::COMPLETE);
                 Ok(result.into())
             }
-            Ok(CallToolResponse::InputRequired(_)) if !is_modern(&context) => {
-                let words = "the tool asks back, which clients of before 2026-07-28 cannot be asked through this proxy";
-                Ok(results::failure(words).into())
-            }
+            Ok(CallToolResponse::InputRequired(_)) if !is_modern(&context) => Ok(results::failure(ASKS_BACK).into()),
             Ok(other) => Ok(other),
             Err(UpstreamError::Refused(error)) => Err(error),
             Err(error) => Ok(results::failure(error.to_string()).into()),
@@ -242,7 +247,7 @@ impl ServerHandler for Face {
                 result.result_type = Some(ResultType::COMPLETE);
                 Ok(GetPromptResponse::Complete(result))
             }
-            ServerResult::InputRequiredResult(result) => Ok(GetPromptResponse::InputRequired(result)),
+            ServerResult::InputRequiredResult(result) => asks_back(&context, GetPromptResponse::InputRequired(result)),
             other => odd(other),
         }
     }
@@ -297,7 +302,9 @@ impl ServerHandler for Face {
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(request));
         match self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map_err(plain)? {
             ServerResult::ReadResourceResult(result) => Ok(ReadResourceResponse::Complete(private!(result, context))),
-            ServerResult::InputRequiredResult(result) => Ok(ReadResourceResponse::InputRequired(result)),
+            ServerResult::InputRequiredResult(result) => {
+                asks_back(&context, ReadResourceResponse::InputRequired(result))
+            }
             other => odd(other),
         }
     }
@@ -355,7 +362,9 @@ impl ServerHandler for Face {
     /// no further: a server that is less strict would run it unasked.
     async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Answer<CustomResult> {
         let caller = self.caller(&context.extensions)?;
-        let known = KNOWN.iter().any(|family| request.method.starts_with(family));
+        // A server that is less strict may read it as one of these all the same.
+        let plain: String = request.method.chars().filter(char::is_ascii_graphic).collect::<String>().to_lowercase();
+        let known = plain != request.method.to_lowercase() || KNOWN.iter().any(|family| plain.starts_with(family));
         let mut open = self.gateway.open_to(&caller.agent);
         let (false, Some((_, shelf)), None) = (known, open.next(), open.next()) else {
             return Err(if known {

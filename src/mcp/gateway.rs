@@ -1,8 +1,11 @@
 //! The servers of a profile, as one.
 
 use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError, atomic::Ordering},
+    collections::{BTreeMap, HashMap},
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    task::Poll,
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
@@ -10,10 +13,14 @@ use rmcp::model::{
     ClientRequest, ErrorData, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ServerConfig,
     ServerResult, Tool, ToolsCapability,
 };
-use tokio::sync::broadcast;
+use tokio::{
+    sync::broadcast,
+    time::{Instant, timeout},
+};
+use tokio_util::task::TaskTracker;
 
 use super::{
-    catalogue::Entry,
+    catalogue::{Entry, Offer},
     guard::Guard,
     news::{BACKLOG, News},
     upstream::{Asking, Upstream, UpstreamError},
@@ -28,6 +35,10 @@ use crate::{
 const BETWEEN: &str = "__";
 /// URIs of which it is known which server has them.
 const PLACES: usize = 10_000;
+/// How long a list of tools is believed of a server that says nothing of changes.
+const FRESH: Duration = Duration::from_secs(300);
+/// How long the end waits for calls that were cancelled by it.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Why a profile cannot be served, or its tools not pinned.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +87,8 @@ pub struct Gateway {
     shelves: Vec<Shelf>,
     guard: Guard,
     news: broadcast::Sender<News>,
+    /// Calls that are under way.
+    pub(super) underway: TaskTracker,
     /// Which server has which resource, as far as lists said.
     places: Mutex<HashMap<String, usize>>,
 }
@@ -83,7 +96,7 @@ pub struct Gateway {
 /// A server and what it offers.
 pub(super) struct Shelf {
     pub upstream: Upstream,
-    pub tools: ArcSwapOption<Vec<Entry>>,
+    pub tools: ArcSwapOption<Offer>,
 }
 
 impl Gateway {
@@ -105,13 +118,27 @@ impl Gateway {
             made.map(|upstream| Shelf { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
         };
         let shelves = profile.upstreams.iter().map(shelf).collect::<Result<_, _>>()?;
-        let settings = Mcp { profiles: std::collections::BTreeMap::new(), ..settings.clone() };
+        let settings = alone(settings);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
-        Ok(Self { profile, agent, settings, shelves, guard, news, places: Mutex::default() })
+        Ok(Self {
+            profile,
+            agent,
+            settings,
+            shelves,
+            guard,
+            news,
+            underway: TaskTracker::new(),
+            places: Mutex::default(),
+        })
     }
 
     pub(super) fn profile(&self) -> &str {
         &self.profile
+    }
+
+    /// Whether it was made by these settings, but for the profiles.
+    pub(super) fn is_under(&self, settings: &Mcp) -> bool {
+        self.settings == alone(settings)
     }
 
     pub(super) fn settings(&self) -> &Mcp {
@@ -152,10 +179,8 @@ impl Gateway {
 
     /// Starts what is not running, so that it can be said what is offered.
     pub(super) async fn connect(&self, agent: &str) {
-        for (_, shelf) in self.open_to(agent) {
-            // It is away: calls will say so.
-            drop(shelf.upstream.peer().await);
-        }
+        // Who is away: calls will say so.
+        all(self.open_to(agent).map(|(_, shelf)| shelf.upstream.peer())).await;
     }
 
     /// What the servers offer, as one server would say it; their instructions only as far as `agent` may see them.
@@ -206,15 +231,16 @@ impl Gateway {
 
     /// Every tool that an agent may see, by its name here, in a stable order.
     pub(super) async fn list(&self, agent: &str, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
-        let mut tools = Vec::new();
-        for (_, shelf) in self.open_to(agent) {
-            if let Err(error) = self.look(shelf, asking).await
-                && (self.shelves.len() == 1 || matches!(error, UpstreamError::Cancelled))
-            {
+        let looked = all(self.open_to(agent).map(|(_, shelf)| self.look(shelf, asking))).await;
+        for error in looked.into_iter().filter_map(Result::err) {
+            if self.shelves.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
             }
+        }
+        let mut tools = Vec::new();
+        for (_, shelf) in self.open_to(agent) {
             // Of a server that is away, what it offered last: its calls say that it is away.
-            for entry in shelf.tools.load().iter().flat_map(|entries| entries.iter()) {
+            for entry in shelf.tools.load().iter().flat_map(|offer| &offer.entries) {
                 if self.settings.withhold_suspicious && entry.doubt.is_some() {
                     continue;
                 }
@@ -235,16 +261,18 @@ impl Gateway {
     ) -> Result<Option<(&Shelf, Entry)>, UpstreamError> {
         let Some((shelf, name)) = self.behind(agent, shown) else { return Ok(None) };
         let known = || {
-            let tools = shelf.tools.load();
-            tools.as_ref().and_then(|tools| tools.iter().find(|entry| entry.tool.name == name)).cloned()
+            let offer = shelf.tools.load();
+            let offer = offer.as_ref()?;
+            let entry = offer.entries.iter().find(|entry| entry.tool.name == name)?;
+            Some((entry.clone(), offer.seen))
         };
         // A restarted server may offer others; who is away is found out by the call.
-        let fresh = !shelf.upstream.stale.load(Ordering::Relaxed);
-        if let Some(entry) = known().filter(|_| fresh) {
+        let fresh = |(_, seen): &(Entry, Instant)| !shelf.upstream.is_stale() && seen.elapsed() < FRESH;
+        if let Some((entry, _)) = known().filter(fresh) {
             return Ok(Some((shelf, entry)));
         }
         self.look(shelf, asking).await?;
-        Ok(known().map(|entry| (shelf, entry)))
+        Ok(known().map(|(entry, _)| (shelf, entry)))
     }
 
     /// Notes which server has a resource.
@@ -278,10 +306,33 @@ impl Gateway {
         Err(refused)
     }
 
-    /// Ends every server that was started.
+    /// Ends every server that was started, once the calls that are under way have said how they ended.
     pub async fn close(&self) {
-        for shelf in &self.shelves {
-            shelf.upstream.close().await;
-        }
+        self.underway.close();
+        drop(timeout(LAST_WORDS, self.underway.wait()).await);
+        all(self.shelves.iter().map(|shelf| shelf.upstream.close())).await;
     }
+}
+
+/// The settings that all profiles share.
+fn alone(settings: &Mcp) -> Mcp {
+    Mcp { profiles: BTreeMap::new(), ..settings.clone() }
+}
+
+/// Waits for all of them, which go on side by side.
+pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, done) in waiting.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(output) = future.as_mut().poll(context)
+            {
+                *done = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }

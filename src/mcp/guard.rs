@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::gateway::all;
 use crate::{
     boundary::{answer::Answer, decide::Decision},
     domain::{Call, CallOutcome, Event},
@@ -14,6 +15,8 @@ use crate::{
 
 /// Outcomes and events that may wait to be written.
 const WAITING: usize = 4_096;
+/// Those that are written side by side; the writers behind carry them together.
+const BATCH: usize = 128;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +58,8 @@ pub enum Course {
 }
 
 impl Ruling {
-    fn block(reason: &str, detail: String) -> Self {
+    /// A refusal of our own, without asking.
+    pub(super) fn block(reason: &str, detail: String) -> Self {
         Self { decision_id: None, course: Course::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
     }
 
@@ -160,26 +164,35 @@ impl Scribe {
     /// Writes until it is stopped and nothing waits any more.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
-            let next = tokio::select! {
+            let mut batch = Vec::new();
+            tokio::select! {
                 biased;
-                next = self.waiting.recv() => next,
-                () = stop.cancelled() => self.waiting.try_recv().ok(),
-            };
-            match next {
-                Some(Behind::Outcome(call_id, outcome)) => {
-                    if let Err(error) = self.pipeline.boundary.report(&call_id, &outcome).await
-                        && error != ReportError::Unknown
-                    {
-                        tracing::warn!(%error, "the outcome of an MCP call is lost");
-                    }
-                }
-                Some(Behind::Event(event)) => {
-                    let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
-                    if let Err(error) = self.pipeline.accept(incoming, &Origin::default()).await {
-                        tracing::warn!(%error, "an event of an MCP call is lost");
-                    }
-                }
-                None => return,
+                _ = self.waiting.recv_many(&mut batch, BATCH) => {}
+                () = stop.cancelled() => while let Ok(next) = self.waiting.try_recv() {
+                    batch.push(next);
+                },
+            }
+            if batch.is_empty() {
+                return;
+            }
+            all(batch.into_iter().map(|next| write(&self.pipeline, next))).await;
+        }
+    }
+}
+
+async fn write(pipeline: &Pipeline, next: Behind) {
+    match next {
+        Behind::Outcome(call_id, outcome) => {
+            if let Err(error) = pipeline.boundary.report(&call_id, &outcome).await
+                && error != ReportError::Unknown
+            {
+                tracing::warn!(%error, "the outcome of an MCP call is lost");
+            }
+        }
+        Behind::Event(event) => {
+            let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
+            if let Err(error) = pipeline.accept(incoming, &Origin::default()).await {
+                tracing::warn!(%error, "an event of an MCP call is lost");
             }
         }
     }

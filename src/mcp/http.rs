@@ -1,16 +1,27 @@
 //! The face over streamable HTTP: `/mcp/{profile}`. Who may call is known before a request comes here.
 //!
 //! Clients of 2026-07-28 have no sessions. Those of before get one, in the memory of this process: it ends after five
-//! minutes without a request, and its client begins anew.
+//! minutes without a request, and its client begins anew. So does a client whose profile was changed by a reload; calls that
+//! are under way end where they began.
 
-use std::{collections::BTreeMap, convert::Infallible, fmt::Display, sync::Arc};
-
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use rmcp::transport::{
-    StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::local::LocalSessionManager,
+use std::{
+    collections::{BTreeMap, HashSet},
+    convert::Infallible,
+    fmt::Display,
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use rmcp::{
+    model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage},
+    transport::{
+        StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::local::LocalSessionManager,
+    },
+};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -30,13 +41,27 @@ const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 /// Names a session of before 2026-07-28.
 const SESSION: &str = "mcp-session-id";
 
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
 /// Every profile of the settings.
-pub struct Profiles(BTreeMap<String, Profile>);
+pub struct Profiles {
+    in_force: ArcSwap<InForce>,
+    guard: Guard,
+    stop: CancellationToken,
+}
+
+/// The profiles in force, and what they were made by.
+struct InForce {
+    profiles: BTreeMap<String, Arc<Profile>>,
+    policy: OutboundPolicy,
+}
 
 struct Profile {
+    spec: McpProfile,
     gateway: Arc<Gateway>,
     service: StreamableHttpService<Face, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
+    underway: Arc<Underway>,
 }
 
 impl Profiles {
@@ -47,65 +72,169 @@ impl Profiles {
     pub fn new(
         settings: &Mcp,
         policy: &OutboundPolicy,
-        guard: &Guard,
-        stop: &CancellationToken,
+        guard: Guard,
+        stop: CancellationToken,
     ) -> Result<Self, GatewayError> {
-        let profile = |(name, profile): (&String, &McpProfile)| {
-            let gateway = Arc::new(Gateway::new(name, profile, settings, policy, guard.clone())?);
-            let sessions = Arc::<LocalSessionManager>::default();
-            // Hosts and origins are looked at by the front, before anything else.
-            let config = StreamableHttpServerConfig::default()
-                .disable_allowed_hosts()
-                .with_max_request_body_bytes(MAX_MESSAGE)
-                .with_cancellation_token(stop.child_token());
-            let face = Face::shared(Arc::clone(&gateway));
-            let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::clone(&sessions), config);
-            Ok((name.clone(), Profile { gateway, service, sessions }))
+        let none = InForce { profiles: BTreeMap::new(), policy: policy.clone() };
+        let profiles = Self { in_force: ArcSwap::from_pointee(none), guard, stop };
+        profiles.reload(settings, policy)?;
+        Ok(profiles)
+    }
+
+    /// Puts the profiles of these settings in force. Those that stayed the same keep their servers; the servers of others end
+    /// when the last call of theirs is answered.
+    ///
+    /// # Errors
+    /// A server's URL is refused, with what to do; then nothing has changed.
+    pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> Result<(), GatewayError> {
+        let before = self.in_force.load();
+        let profile = |(name, spec): (&String, &McpProfile)| {
+            let same = before.profiles.get(name).filter(|profile| {
+                profile.spec == *spec && profile.gateway.is_under(settings) && before.policy == *policy
+            });
+            let profile = match same {
+                Some(profile) => Arc::clone(profile),
+                None => Arc::new(self.profile(name, spec, settings, policy)?),
+            };
+            Ok((name.clone(), profile))
         };
-        settings.profiles.iter().map(profile).collect::<Result<_, _>>().map(Self)
+        let profiles = settings.profiles.iter().map(profile).collect::<Result<_, GatewayError>>()?;
+        self.in_force.store(Arc::new(InForce { profiles, policy: policy.clone() }));
+        Ok(())
+    }
+
+    fn profile(
+        &self,
+        name: &str,
+        spec: &McpProfile,
+        settings: &Mcp,
+        policy: &OutboundPolicy,
+    ) -> Result<Profile, GatewayError> {
+        let gateway = Arc::new(Gateway::new(name, spec, settings, policy, self.guard.clone())?);
+        let sessions = Arc::<LocalSessionManager>::default();
+        // Hosts and origins are looked at by the front, before anything else.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(MAX_MESSAGE)
+            .with_cancellation_token(self.stop.child_token());
+        let face = Face::shared(Arc::clone(&gateway));
+        let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::clone(&sessions), config);
+        Ok(Profile { spec: spec.clone(), gateway, service, sessions, underway: Arc::default() })
     }
 
     /// Which agent calls where a request does not say so; `None` where there is no such profile.
-    pub fn agent(&self, profile: &str) -> Option<&str> {
-        self.0.get(profile).map(|profile| profile.gateway.agent.as_str())
+    pub fn agent(&self, profile: &str) -> Option<String> {
+        self.in_force.load().profiles.get(profile).map(|profile| profile.gateway.agent.clone())
     }
 
     /// Answers a request, on behalf of `caller`. `None` where there is no such profile.
-    pub async fn serve<B>(
-        &self,
-        profile: &str,
-        mut caller: Caller,
-        mut request: Request<B>,
-    ) -> Option<Response<BoxBody<Bytes, Infallible>>>
+    pub async fn serve<B>(&self, profile: &str, caller: Caller, request: Request<B>) -> Option<Answer>
     where
         B: http_body::Body + Send + 'static,
         B::Error: Display,
     {
-        let profile = self.0.get(profile)?;
-        match session(request.headers()) {
-            // A client that names no run of its own has one for each session.
-            Some(session) => {
-                caller.run = caller.run.or_else(|| Some(session.clone()));
-                caller.session = caller.session.or(Some(session));
-            }
-            None if profile.sessions.sessions.read().await.len() >= MAX_SESSIONS => {
-                let words = Bytes::from_static(b"too many sessions: end some, or let them end by themselves");
-                let mut full = Response::new(Full::new(words).boxed());
-                *full.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                return Some(full);
-            }
-            None => {}
-        }
-        request.extensions_mut().insert(Arc::new(caller));
-        Some(profile.service.handle(request).await)
+        let profile = Arc::clone(self.in_force.load().profiles.get(profile)?);
+        Some(profile.serve(caller, request).await)
     }
 
     /// Ends every server that was started.
     pub async fn close(&self) {
-        for profile in self.0.values() {
-            profile.gateway.close().await;
-        }
+        super::gateway::all(self.in_force.load().profiles.values().map(|profile| profile.gateway.close())).await;
     }
+}
+
+impl Profile {
+    async fn serve<B>(&self, mut caller: Caller, request: Request<B>) -> Answer
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Display,
+    {
+        let Some(session) = session(request.headers()) else {
+            if self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
+                let words = "too many sessions: end some, or let them end by themselves";
+                let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, words);
+                refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
+                return refusal;
+            }
+            return self.pass(caller, request).await;
+        };
+        // A client that names no run of its own has one for each session.
+        caller.run = caller.run.or_else(|| Some(session.clone()));
+        caller.session = caller.session.or_else(|| Some(session.clone()));
+        if request.method() != Method::POST {
+            let ends = request.method() == Method::DELETE;
+            let mut answer = self.pass(caller, request).await;
+            if ends && answer.status() == StatusCode::ACCEPTED {
+                // It has ended; clients take "accepted" for a failure.
+                answer = plain(StatusCode::NO_CONTENT, "");
+            }
+            return answer;
+        }
+        let (parts, body) = request.into_parts();
+        let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
+            return plain(StatusCode::BAD_REQUEST, "the body ended early");
+        };
+        let id = serde_json::from_slice(&body).ok().and_then(|head: Head| head.id.filter(|_| head.method.is_some()));
+        let request = Request::from_parts(parts, Full::new(body));
+        let Some(id) = id else { return self.pass(caller, request).await };
+        let Some(place) = Place::take(&self.underway, (session, id.clone())) else {
+            let words = "a request of this id is under way: give each request an id of its own";
+            let error = ErrorData::new(ErrorCode::INVALID_REQUEST, words, None);
+            let text = serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id))).unwrap_or_default();
+            let mut refusal = plain(StatusCode::BAD_REQUEST, text);
+            refusal.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+            return refusal;
+        };
+        // Its place is free again when the answer is read, or nobody reads it any more.
+        self.pass(caller, request).await.map(|body| {
+            let held = move |frame| {
+                let _ = &place;
+                frame
+            };
+            body.map_frame(held).boxed()
+        })
+    }
+
+    async fn pass<B>(&self, caller: Caller, mut request: Request<B>) -> Answer
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Display,
+    {
+        request.extensions_mut().insert(Arc::new(caller));
+        self.service.handle(request).await
+    }
+}
+
+/// What tells a request from other messages.
+#[derive(Deserialize)]
+struct Head {
+    id: Option<RequestId>,
+    method: Option<serde::de::IgnoredAny>,
+}
+
+/// Requests of sessions that are not answered yet. Of two with one id only one would be answered.
+#[derive(Default)]
+struct Underway(Mutex<HashSet<(String, RequestId)>>);
+
+struct Place(Arc<Underway>, (String, RequestId));
+
+impl Place {
+    fn take(underway: &Arc<Underway>, request: (String, RequestId)) -> Option<Self> {
+        let is_new = underway.0.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
+        is_new.then(|| Self(Arc::clone(underway), request))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
+}
+
+fn plain(status: StatusCode, words: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(words.into()).boxed());
+    *answer.status_mut() = status;
+    answer
 }
 
 fn session(headers: &HeaderMap) -> Option<String> {

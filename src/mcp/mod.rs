@@ -7,8 +7,8 @@
 //! and completions are passed through: they change nothing.
 //!
 //! Both faces and both sides speak 2026-07-28 and, by `initialize`, 2025-11-25 and older; what a server of the one says is
-//! put into the form of the other. Requests of a server to its client (sampling, roots, elicitation before 2026-07-28) are not passed:
-//! servers are told that the client has none of these. What a server says of itself is a claim: it is pinned when first
+//! put into the form of the other. Requests of a server to its client (sampling, roots, elicitation before 2026-07-28) are not
+//! passed on: the server gets an error that says so. What a server says of itself is a claim: it is pinned when first
 //! seen ([`pins`]), looked through for orders to the model, and reported when it changes.
 //!
 //! The tool's name is taken from the body alone, never from a header.
@@ -19,6 +19,7 @@ mod face;
 mod gateway;
 mod guard;
 mod http;
+mod line;
 mod news;
 mod pins;
 mod results;

@@ -10,12 +10,18 @@ use rmcp::{
     service::{Peer, ServiceError, SubscriptionContext},
 };
 use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    time::timeout,
+    sync::broadcast::{
+        Receiver,
+        error::{RecvError, TryRecvError},
+    },
+    time::{sleep, timeout},
 };
 
 /// Messages that a slow client may be behind before it loses some.
 pub(super) const BACKLOG: usize = 256;
+
+/// Changes within so long are told as one.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// How long a client may be gone before that is noticed, where servers have nothing to say.
 const LOOK_UP: Duration = Duration::from_secs(30);
@@ -35,33 +41,81 @@ pub(super) enum News {
     Log(LoggingMessageNotificationParam),
 }
 
+/// What changed, each once, and the rest as it was said.
+#[derive(Default)]
+struct Heard {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    words: Vec<News>,
+}
+
+impl Heard {
+    fn add(&mut self, news: Result<News, RecvError>) {
+        match news {
+            Ok(News::Tools) => self.tools = true,
+            Ok(News::Prompts) => self.prompts = true,
+            Ok(News::Resources) => self.resources = true,
+            Ok(word) => self.words.push(word),
+            // Any of them may be among what is lost.
+            Err(RecvError::Lagged(_)) => (self.tools, self.prompts, self.resources) = (true, true, true),
+            Err(RecvError::Closed) => {}
+        }
+    }
+}
+
+/// What is said within a moment: a server that tells of every change becomes one that tells of changes.
+async fn gather(first: Result<News, RecvError>, news: &mut Receiver<News>) -> Option<Heard> {
+    if matches!(first, Err(RecvError::Closed)) {
+        return None;
+    }
+    let mut heard = Heard::default();
+    heard.add(first);
+    sleep(MOMENT).await;
+    loop {
+        match news.try_recv() {
+            Ok(word) => heard.add(Ok(word)),
+            Err(TryRecvError::Lagged(lost)) => heard.add(Err(RecvError::Lagged(lost))),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(heard),
+        }
+    }
+}
+
 /// Tells a client of before 2026-07-28 what changed, until it is gone; with `alone`, where nobody else uses the servers,
 /// also what they log and what it subscribed to.
 pub(super) async fn tell_all(mut news: Receiver<News>, to: Peer<RoleServer>, alone: bool) {
     loop {
-        let Ok(heard) = timeout(LOOK_UP, news.recv()).await else {
+        let Ok(first) = timeout(LOOK_UP, news.recv()).await else {
             if to.is_transport_closed() {
                 return;
             }
             continue;
         };
-        let told = match heard {
-            Ok(News::Tools) => to.notify_tool_list_changed().await,
-            Ok(News::Prompts) => to.notify_prompt_list_changed().await,
-            Ok(News::Resources) => to.notify_resource_list_changed().await,
-            Ok(News::Resource(said)) if alone => to.notify_resource_updated(said).await,
-            Ok(News::Log(said)) if alone => log(&to, said).await,
-            Ok(_) | Err(RecvError::Lagged(_)) => Ok(()),
-            Err(RecvError::Closed) => return,
-        };
-        if told.is_err() {
+        let Some(heard) = gather(first, &mut news).await else { return };
+        if tell(heard, &to, alone).await.is_err() {
             return;
         }
     }
 }
 
-async fn log(to: &Peer<RoleServer>, said: LoggingMessageNotificationParam) -> Result<(), ServiceError> {
-    to.notify_logging_message(said).await
+async fn tell(heard: Heard, to: &Peer<RoleServer>, alone: bool) -> Result<(), ServiceError> {
+    if heard.tools {
+        to.notify_tool_list_changed().await?;
+    }
+    if heard.prompts {
+        to.notify_prompt_list_changed().await?;
+    }
+    if heard.resources {
+        to.notify_resource_list_changed().await?;
+    }
+    for word in heard.words.into_iter().filter(|_| alone) {
+        match word {
+            News::Resource(said) => to.notify_resource_updated(said).await?,
+            News::Log(said) => to.notify_logging_message(said).await?,
+            News::Tools | News::Prompts | News::Resources => {}
+        }
+    }
+    Ok(())
 }
 
 /// Tells a subscription what it asked for, until it ends.
@@ -69,17 +123,21 @@ pub(super) async fn tell_subscriber(mut news: Receiver<News>, to: SubscriptionCo
     let wanted = to.accepted().clone();
     let on = |flag: Option<bool>| flag.unwrap_or(false);
     loop {
-        let heard = tokio::select! {
+        let first = tokio::select! {
             () = to.cancelled() => return,
-            heard = news.recv() => heard,
+            first = news.recv() => first,
         };
-        let told = match heard {
-            Ok(News::Tools) if on(wanted.tools_list_changed) => to.sink().notify_tool_list_changed().await,
-            Ok(News::Prompts) if on(wanted.prompts_list_changed) => to.sink().notify_prompt_list_changed().await,
-            Ok(News::Resources) if on(wanted.resources_list_changed) => to.sink().notify_resource_list_changed().await,
-            Ok(_) | Err(RecvError::Lagged(_)) => Ok(()),
-            Err(RecvError::Closed) => return,
-        };
+        let Some(heard) = gather(first, &mut news).await else { return };
+        let mut told = Ok(());
+        if heard.tools && on(wanted.tools_list_changed) {
+            told = told.and(to.sink().notify_tool_list_changed().await);
+        }
+        if heard.prompts && on(wanted.prompts_list_changed) {
+            told = told.and(to.sink().notify_prompt_list_changed().await);
+        }
+        if heard.resources && on(wanted.resources_list_changed) {
+            told = told.and(to.sink().notify_resource_list_changed().await);
+        }
         if told.is_err() {
             return;
         }

@@ -102,15 +102,20 @@ pub(super) struct Place<'a> {
     pub server: &'a str,
 }
 
-/// Compares tools with what is pinned, pins new ones, and reports once what is in doubt.
-pub(super) async fn judge(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> Vec<Option<Doubt>> {
+/// Compares tools with what is pinned, pins new ones, and reports once what is in doubt. Where the pins cannot be read it is
+/// an error, with what is in doubt all the same.
+pub(super) async fn judge(
+    guard: &Guard,
+    place: &Place<'_>,
+    tools: &[Tool],
+) -> Result<Vec<Option<Doubt>>, Vec<Option<Doubt>>> {
     let seen: Vec<Seen> = tools.iter().map(seen).collect();
     let orders: Vec<bool> = tools.iter().map(gives_orders).collect();
     let pins = match compared(guard, place, &seen).await {
         Ok(pins) => pins,
         Err(error) => {
             tracing::warn!(%error, "the pins of MCP tools cannot be compared now");
-            Compared::default()
+            return Err(orders.into_iter().map(|orders| orders.then_some(Doubt::Orders)).collect());
         }
     };
     let mut doubts = Vec::with_capacity(tools.len());
@@ -123,7 +128,7 @@ pub(super) async fn judge(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> V
         }
         doubts.push(if orders { Some(Doubt::Orders) } else { changed.then_some(Doubt::Changed) });
     }
-    doubts
+    Ok(doubts)
 }
 
 /// Pins what tools say now; answers the names of those that were pinned by this.
@@ -132,7 +137,6 @@ pub(super) async fn accept(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> 
     guard.store().pin_mcp_tools(place.profile, place.server, &seen, true).await
 }
 
-#[derive(Default)]
 struct Compared {
     pins: Vec<Pin>,
     /// Seen, or seen so, for the first time.
@@ -175,7 +179,8 @@ fn report(place: &Place<'_>, seen: &Seen, was: Option<&Pin>, orders: bool) -> Ev
         "pinned_hash": was.map(|was| hex::encode(&was.hash)),
     }});
     Event {
-        agent: format!("mcp:{}", place.server),
+        // Each tool is an agent of its own: reviews of one agent are spaced out, and a server may poison many at once.
+        agent: format!("mcp:{}.{}", place.server, seen.tool),
         triggers: vec![Trigger::SecurityRisk],
         task: Some(format!("The description of the MCP tool {}.{} {what}.", place.server, seen.tool)),
         input: Some(text),

@@ -1,21 +1,41 @@
 //! The face over standard input and output: one client, whose end is ours.
+//!
+//! Whatever the client sends is answered, also what is too long, what is no message and a second request under an id that is
+//! under way: who waits for an answer would else wait for ever.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashSet, VecDeque},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use bytes::{Buf, BytesMut};
 use rmcp::{
     RoleServer,
-    service::{ServerInitializeError, serve_server_with_ct},
-    transport::async_rw::AsyncRwTransport,
+    model::{ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage},
+    service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, Stdin, Stdout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     face::Face,
     gateway::{Caller, Gateway},
+    line::{About, Line, Said},
 };
 
 /// Largest message of a client.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+/// Requests that may be under way.
+const MAX_UNDERWAY: usize = 1_000;
+/// How long a client that has left may take to read what is still to be said.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves the client on standard input and output until it leaves or `stop` is cancelled; then ends the servers.
 ///
@@ -26,10 +46,8 @@ pub async fn serve_stdio(
     caller: Caller,
     stop: CancellationToken,
 ) -> Result<(), Box<ServerInitializeError>> {
-    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let transport = AsyncRwTransport::<RoleServer, _, _>::new(input, output).with_max_line_length(MAX_MESSAGE);
     let face = Face::alone(Arc::clone(&gateway), caller);
-    let served = match serve_server_with_ct(face, transport, stop).await {
+    let served = match serve_server_with_ct(face, Client::new(), stop).await {
         Ok(running) => {
             drop(running.waiting().await);
             Ok(())
@@ -40,4 +58,178 @@ pub async fn serve_stdio(
     };
     gateway.close().await;
     served
+}
+
+/// The client at the other end.
+struct Client {
+    input: BufReader<Stdin>,
+    line: Line,
+    output: Arc<tokio::sync::Mutex<Output<Stdout>>>,
+    underway: Arc<Underway>,
+    /// What we refuse, until it is said.
+    refusals: VecDeque<ServerJsonRpcMessage>,
+    /// A refusal may be said in part.
+    unsaid: bool,
+}
+
+/// Requests that are not answered yet.
+#[derive(Default)]
+struct Underway(Mutex<HashSet<RequestId>>);
+
+impl Underway {
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where messages go out. Whoever is interrupted while writing leaves the rest to the next one.
+struct Output<W> {
+    pipe: W,
+    rest: BytesMut,
+}
+
+impl<W: AsyncWrite + Unpin> Output<W> {
+    fn put(&mut self, message: &ServerJsonRpcMessage) -> Result<(), io::Error> {
+        self.rest.extend_from_slice(&serde_json::to_vec(message)?);
+        self.rest.extend_from_slice(b"\n");
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), io::Error> {
+        while self.rest.has_remaining() {
+            if self.pipe.write_buf(&mut self.rest).await? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        self.pipe.flush().await
+    }
+}
+
+impl Client {
+    fn new() -> Self {
+        Self {
+            input: BufReader::with_capacity(64 * 1024, tokio::io::stdin()),
+            line: Line::new(MAX_MESSAGE),
+            output: Arc::new(tokio::sync::Mutex::new(Output { pipe: tokio::io::stdout(), rest: BytesMut::new() })),
+            underway: Arc::default(),
+            refusals: VecDeque::new(),
+            unsaid: false,
+        }
+    }
+
+    fn refuse(&mut self, code: ErrorCode, words: &'static str, id: Option<RequestId>) {
+        self.refusals.push_back(ServerJsonRpcMessage::error(ErrorData::new(code, words, None), id));
+    }
+
+    /// Says what is refused. It is polled in a `select!`: what is not said yet stays in `self` or in the output.
+    async fn say_refusals(&mut self) -> Result<(), io::Error> {
+        if self.refusals.is_empty() && !self.unsaid {
+            return Ok(());
+        }
+        let mut output = self.output.lock().await;
+        self.unsaid = true;
+        while let Some(refusal) = self.refusals.pop_front() {
+            output.put(&refusal)?;
+        }
+        output.flush().await?;
+        self.unsaid = false;
+        Ok(())
+    }
+
+    /// What is to be served of a line; the rest is refused.
+    fn admit(&mut self, said: Said<ClientJsonRpcMessage>) -> Option<ClientJsonRpcMessage> {
+        match said {
+            Said::Message(ClientJsonRpcMessage::Request(request)) => {
+                let mut ids = self.underway.ids();
+                let many = ids.len() >= MAX_UNDERWAY;
+                if !many && ids.insert(request.id.clone()) {
+                    return Some(ClientJsonRpcMessage::Request(request));
+                }
+                drop(ids);
+                let words = if many {
+                    "too many requests are under way: wait for answers first"
+                } else {
+                    "a request of this id is under way: give each request an id of its own"
+                };
+                self.refuse(ErrorCode::INVALID_REQUEST, words, Some(request.id));
+            }
+            Said::Message(message) => {
+                if let ClientJsonRpcMessage::Notification(said) = &message
+                    && let ClientNotification::CancelledNotification(cancelled) = &said.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    // It is not answered any more.
+                    self.underway.ids().remove(id);
+                }
+                return Some(message);
+            }
+            Said::TooLong(About { id, .. }) => {
+                self.refuse(ErrorCode::INVALID_REQUEST, "the message has more than 16 MiB: send less at a time", id);
+            }
+            Said::Garbled(About { id, .. }) => self.refuse(ErrorCode::PARSE_ERROR, "the line is no JSON", id),
+            Said::Odd(Value::Array(_)) => {
+                let words = "batches are no part of this protocol: send each message as a line of its own";
+                self.refuse(ErrorCode::INVALID_REQUEST, words, None);
+            }
+            Said::Odd(value) => {
+                let id = value.get("id").filter(|id| !id.is_null());
+                // A notification that we do not know needs no answer.
+                if id.is_some() || value.get("method").is_none() {
+                    let id = id.cloned().and_then(|id| serde_json::from_value(id).ok());
+                    self.refuse(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id);
+                }
+            }
+            Said::Blank => {}
+        }
+        None
+    }
+}
+
+impl Transport<RoleServer> for Client {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let answered = match &message {
+            ServerJsonRpcMessage::Response(answer) => Some(&answer.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        if let Some(id) = answered {
+            self.underway.ids().remove(id);
+        }
+        let output = Arc::clone(&self.output);
+        async move {
+            let mut output = output.lock().await;
+            output.put(&message)?;
+            output.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            self.say_refusals().await.ok()?;
+            let part = match self.input.fill_buf().await {
+                Ok([]) | Err(_) => return None,
+                Ok(part) => part,
+            };
+            let end = memchr::memchr(b'\n', part);
+            let taken = end.map_or(part.len(), |end| end + 1);
+            self.line.push(&part[..taken]);
+            self.input.consume(taken);
+            if end.is_some() {
+                let said = self.line.take();
+                if let Some(message) = self.admit(said) {
+                    return Some(message);
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        let rest = async { self.output.lock().await.flush().await };
+        timeout(LAST_WORDS, rest).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
 }

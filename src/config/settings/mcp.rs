@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     super::{
@@ -26,7 +26,7 @@ const MAX_UPSTREAMS: usize = 32;
 const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
 
 /// The proxy in front of MCP servers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mcp {
     /// Longest that a server may be silent about a request.
     pub call_timeout: Duration,
@@ -67,7 +67,7 @@ impl Mcp {
 }
 
 /// Servers behind one address.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct McpProfile {
     /// The agent that calls, where the client does not say.
     pub agent: String,
@@ -76,7 +76,7 @@ pub struct McpProfile {
 }
 
 /// A server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct McpUpstream {
     /// Where it is.
     pub at: UpstreamAt,
@@ -100,8 +100,21 @@ pub enum UpstreamAt {
     },
 }
 
+impl PartialEq for UpstreamAt {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Command(one), Self::Command(other)) => one == other,
+            (Self::Url { url, headers }, Self::Url { url: other, headers: others }) => {
+                let plain = |(name, value): (&String, &SecretString)| (name.clone(), value.expose_secret().to_owned());
+                url == other && headers.iter().map(plain).eq(others.iter().map(plain))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A program to start. `Debug` shows the program alone: arguments and variables may hold secrets.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct UpstreamCommand {
     /// The program.
     pub program: String,
@@ -180,13 +193,16 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
     })
 }
 
-/// `__` stands between a server's name and its tool's.
-fn plain_name(name: &str) -> Result<(), &'static str> {
-    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) && !name.contains("__");
-    if plain && (1..=32).contains(&name.len()) {
+/// Whether a server or profile can be called so. `__` stands between a server's name and its tool's, and the first one counts.
+///
+/// # Errors
+/// What to write instead.
+pub fn plain_name(name: &str) -> Result<(), &'static str> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if plain && (1..=32).contains(&name.len()) && !name.contains("__") && !name.ends_with('_') {
         Ok(())
     } else {
-        Err("use 1 to 32 of A-Z, a-z, 0-9, - and _, without two _ together")
+        Err("use 1 to 32 of A-Z, a-z, 0-9, - and _, without two _ together or one at the end")
     }
 }
 

@@ -54,7 +54,7 @@ pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
 pub use logging::{LogFormat, LogLevel, Logging};
-pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand};
+pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
 pub use outbound::Outbound;
 pub use promote::Promote;
 pub use queue::Queue;

@@ -1,68 +1,121 @@
-//! What a server says without being asked: progress goes to who waits for it, changes to whom it may concern.
+//! What a server says without being asked: progress goes to who waits for it, changes to whom it may concern. It is heard
+//! on the wire, in the order in which it was said, and no task is made for any of it: a server that says very much is no
+//! burden. What it asks of its client is refused, with the reason.
 
-#![expect(deprecated, reason = "log messages are part of 2025-11-25")]
+#![expect(deprecated, reason = "log messages, sampling and roots are part of 2025-11-25")]
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use rmcp::{
-    ClientHandler, RoleClient, RoleServer,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-        ResourceUpdatedNotificationParam,
+        ClientConfig, ClientJsonRpcMessage, ClientRequest, CreateMessageRequestParams, CreateMessageResult,
+        ElicitRequestParams, ElicitResult, ErrorCode, Implementation, ListRootsResult, NumberOrString,
+        ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification,
     },
-    service::{NotificationContext, Peer},
+    service::{RequestContext, RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
 };
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 use crate::mcp::news::News;
 
-/// Requests whose progress somebody waits for: our token, theirs, and where they are.
+/// Steps of progress that may wait to be passed on; further ones are left out.
+const STEPS: usize = 64;
+
+/// Requests whose progress somebody waits for.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<HashMap<ProgressToken, (Peer<RoleServer>, ProgressToken)>>);
+pub(super) struct Progress(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    requests: HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>,
+    /// Steps of requests that are on their way and not yet waited for.
+    early: VecDeque<ProgressNotificationParam>,
+}
 
 impl Progress {
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<ProgressToken, (Peer<RoleServer>, ProgressToken)>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes progress on until the answer is dropped.
-    pub(super) fn pass(
-        self: &Arc<Self>,
-        ours: ProgressToken,
-        to: Peer<RoleServer>,
-        theirs: ProgressToken,
-    ) -> impl Drop + use<> {
-        self.with(|waiting| waiting.insert(ours.clone(), (to, theirs)));
-        Passing(Arc::clone(self), ours)
+    fn hear(&self, said: ProgressNotificationParam) {
+        let mut waiting = self.waiting();
+        if let Some(to) = waiting.requests.get(&said.progress_token) {
+            // Whoever waits is slow: a step more or less is no loss.
+            drop(to.try_send(said));
+        } else {
+            waiting.early.truncate(STEPS - 1);
+            waiting.early.push_front(said);
+        }
+    }
+
+    /// The steps of a request, until this is dropped.
+    pub(super) fn of(self: &Arc<Self>, token: ProgressToken) -> Steps {
+        let (to, steps) = mpsc::channel(STEPS);
+        let mut waiting = self.waiting();
+        let early = std::mem::take(&mut waiting.early);
+        let (ours, others): (VecDeque<_>, VecDeque<_>) =
+            early.into_iter().partition(|said| said.progress_token == token);
+        waiting.early = others;
+        ours.into_iter().rev().for_each(|said| drop(to.try_send(said)));
+        waiting.requests.insert(token.clone(), to);
+        Steps { steps, token, all: Arc::clone(self) }
     }
 }
 
-struct Passing(Arc<Progress>, ProgressToken);
+/// The progress of a request.
+pub(super) struct Steps {
+    pub(super) steps: mpsc::Receiver<ProgressNotificationParam>,
+    token: ProgressToken,
+    all: Arc<Progress>,
+}
 
-impl Drop for Passing {
+impl Drop for Steps {
     fn drop(&mut self) {
-        self.0.with(|waiting| waiting.remove(&self.1));
+        self.all.waiting().requests.remove(&self.token);
     }
 }
 
-/// Listens to one server.
+/// What is heard of one server, by all its connections.
+#[derive(Clone)]
 pub(super) struct Ear {
     pub(super) progress: Arc<Progress>,
     pub(super) news: broadcast::Sender<News>,
+    /// Its tools are to be asked for again.
     pub(super) stale: Arc<AtomicBool>,
 }
 
 impl Ear {
-    fn tell(&self, news: News) {
+    /// Takes what needs nobody's answer.
+    fn hear(&self, said: ServerNotification) {
+        let news = match said {
+            ServerNotification::ProgressNotification(said) => return self.progress.hear(said.params),
+            ServerNotification::ToolListChangedNotification(_) => {
+                self.stale.store(true, Ordering::Relaxed);
+                News::Tools
+            }
+            ServerNotification::PromptListChangedNotification(_) => News::Prompts,
+            ServerNotification::ResourceListChangedNotification(_) => News::Resources,
+            ServerNotification::ResourceUpdatedNotification(said) => News::Resource(said.params),
+            ServerNotification::LoggingMessageNotification(said) => News::Log(said.params),
+            _ => return,
+        };
         // Without listeners nobody needs to know.
         drop(self.news.send(news));
     }
+}
+
+/// Why a server's request is refused.
+fn refused<T>(what: &str) -> Result<T, ErrorData> {
+    let words = format!("{what} is not available: this client is a proxy, which passes no requests of servers on");
+    Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None))
 }
 
 impl ClientHandler for Ear {
@@ -75,36 +128,87 @@ impl ClientHandler for Ear {
         config
     }
 
-    async fn on_progress(&self, mut said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let Some((to, theirs)) = self.progress.with(|waiting| waiting.get(&said.progress_token).cloned()) else {
-            return;
-        };
-        said.progress_token = theirs;
-        drop(to.notify_progress(said).await);
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.stale.store(true, Ordering::Relaxed);
-        self.tell(News::Tools);
-    }
-
-    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.tell(News::Prompts);
-    }
-
-    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.tell(News::Resources);
-    }
-
-    async fn on_resource_updated(&self, said: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
-        self.tell(News::Resource(said));
-    }
-
-    async fn on_logging_message(
+    async fn create_message(
         &self,
-        said: rmcp::model::LoggingMessageNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        self.tell(News::Log(said));
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        refused("sampling")
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        refused("a list of roots")
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        refused("elicitation")
+    }
+}
+
+/// A connection, with an ear to it.
+pub(super) struct Wire<T> {
+    inner: T,
+    ear: Ear,
+    /// Cancelled when the server has gone; requests may still wait to be told.
+    gone: Arc<AtomicBool>,
+    /// The handshake's own request. A probe before it may still be answered, by a server that was slow to start.
+    greeting: Option<i64>,
+}
+
+impl<T> Wire<T> {
+    pub(super) fn new(inner: T, ear: Ear, gone: Arc<AtomicBool>) -> Self {
+        Self { inner, ear, gone, greeting: None }
+    }
+
+    /// Answers what was given up.
+    fn is_late(&self, message: &ServerJsonRpcMessage) -> bool {
+        let id: Option<&RequestId> = match message {
+            ServerJsonRpcMessage::Response(answer) => Some(&answer.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        matches!((id, self.greeting), (Some(NumberOrString::Number(id)), Some(greeting)) if *id < greeting)
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let ClientJsonRpcMessage::Request(request) = &message
+            && let (ClientRequest::InitializeRequest(_), NumberOrString::Number(id)) = (&request.request, &request.id)
+        {
+            self.greeting = Some(*id);
+        }
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            match self.inner.receive().await {
+                Some(message) if self.is_late(&message) => {}
+                Some(ServerJsonRpcMessage::Notification(said))
+                    if !matches!(said.notification, ServerNotification::CancelledNotification(_)) =>
+                {
+                    self.ear.hear(said.notification);
+                }
+                Some(message) => return Some(message),
+                None => {
+                    self.gone.store(true, Ordering::Relaxed);
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
     }
 }

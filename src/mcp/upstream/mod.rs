@@ -6,7 +6,7 @@ mod ear;
 use std::{
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -15,26 +15,28 @@ use http::{HeaderName, HeaderValue};
 use rmcp::{
     RoleClient, RoleServer,
     model::{
-        CancelledNotificationParam, ClientRequest, ErrorData, ProtocolVersion, RequestMetaObject, ServerPeerInfo,
-        ServerResult,
+        CancelledNotificationParam, ClientRequest, DiscoverRequest, DiscoverRequestParams, ErrorData, PingRequest,
+        ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
+        ServerResult, SubscriptionFilter, SubscriptionsListenRequest, SubscriptionsListenRequestParams,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RequestContext,
         RunningService, ServiceError,
     },
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 use secrecy::ExposeSecret;
 use tokio::{
     sync::{Mutex, broadcast},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::child::TOO_LARGE;
 use self::{
-    child::Child,
-    ear::{Ear, Progress},
+    child::{Child, TOO_LARGE, UNREADABLE},
+    ear::{Ear, Wire},
 };
 use super::news::News;
 use crate::{
@@ -48,6 +50,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A server that lived so long did not die at its start.
 const LIVED: Duration = Duration::from_secs(10);
+/// How long to wait until a word that needs no answer is said: to a server that a request is called off, to a client that
+/// there is progress. Who does not listen holds up nobody.
+const A_WORD: Duration = Duration::from_secs(1);
+/// Requests in a row that had no answer in time, before it is looked whether the server lives; and how long that may take.
+const SILENT: u32 = 3;
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// Bytes of a message beside its result.
 const ENVELOPE: usize = 64 * 1024;
 
@@ -76,6 +84,11 @@ pub(super) enum UpstreamError {
     /// Whoever asked wants no answer any more.
     #[error("the call was cancelled")]
     Cancelled,
+    /// What it says of its tools cannot be compared with what is pinned.
+    #[error(
+        "the tools of the server `{0}` cannot be compared with what is pinned, since the database does not answer: try again later"
+    )]
+    Unpinned(Arc<str>),
     /// It said something that is no answer to this.
     #[error("the server `{0}` answered with what is no result of this request")]
     Odd(Arc<str>),
@@ -87,15 +100,14 @@ pub(super) struct Upstream {
     pub server: Arc<str>,
     /// Who may see it; everybody where there is none.
     pub agents: Option<AgentGlobs>,
-    /// Whether its tools are to be asked for again.
-    pub stale: Arc<AtomicBool>,
     at: At,
     settings: Mcp,
     line: Mutex<Line>,
     /// What it said of itself when it was last connected.
     says: RwLock<Option<Arc<ServerPeerInfo>>>,
-    progress: Arc<Progress>,
-    news: broadcast::Sender<News>,
+    /// Requests since the last answer that had none in time.
+    silent: AtomicU32,
+    ear: Ear,
 }
 
 enum At {
@@ -112,11 +124,18 @@ struct Remote {
 /// The connection.
 #[derive(Default)]
 struct Line {
-    running: Option<(RunningService<RoleClient, Ear>, Instant)>,
+    running: Option<Running>,
     /// How often it failed since it last lived.
     failures: u32,
     not_before: Option<Instant>,
     why: String,
+}
+
+struct Running {
+    service: RunningService<RoleClient, Ear>,
+    since: Instant,
+    /// It has gone; what it was asked may still wait to be told.
+    gone: Arc<AtomicBool>,
 }
 
 /// What a request is sent with.
@@ -169,16 +188,16 @@ impl Upstream {
             }
         };
         let agents = (!spec.agents.is_empty()).then(|| AgentGlobs::compile(&spec.agents).ok()).flatten();
+        let stale = Arc::new(AtomicBool::new(true));
         Ok(Self {
             server: Arc::from(server),
             agents,
-            stale: Arc::new(AtomicBool::new(true)),
             at,
             settings: settings.clone(),
             line: Mutex::default(),
             says: RwLock::default(),
-            progress: Arc::default(),
-            news,
+            silent: AtomicU32::new(0),
+            ear: Ear { progress: Arc::default(), news, stale },
         })
     }
 
@@ -192,15 +211,26 @@ impl Upstream {
         self.says.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The connection, made where there is none.
+    /// Whether its tools are to be asked for again.
+    pub(super) fn is_stale(&self) -> bool {
+        self.ear.stale.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether its tools are to be asked for again.
+    pub(super) fn set_stale(&self, stale: bool) {
+        self.ear.stale.store(stale, Ordering::Relaxed);
+    }
+
+    /// The connection, made where there is none. Whoever calls this waits, cancelled or not: a client that is impatient
+    /// does not keep a server from starting for the next one.
     pub(super) async fn peer(&self) -> Result<Peer<RoleClient>, UpstreamError> {
         let mut line = self.line.lock().await;
         let now = Instant::now();
-        if let Some((running, since)) = &line.running {
-            if !running.peer().is_transport_closed() {
-                return Ok(running.peer().clone());
+        if let Some(running) = &line.running {
+            if !running.gone.load(Ordering::Relaxed) && !running.service.peer().is_transport_closed() {
+                return Ok(running.service.peer().clone());
             }
-            line.failures = if since.elapsed() > LIVED { 0 } else { line.failures };
+            line.failures = if running.since.elapsed() > LIVED { 0 } else { line.failures };
             line.running = None;
             "it ended".clone_into(&mut line.why);
             tracing::warn!(server = %self.server, "an MCP server ended; it is started again when it is needed");
@@ -214,11 +244,11 @@ impl Upstream {
         }
         match self.connect().await {
             Ok(running) => {
-                let peer = running.peer().clone();
+                let peer = running.service.peer().clone();
                 *self.says.write().unwrap_or_else(PoisonError::into_inner) = peer.peer_info();
-                self.stale.store(true, Ordering::Relaxed);
+                self.set_stale(true);
                 line.not_before = None;
-                line.running = Some((running, Instant::now()));
+                line.running = Some(running);
                 Ok(peer)
             }
             Err(why) => {
@@ -232,63 +262,112 @@ impl Upstream {
         }
     }
 
-    /// Asks for 2026-07-28 first; a server that breaks off at that is asked again as one of before.
-    async fn connect(&self) -> Result<RunningService<RoleClient, Ear>, &'static str> {
-        let modern = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        };
-        match timeout(self.settings.start_timeout, self.shake(modern)).await {
+    /// Asks for 2026-07-28 first. A server that breaks off at that is asked again as one of before; one that knows no
+    /// handshake, and was only slow to start, as one of 2026-07-28. All within the one time for starting.
+    async fn connect(&self) -> Result<Running, &'static str> {
+        let deadline = Instant::now() + self.settings.start_timeout;
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        let legacy_version = Some(ProtocolVersion::V_2025_11_25);
+        let auto = ClientLifecycleMode::Auto { preferred_versions: preferred_versions.clone(), legacy_version };
+        let next = match timeout_at(deadline, self.shake(auto)).await {
             Ok(Ok(running)) => return Ok(running),
             Ok(Err(Unmade::NoProgram)) => return Err("its program cannot be started"),
-            Ok(Err(Unmade::NoHandshake { auth: true })) => return Err("it refuses our credentials"),
-            Ok(Err(Unmade::NoHandshake { auth: false })) => {}
+            Ok(Err(Unmade::Unauthorized)) => return Err("it refuses our credentials"),
+            Ok(Err(Unmade::Refused)) => ClientLifecycleMode::Discover { preferred_versions },
+            Ok(Err(Unmade::BrokenOff)) => ClientLifecycleMode::Initialize,
             Err(_) => return Err("it did not answer in time"),
-        }
-        match timeout(self.settings.start_timeout, self.shake(ClientLifecycleMode::Initialize)).await {
+        };
+        match timeout_at(deadline, self.shake(next)).await {
             Ok(Ok(running)) => Ok(running),
             Ok(Err(_)) => Err("it did not shake hands"),
             Err(_) => Err("it did not answer in time"),
         }
     }
 
-    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<RunningService<RoleClient, Ear>, Unmade> {
-        let (progress, stale) = (Arc::clone(&self.progress), Arc::clone(&self.stale));
-        let ear = Ear { progress, news: self.news.clone(), stale };
-        let made = match &self.at {
+    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<Running, Unmade> {
+        let gone = Arc::new(AtomicBool::new(false));
+        let service = match &self.at {
             At::Child(command) => {
                 let max = self.settings.max_result_bytes.saturating_add(ENVELOPE);
-                let child = Child::start(command, max).map_err(|_| Unmade::NoProgram)?;
-                ear.serve_with_lifecycle(child, lifecycle).await
+                let child = Child::start(command, max, self.settings.call_timeout).map_err(|_| Unmade::NoProgram)?;
+                let wire = Wire::new(child, self.ear.clone(), Arc::clone(&gone));
+                self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
             At::Url(remote) => {
                 let transport =
                     StreamableHttpClientTransport::with_client(remote.client.clone(), remote.config.clone());
-                ear.serve_with_lifecycle(transport, lifecycle).await
+                let wire = Wire::new(transport.into_transport(), self.ear.clone(), Arc::clone(&gone));
+                self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
         };
-        made.map_err(|error: ClientInitializeError| Unmade::NoHandshake { auth: error.is_authorization_required() })
+        let service = service.map_err(|error| Unmade::of(&error))?;
+        listen(service.peer()).await;
+        Ok(Running { service, since: Instant::now(), gone })
     }
 
     /// Sends a request and waits for its answer, as long as the settings say; progress lengthens the wait.
     pub(super) async fn ask(&self, request: ClientRequest, asking: Asking<'_>) -> Result<ServerResult, UpstreamError> {
         let peer = self.peer().await?;
-        let modern = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
-        let mut options = PeerRequestOptions::with_timeout(self.settings.call_timeout)
-            .reset_timeout_on_progress()
-            .with_max_total_timeout(self.settings.max_call_timeout);
-        options.meta = Some(passed_on(asking.meta, modern));
-        let handle = peer.send_request_with_option(request, options).await.map_err(|error| self.failed(error))?;
-        let id = handle.id.clone();
-        let listener = asking.client.cloned().zip(asking.meta.get_progress_token());
-        let _passing =
-            listener.map(|(client, theirs)| self.progress.pass(handle.progress_token.clone(), client, theirs));
-        tokio::select! {
-            answer = handle.await_response() => answer.map_err(|error| self.failed(error)),
-            () = asking.cancelled.cancelled() => {
-                let why = "the client cancelled the request".to_owned();
-                drop(peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(why))).await);
-                Err(UpstreamError::Cancelled)
+        // While the server was started the client may have left.
+        if asking.cancelled.is_cancelled() {
+            return Err(UpstreamError::Cancelled);
+        }
+        let mut options = PeerRequestOptions::no_options();
+        options.meta = Some(passed_on(asking.meta, is_modern(&peer)));
+        let sent = peer.send_request_with_option(request, options).await;
+        let mut handle = sent.map_err(|error| self.failed(error))?;
+        let mut listener = Listener::of(asking);
+        let mut heard = self.ear.progress.of(handle.progress_token.clone());
+        let Mcp { call_timeout, max_call_timeout, .. } = self.settings;
+        let (silence, all) = (sleep(call_timeout), sleep(max_call_timeout));
+        tokio::pin!(silence, all);
+        let late = loop {
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => {
+                    // What was said before the answer is passed on before it.
+                    while let Ok(step) = heard.steps.try_recv() {
+                        listener.tell(step).await;
+                    }
+                    self.silent.store(0, Ordering::Relaxed);
+                    return answer.unwrap_or(Err(ServiceError::TransportClosed)).map_err(|error| self.failed(error));
+                }
+                () = asking.cancelled.cancelled() => {
+                    call_off(&peer, handle.id, "the client cancelled the request").await;
+                    return Err(UpstreamError::Cancelled);
+                }
+                Some(step) = heard.steps.recv() => {
+                    silence.as_mut().reset(Instant::now() + call_timeout);
+                    listener.tell(step).await;
+                }
+                () = &mut silence => break call_timeout,
+                () = &mut all => break max_call_timeout,
+            }
+        };
+        call_off(&peer, handle.id, "no answer in time").await;
+        if self.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT {
+            self.silent.store(0, Ordering::Relaxed);
+            self.end_if_dead(&peer).await;
+        }
+        Err(UpstreamError::Slow { server: Arc::clone(&self.server), after: late })
+    }
+
+    /// Ends a server that gives no sign of life, so that the next request finds it started anew.
+    async fn end_if_dead(&self, peer: &Peer<RoleClient>) {
+        let request = if is_modern(peer) {
+            ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
+        } else {
+            ClientRequest::PingRequest(PingRequest::default())
+        };
+        match timeout(SIGN_OF_LIFE, peer.send_request(request)).await {
+            // Whatever it says.
+            Ok(Ok(_) | Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse)) => {}
+            _ => {
+                // Whoever has the line makes a new connection already.
+                if let Ok(mut line) = self.line.try_lock() {
+                    tracing::warn!(server = %self.server, "an MCP server gives no sign of life; it is started again when it is needed");
+                    line.running = None;
+                }
             }
         }
     }
@@ -299,8 +378,8 @@ impl Upstream {
             ServiceError::McpError(error) if error.code == TOO_LARGE => {
                 UpstreamError::TooLarge { server, bytes: self.settings.max_result_bytes }
             }
+            ServiceError::McpError(error) if error.code == UNREADABLE => UpstreamError::Odd(server),
             ServiceError::McpError(error) => UpstreamError::Refused(error),
-            ServiceError::Timeout { timeout } => UpstreamError::Slow { server, after: timeout },
             ServiceError::Cancelled { .. } => UpstreamError::Cancelled,
             ServiceError::UnexpectedResponse => UpstreamError::Odd(server),
             _ => UpstreamError::Died(server),
@@ -310,8 +389,8 @@ impl Upstream {
     /// Ends it.
     pub(super) async fn close(&self) {
         let running = self.line.lock().await.running.take();
-        if let Some((mut running, _)) = running {
-            drop(running.close_with_timeout(Duration::from_secs(8)).await);
+        if let Some(mut running) = running {
+            drop(running.service.close_with_timeout(Duration::from_secs(8)).await);
         }
     }
 }
@@ -319,7 +398,65 @@ impl Upstream {
 /// Why there is no connection.
 enum Unmade {
     NoProgram,
-    NoHandshake { auth: bool },
+    Unauthorized,
+    /// It answered the handshake with an error.
+    Refused,
+    BrokenOff,
+}
+
+impl Unmade {
+    fn of(error: &ClientInitializeError) -> Self {
+        match error {
+            error if error.is_authorization_required() => Self::Unauthorized,
+            ClientInitializeError::JsonRpcError(_) => Self::Refused,
+            _ => Self::BrokenOff,
+        }
+    }
+}
+
+/// The client that waits, if it wants to hear of progress.
+struct Listener(Option<(Peer<RoleServer>, ProgressToken)>);
+
+impl Listener {
+    fn of(asking: Asking<'_>) -> Self {
+        Self(asking.client.cloned().zip(asking.meta.get_progress_token()))
+    }
+
+    async fn tell(&mut self, mut step: ProgressNotificationParam) {
+        let Some((client, token)) = &self.0 else { return };
+        step.progress_token = token.clone();
+        if !matches!(timeout(A_WORD, client.notify_progress(step)).await, Ok(Ok(()))) {
+            self.0 = None;
+        }
+    }
+}
+
+/// Tells a server that nobody waits any more.
+async fn call_off(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
+    let said = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(why.to_owned())));
+    drop(timeout(A_WORD, said).await);
+}
+
+/// Since 2026-07-28 a server tells what changes only to who asks for it. What it says is heard on the wire.
+async fn listen(peer: &Peer<RoleClient>) {
+    let Some(says) = peer.peer_info() else { return };
+    let offers = &says.capabilities;
+    let mut wanted = SubscriptionFilter::default();
+    let on = |flag: Option<bool>| flag.filter(|on| *on);
+    wanted.tools_list_changed = offers.tools.as_ref().and_then(|tools| on(tools.list_changed));
+    wanted.prompts_list_changed = offers.prompts.as_ref().and_then(|prompts| on(prompts.list_changed));
+    wanted.resources_list_changed = offers.resources.as_ref().and_then(|resources| on(resources.list_changed));
+    if says.protocol_version.has_initialize() || wanted == SubscriptionFilter::default() {
+        return;
+    }
+    let request = SubscriptionsListenRequest::new(SubscriptionsListenRequestParams::new(wanted));
+    let request = ClientRequest::SubscriptionsListenRequest(request);
+    // It is answered when the server has no more to say.
+    drop(peer.send_request_with_option(request, PeerRequestOptions::no_options()).await);
+}
+
+fn is_modern(peer: &Peer<RoleClient>) -> bool {
+    peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
 }
 
 fn pause(failures: u32) -> Duration {

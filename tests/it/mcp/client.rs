@@ -6,6 +6,10 @@ use std::{
     sync::mpsc::{Receiver, channel},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::{Value, json};
 
 use crate::support::{DEADLINE, Umbra};
@@ -74,11 +78,33 @@ impl Client {
         writeln!(input, "{message}").and_then(|()| input.flush()).expect("it listens");
     }
 
+    /// Sends a line as it is.
+    pub fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("a pipe");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("it listens");
+    }
+
+    /// The next error that names no request.
+    pub fn complaint(&mut self) -> Value {
+        loop {
+            let said = self.said.recv_timeout(DEADLINE).expect("a message");
+            if said["error"].is_object() && said["id"].is_null() {
+                return said["error"].clone();
+            }
+            self.aside.push(said);
+        }
+    }
+
     /// The answer to a request.
     pub fn answer(&mut self, id: i64) -> Value {
+        self.until(&json!(id))
+    }
+
+    /// The answer to a request of any id.
+    pub fn until(&mut self, id: &Value) -> Value {
         loop {
             let said = self.said.recv_timeout(DEADLINE).expect("an answer");
-            if said["id"] == id && said.get("method").is_none() {
+            if said["id"] == *id && said.get("method").is_none() {
                 return said;
             }
             self.aside.push(said);
@@ -111,6 +137,13 @@ impl Client {
         assert!(said["result"].is_object(), "{said}");
         assert_eq!(said["result"].get("resultType"), self.modern.then(|| json!("complete")).as_ref(), "{said}");
         said["result"].clone()
+    }
+
+    /// Stops the proxy by a signal while the client stays, and waits for its end.
+    pub fn stop(mut self) -> bool {
+        let id = i32::try_from(self.child.id()).expect("a pid");
+        kill(Pid::from_raw(id), Signal::SIGTERM).expect("it is told");
+        self.child.wait().expect("it ends").success()
     }
 
     /// Leaves, and waits for the proxy's end.

@@ -1,11 +1,12 @@
 //! Over HTTP: who may call, both generations, and several servers as one.
 
+use nix::{sys::signal::kill, unistd::Pid};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{client::text, scripted, settings};
-use crate::support::{Umbra, server::Answered};
+use crate::support::{Umbra, server::Answered, until};
 
 /// The JSON-RPC message of an answer, be it JSON or a stream.
 fn message(answered: &Answered) -> Value {
@@ -48,7 +49,11 @@ async fn both_generations_are_served_and_nothing_is_written_in_shadow() {
     let folder = TempDir::new().expect("a folder");
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).env("AGENT_SAFE_MODE", "1").go().await;
     let listed = message(&modern(&umbra, "/mcp/notes", &[], "tools/list", json!({})).await);
-    assert_eq!((names(&listed).len(), &listed["result"]["cacheScope"]), (7, &json!("private")), "{listed}");
+    assert_eq!(
+        (names(&listed).len(), &listed["result"]["cacheScope"]),
+        (scripted::TOOLS, &json!("private")),
+        "{listed}"
+    );
     let said =
         message(&modern(&umbra, "/mcp/notes", &[], "tools/call", json!({"name": "list_notes", "arguments": {}})).await);
     assert_eq!(said["result"]["structuredContent"], json!({"notes": []}), "{said}");
@@ -99,7 +104,7 @@ async fn several_servers_are_one_and_each_key_sees_its_own() {
     };
     let (coder, writer, poster) =
         (key("c", "decide", "coder"), key("w", "decide", "writer"), key("p", "ingest", "writer"));
-    crate::support::until("keys to be asked for", async || {
+    until("keys to be asked for", async || {
         (modern(&umbra, "/mcp/notes", &[], "tools/list", json!({})).await.status == 401).then_some(())
     })
     .await;
@@ -118,14 +123,96 @@ async fn several_servers_are_one_and_each_key_sees_its_own() {
     let [(name, key)] = with(&coder);
     let listed = message(&modern(&umbra, "/mcp/notes?agent=coder", &[(name, &key)], "tools/list", json!({})).await);
     let seen = names(&listed);
-    assert!(seen.len() == 7 && seen.iter().all(|tool| tool.starts_with("more__")), "{seen:?}");
+    assert!(seen.len() == scripted::TOOLS && seen.iter().all(|tool| tool.starts_with("more__")), "{seen:?}");
     let call = json!({"name": "files__write_note", "arguments": {"name": "b"}});
     let said = modern(&umbra, "/mcp/notes?agent=coder", &[(name, &key)], "tools/call", call.clone()).await;
     assert!(said.text.contains("no tool of this name"), "{}", said.text);
     let [(name, key)] = with(&writer);
     let listed = message(&modern(&umbra, "/mcp/notes", &[(name, &key)], "tools/list", json!({})).await);
-    assert_eq!(names(&listed).len(), 14);
+    assert_eq!(names(&listed).len(), 2 * scripted::TOOLS);
     let said = message(&modern(&umbra, "/mcp/notes", &[(name, &key)], "tools/call", call).await);
     assert_eq!(text(&said["result"]), "written", "{said}");
     assert_eq!((scripted::notes(one.path()).len(), scripted::notes(other.path()).len()), (1, 0));
+}
+
+/// A session of before 2026-07-28.
+async fn session(umbra: &Umbra) -> String {
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    let answered = post(umbra, "/mcp/notes", &[], &hello).await;
+    answered.headers["mcp-session-id"].to_str().expect("a session").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_request_of_one_id_is_refused_and_the_first_is_answered() {
+    let folder = TempDir::new().expect("a folder");
+    let umbra = Umbra::with().settings(&settings(folder.path(), false, "  call_timeout: 3s\n")).go().await;
+    let session = session(&umbra).await;
+    let ours = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    let call = |name: &str| json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": name}});
+    let (first, second) = (call("slow"), call("write_note"));
+    let first = post(&umbra, "/mcp/notes", &ours, &first);
+    let other = async {
+        until("the call to arrive", async || {
+            scripted::received(folder.path()).contains(&"slow".to_owned()).then_some(())
+        })
+        .await;
+        post(&umbra, "/mcp/notes", &ours, &second).await
+    };
+    let (first, other) = tokio::join!(first, other);
+    assert!(other.status == 400 && other.text.contains("is under way"), "{} {}", other.status, other.text);
+    assert_eq!(other.body["id"], 5, "{}", other.text);
+    assert!(text(&message(&first)["result"]).contains("did not answer within 3 s"), "{}", first.text);
+    assert!(scripted::notes(folder.path()).is_empty());
+    let again = post(&umbra, "/mcp/notes", &ours, &second).await;
+    assert_eq!(text(&message(&again)["result"]), "written", "the id is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_puts_profiles_in_force_and_leaves_alone_what_stayed_the_same() {
+    let (one, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    let before = settings(one.path(), false, "");
+    let umbra = Umbra::with().settings(&before).go().await;
+    let listed = async |path: &str| modern(&umbra, path, &[], "tools/list", json!({})).await;
+    assert_eq!(names(&message(&listed("/mcp/notes").await)).len(), scripted::TOOLS);
+    assert_eq!(listed("/mcp/more").await.status, 404);
+    let upstream = scripted::upstream(other.path(), true);
+    let more = format!("    more:\n      upstreams:\n        files:\n          {upstream}");
+    std::fs::write(umbra.file("umbra.yaml"), before.clone() + &more).expect("the settings");
+    assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 200);
+    assert_eq!(names(&message(&listed("/mcp/more").await)).len(), scripted::TOOLS);
+    assert_eq!(names(&message(&listed("/mcp/notes").await)).len(), scripted::TOOLS);
+    let starts = std::fs::read_to_string(one.path().join("pids")).expect("servers").lines().count();
+    assert_eq!(starts, 1, "the server whose profile is the same goes on");
+
+    // Refused as a whole: what is in force stays.
+    std::fs::write(umbra.file("umbra.yaml"), before.replace("command:", "comand:")).expect("the settings");
+    assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 409);
+    assert_eq!(listed("/mcp/more").await.status, 200);
+    std::fs::write(umbra.file("umbra.yaml"), &before).expect("the settings");
+    assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 200);
+    assert_eq!(listed("/mcp/more").await.status, 404);
+    let pid = std::fs::read_to_string(other.path().join("pids")).expect("servers");
+    let pid = Pid::from_raw(pid.trim().parse().expect("a pid, of the one start"));
+    until("the server that nobody needs to have ended", async || kill(pid, None).is_err().then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_client_is_gone_is_called_off() {
+    let folder = TempDir::new().expect("a folder");
+    let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
+    let call = modern(&umbra, "/mcp/notes", &[], "tools/call", json!({"name": "slow", "arguments": {}}));
+    let told = async |what: &str| {
+        until(what, async || scripted::received(folder.path()).iter().any(|said| said == what).then_some(())).await;
+    };
+    tokio::select! {
+        answered = call => panic!("it never answers: {}", answered.text),
+        () = told("slow") => {}
+    }
+    told("notifications/cancelled").await;
+    let outcomes = until("the audit to be told", async || {
+        Some(umbra.audit("kind=outcome").await).filter(|outcomes| !outcomes.is_empty())
+    })
+    .await;
+    assert!(outcomes[0].to_string().contains("cancelled"), "{outcomes:?}");
 }

@@ -7,12 +7,26 @@
 )]
 
 mod client;
+mod clients;
 mod http;
 mod pins;
 mod scripted;
+mod servers;
 mod stdio;
 
 use std::path::Path;
+
+use tempfile::TempDir;
+
+const SHADOW: (&str, &str) = ("AGENT_SAFE_MODE", "1");
+const SERVE: [&str; 3] = ["mcp", "--profile", "notes"];
+
+/// A folder with a note.
+fn folder() -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    std::fs::write(folder.path().join("a.note"), "hello").expect("a note");
+    folder
+}
 
 /// Settings with the scripted server as the profile `notes`.
 fn settings(folder: &Path, modern: bool, more: &str) -> String {

@@ -1,28 +1,20 @@
 //! Over standard input and output: what runs, what does not, and what becomes of a server that fails.
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use super::{
+    SERVE, SHADOW,
     client::{Client, text},
-    scripted::{notes, received},
+    folder,
+    scripted::{TOOLS, notes, received},
     settings,
 };
 use crate::support::{Umbra, until};
 
-const SHADOW: (&str, &str) = ("AGENT_SAFE_MODE", "1");
-const SERVE: [&str; 3] = ["mcp", "--profile", "notes"];
-
-fn folder() -> TempDir {
-    let folder = TempDir::new().expect("a folder");
-    std::fs::write(folder.path().join("a.note"), "hello").expect("a note");
-    folder
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn in_shadow_reads_are_real_and_nothing_is_written_between_all_generations() {
-    let folder = folder();
     for (theirs, ours) in [(false, false), (false, true), (true, false), (true, true)] {
+        let folder = folder();
         let case = format!("server modern: {theirs}, client modern: {ours}");
         let umbra = Umbra::with().settings(&settings(folder.path(), theirs, "")).go().await;
         let mut client = Client::start(&umbra, &[SHADOW], &SERVE, ours);
@@ -33,7 +25,7 @@ async fn in_shadow_reads_are_real_and_nothing_is_written_between_all_generations
             .flatten()
             .filter_map(|tool| tool["name"].as_str())
             .collect();
-        assert!(names.is_sorted() && names.contains(&"write_note") && names.len() == 7, "{case}: {listed}");
+        assert!(names.is_sorted() && names.contains(&"write_note") && names.len() == TOOLS, "{case}: {listed}");
         let private = ours.then(|| json!("private"));
         assert_eq!(listed["result"].get("cacheScope"), private.as_ref(), "{case}: {listed}");
         assert_eq!(text(&client.call("read_note", &json!({"name": "a"}))), "hello", "{case}");
@@ -53,6 +45,8 @@ async fn in_shadow_reads_are_real_and_nothing_is_written_between_all_generations
             (vec!["a.note".to_owned()], false),
             "{case}"
         );
+
+        assert_eq!(received(folder.path()).contains(&"initialize".to_owned()), !theirs, "{case}");
 
         let read = client.ask("resources/read", json!({"uri": "note://all"}));
         assert_eq!(read["result"]["contents"][0]["text"], "a.note", "{case}: {read}");

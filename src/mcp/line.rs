@@ -1,0 +1,189 @@
+//! Messages as lines, as they go through pipes. In: bytes as they arrive. Out: what each line says. A line beyond the bound
+//! is not kept, but from its ends it is known whom it concerns, so that nobody waits for what will not come.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+use rmcp::model::{NumberOrString, RequestId};
+use serde::de::DeserializeOwned;
+
+/// Bytes at each end of a line in which its id is looked for.
+const ENDS: usize = 512;
+
+/// A line while it arrives.
+pub(super) struct Line {
+    /// The whole of it, or its beginning where it is too long.
+    kept: Vec<u8>,
+    /// The end of what is not kept.
+    tail: Vec<u8>,
+    over: bool,
+    max: usize,
+}
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Said<M> {
+    /// A message.
+    Message(M),
+    /// It is longer than what is kept.
+    TooLong(About),
+    /// It is JSON, but no message.
+    Odd(serde_json::Value),
+    /// It is no JSON.
+    Garbled(About),
+    /// Nothing.
+    Blank,
+}
+
+/// Whom a line that cannot be read concerns.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct About {
+    /// The id of the request, or of the request that it answers.
+    pub id: Option<RequestId>,
+    /// It answers a request.
+    pub answers: bool,
+}
+
+impl Line {
+    /// Lines of at most so many bytes.
+    pub(super) fn new(max: usize) -> Self {
+        Self { kept: Vec::new(), tail: Vec::new(), over: false, max }
+    }
+
+    /// Adds what arrived.
+    pub(super) fn push(&mut self, part: &[u8]) {
+        if !self.over && self.kept.len() + part.len() <= self.max {
+            self.kept.extend_from_slice(part);
+            return;
+        }
+        if !self.over {
+            self.over = true;
+            self.tail = self.kept.split_off(self.kept.len().min(ENDS));
+            self.kept.shrink_to_fit();
+        }
+        self.tail.extend_from_slice(&part[part.len().saturating_sub(ENDS)..]);
+        let gone = self.tail.len().saturating_sub(ENDS);
+        self.tail.drain(..gone);
+    }
+
+    /// What the line says; the next one begins.
+    pub(super) fn take<M: DeserializeOwned>(&mut self) -> Said<M> {
+        let (kept, tail) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.tail));
+        if std::mem::take(&mut self.over) {
+            return Said::TooLong(about(&kept, &tail));
+        }
+        let line = kept.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&kept).trim_ascii();
+        if line.is_empty() {
+            return Said::Blank;
+        }
+        if let Ok(message) = serde_json::from_slice(line) {
+            return Said::Message(message);
+        }
+        match serde_json::from_slice(line) {
+            Ok(value) => Said::Odd(value),
+            Err(_) => Said::Garbled(about(&line[..line.len().min(ENDS)], &line[line.len().saturating_sub(ENDS)..])),
+        }
+    }
+}
+
+/// The id that a line bears before or behind its content, where everybody writes it.
+fn about(head: &[u8], tail: &[u8]) -> About {
+    const ID: &str = r#""id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,128})")\s*"#;
+    const PLAIN: &str = r#""(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*"#;
+    static FIRST: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!(r"^\s*\{{\s*(?:{PLAIN},\s*)*{ID},")).ok());
+    static LAST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!(r"{ID}(?:,\s*{PLAIN})*\}}\s*$")).ok());
+    static ANSWER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"^\s*\{(?:\s*"(?:jsonrpc|id)"\s*:\s*(?:"[^"\\]*"|\d+)\s*,)*\s*"(?:result|error)"\s*:"#).ok()
+    });
+    let id = |rule: &LazyLock<Option<Regex>>, text: &[u8]| {
+        let found = LazyLock::force(rule).as_ref()?.captures(text)?;
+        let plain = |index| found.get(index).and_then(|part| std::str::from_utf8(part.as_bytes()).ok());
+        let number = plain(1).and_then(|digits| digits.parse().ok()).map(NumberOrString::Number);
+        number.or_else(|| plain(2).map(|text| NumberOrString::String(text.into())))
+    };
+    About {
+        id: id(&FIRST, head).or_else(|| id(&LAST, tail)),
+        answers: LazyLock::force(&ANSWER).as_ref().is_some_and(|rule| rule.is_match(head)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+
+    use super::*;
+
+    fn fed<M: DeserializeOwned>(max: usize, text: &str, step: usize) -> Vec<Said<M>> {
+        let mut line = Line::new(max);
+        let mut said = Vec::new();
+        for whole in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
+            whole.chunks(step).for_each(|part| line.push(part));
+            said.push(line.take());
+        }
+        said
+    }
+
+    fn number(id: i64) -> Option<RequestId> {
+        Some(NumberOrString::Number(id))
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_concerns_its_request_alone() {
+        let long = "x".repeat(5_000);
+        for step in [1, 7, 600, 100_000] {
+            for (name, text) in [
+                ("first", format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":"{long}"}}}}"#)),
+                ("last", format!(r#"{{"result":{{"content":"{long}"}},"jsonrpc":"2.0","id":7}}"#)),
+            ] {
+                let said = fed::<ServerJsonRpcMessage>(
+                    1_000,
+                    &format!("{text}\n{{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{{}}}}\n"),
+                    step,
+                );
+                let [Said::TooLong(about), Said::Message(ServerJsonRpcMessage::Response(next))] = &said[..] else {
+                    panic!("{name} {step}: {said:?}")
+                };
+                assert_eq!(about, &About { id: number(7), answers: true }, "{name}");
+                assert_eq!(next.id, NumberOrString::Number(8));
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_is_told_from_an_answer_and_its_id_found() {
+        let long = "x".repeat(5_000);
+        let text = Some(NumberOrString::String("a-1".into()));
+        for (head, id) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":""#, number(7)),
+            (r#"{"method":"tools/call","id":"a-1","params":{"name":""#, text),
+            (r#"{"method":"tools/call","params":{"id":3,"name":""#, None),
+        ] {
+            let said = fed::<ClientJsonRpcMessage>(1_000, &format!("{head}{long}\"}}}}\n"), 600);
+            let [Said::TooLong(about)] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(about, &About { id, answers: false }, "{head}");
+        }
+        let late = format!(r#"{{"method":"tools/call","params":{{"name":"{long}"}},"jsonrpc":"2.0","id":9}}"#);
+        let said = fed::<ClientJsonRpcMessage>(1_000, &format!("{late}\n"), 600);
+        assert!(matches!(&said[..], [Said::TooLong(About { id, answers: false })] if *id == number(9)), "{said:?}");
+    }
+
+    #[test]
+    fn an_id_within_the_content_is_nobodys() {
+        let text = format!(r#"{{"result":{{"id":3,"content":"{}"}},"id":{{"a":1}}}}"#, "x".repeat(5_000));
+        let said = fed::<ServerJsonRpcMessage>(1_000, &format!("{text}\n"), 100);
+        assert!(matches!(&said[..], [Said::TooLong(About { id: None, .. })]), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_no_message_says_what_it_is() {
+        let odd = "Server listening\n{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{oops}}\n[1]\n  \r\n";
+        let said = fed::<ServerJsonRpcMessage>(1_000, odd, 100);
+        let [Said::Garbled(words), Said::Garbled(broken), Said::Odd(batch), Said::Blank] = &said[..] else {
+            panic!("{said:?}")
+        };
+        assert_eq!(words, &About { id: None, answers: false });
+        assert_eq!(broken, &About { id: number(4), answers: true });
+        assert_eq!(batch, &serde_json::json!([1]));
+    }
+}
