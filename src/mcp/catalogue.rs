@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{Gateway, GatewayError, Shelf},
+    gateway::{Gateway, GatewayError, Stall},
     pins::{self, Doubt, Place},
     upstream::{Asking, UpstreamError},
 };
@@ -46,43 +46,43 @@ pub struct Repinned {
 
 impl Gateway {
     /// Asks a server for its tools, and compares them with what is pinned.
-    pub(super) async fn look(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<(), UpstreamError> {
-        let upstream = &shelf.upstream;
+    pub(super) async fn look(&self, stall: &Stall, asking: Asking<'_>) -> Result<(), UpstreamError> {
+        let upstream = &stall.upstream;
         upstream.peer().await?;
         // What changes from here on makes them stale again.
         upstream.set_stale(false);
-        let looked = self.look_again(shelf, asking).await;
+        let looked = self.look_again(stall, asking).await;
         if looked.is_err() {
             upstream.set_stale(true);
         }
         looked
     }
 
-    async fn look_again(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<(), UpstreamError> {
+    async fn look_again(&self, stall: &Stall, asking: Asking<'_>) -> Result<(), UpstreamError> {
         let seen = Instant::now();
-        let tools = self.tools_of(shelf, asking).await?;
-        let place = Place { profile: self.profile(), server: &shelf.upstream.server };
+        let tools = self.tools_of(stall, asking).await?;
+        let place = Place { profile: self.profile(), server: &stall.upstream.server };
         let doubts = match pins::judge(self.guard(), &place, &tools).await {
             Ok(doubts) => doubts,
             // Nobody is to see what nobody could look at.
             Err(_) if self.settings().withhold_suspicious => {
-                return Err(UpstreamError::Unpinned(Arc::clone(&shelf.upstream.server)));
+                return Err(UpstreamError::Unpinned(Arc::clone(&stall.upstream.server)));
             }
             Err(doubts) => doubts,
         };
         let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| Entry { tool, doubt }).collect();
-        shelf.tools.store(Some(Arc::new(Offer { entries, seen })));
+        stall.tools.store(Some(Arc::new(Offer { entries, seen })));
         Ok(())
     }
 
-    async fn tools_of(&self, shelf: &Shelf, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+    async fn tools_of(&self, stall: &Stall, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
         let mut tools: Vec<Tool> = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
-            let ServerResult::ListToolsResult(page) = shelf.upstream.ask(request, asking).await? else {
-                return Err(UpstreamError::Odd(Arc::clone(&shelf.upstream.server)));
+            let ServerResult::ListToolsResult(page) = stall.upstream.ask(request, asking).await? else {
+                return Err(UpstreamError::Odd(Arc::clone(&stall.upstream.server)));
             };
             tools.extend(page.tools);
             cursor = page.next_cursor;
@@ -106,11 +106,11 @@ impl Gateway {
         let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
         let asking = Asking { meta: &meta, client: None, cancelled: &never };
         let mut accepted = Vec::new();
-        for shelf in self.shelves() {
-            let tools = self.tools_of(shelf, asking).await.map_err(|error| GatewayError::Server(error.to_string()))?;
-            let place = Place { profile: self.profile(), server: &shelf.upstream.server };
+        for stall in self.stalls() {
+            let tools = self.tools_of(stall, asking).await.map_err(|error| GatewayError::Server(error.to_string()))?;
+            let place = Place { profile: self.profile(), server: &stall.upstream.server };
             let pinned = pins::accept(self.guard(), &place, &tools).await?;
-            accepted.push(Repinned { server: shelf.upstream.server.to_string(), tools: tools.len(), pinned });
+            accepted.push(Repinned { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });
         }
         Ok(accepted)
     }

@@ -12,7 +12,7 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    gateway::{Caller, Gateway, Shelf},
+    gateway::{Caller, Gateway, Stall},
     news, results,
     upstream::{Asking, UpstreamError},
 };
@@ -76,8 +76,8 @@ impl Face {
     ) -> Answer<ServerResult> {
         let caller = self.caller(&context.extensions)?;
         let unknown = || ErrorData::invalid_params("nothing here has this name", Some(json!({"name": shown})));
-        let (shelf, name) = self.gateway.behind(&caller.agent, shown).ok_or_else(unknown)?;
-        shelf.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
+        let (stall, name) = self.gateway.behind(&caller.agent, shown).ok_or_else(unknown)?;
+        stall.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
     }
 
     /// Every item of a list, of all servers that have such; of a single one its pages as they are.
@@ -87,25 +87,25 @@ impl Face {
         page: Option<PaginatedRequestParams>,
         has: fn(&ServerCapabilities) -> bool,
         ask: fn(Option<PaginatedRequestParams>) -> ClientRequest,
-        mut take: impl FnMut(usize, &Shelf, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
+        mut take: impl FnMut(usize, &Stall, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
     ) -> Answer<(Vec<T>, Option<Cursor>)> {
         let caller = self.caller(&context.extensions)?;
         let odd = || ErrorData::internal_error("the server answered with what is no such list", None);
         let mut all = Vec::new();
-        for (index, shelf) in self.gateway.open_to(&caller.agent) {
-            if shelf.upstream.says().is_some_and(|says| !has(&says.capabilities)) {
+        for (index, stall) in self.gateway.open_to(&caller.agent) {
+            if stall.upstream.says().is_some_and(|says| !has(&says.capabilities)) {
                 continue;
             }
-            if self.gateway.shelves().len() == 1 {
-                let answer = shelf.upstream.ask(ask(page), Asking::of(context)).await.map_err(plain)?;
-                return take(index, shelf, answer).ok_or_else(odd);
+            if self.gateway.stalls().len() == 1 {
+                let answer = stall.upstream.ask(ask(page), Asking::of(context)).await.map_err(plain)?;
+                return take(index, stall, answer).ok_or_else(odd);
             }
             let mut cursor = None;
             for _ in 0..PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 // A server that is away, or has none after all, takes nothing from the others.
-                let Ok(answer) = shelf.upstream.ask(ask(Some(page)), Asking::of(context)).await else { break };
-                let Some((items, next)) = take(index, shelf, answer) else { break };
+                let Ok(answer) = stall.upstream.ask(ask(Some(page)), Asking::of(context)).await else { break };
+                let Some((items, next)) = take(index, stall, answer) else { break };
                 all.extend(items);
                 cursor = next;
                 if cursor.is_none() {
@@ -200,15 +200,15 @@ impl ServerHandler for Face {
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
         let caller = self.caller(&context.extensions)?;
         let found = self.gateway.find(&caller.agent, &request.name, Asking::of(&context)).await;
-        let called = match found {
-            Ok(Some((shelf, entry))) => self.gateway.call(&caller, (&shelf.upstream, &entry), request, &context).await,
+        let answer = match found {
+            Ok(Some((stall, entry))) => self.gateway.call(&caller, (&stall.upstream, &entry), request, &context).await,
             Ok(None) => {
                 let words = "there is no tool of this name here: tools/list names those that there are";
                 return Err(ErrorData::invalid_params(words, Some(json!({"name": request.name}))));
             }
             Err(error) => Err(error),
         };
-        match called {
+        match answer {
             Ok(CallToolResponse::Complete(mut result)) => {
                 // A server of before 2026-07-28 leaves it out; to a client of before then it is taken away again.
                 result.result_type = Some(ResultType::COMPLETE);
@@ -222,9 +222,9 @@ impl ServerHandler for Face {
     }
 
     async fn list_prompts(&self, page: Option<PaginatedRequestParams>, context: Context) -> Answer<ListPromptsResult> {
-        let take = |_: usize, shelf: &Shelf, answer| {
+        let take = |_: usize, stall: &Stall, answer| {
             let ServerResult::ListPromptsResult(mut result) = answer else { return None };
-            result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(shelf, &prompt.name));
+            result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(stall, &prompt.name));
             Some((result.prompts, result.next_cursor))
         };
         let ask =
@@ -257,7 +257,7 @@ impl ServerHandler for Face {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourcesResult> {
-        let take = |index, _: &Shelf, answer| {
+        let take = |index, _: &Stall, answer| {
             let ServerResult::ListResourcesResult(result) = answer else { return None };
             result.resources.iter().for_each(|resource| self.gateway.note_place(&resource.uri, index));
             Some((result.resources, result.next_cursor))
@@ -276,7 +276,7 @@ impl ServerHandler for Face {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourceTemplatesResult> {
-        let take = |index, _: &Shelf, answer| {
+        let take = |index, _: &Stall, answer| {
             let ServerResult::ListResourceTemplatesResult(result) = answer else { return None };
             let templates = result.resource_templates;
             templates.iter().for_each(|template| self.gateway.note_place(&template.uri_template, index));
@@ -334,10 +334,10 @@ impl ServerHandler for Face {
 
     async fn set_level(&self, request: SetLevelRequestParams, context: Context) -> Answer<()> {
         let caller = self.caller(&context.extensions)?;
-        for (_, shelf) in self.gateway.open_to(&caller.agent) {
+        for (_, stall) in self.gateway.open_to(&caller.agent) {
             let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(request.clone()));
-            if shelf.upstream.says().is_some_and(|says| says.capabilities.logging.is_some()) {
-                shelf.upstream.ask(request, Asking::of(&context)).await.map_err(plain)?;
+            if stall.upstream.says().is_some_and(|says| says.capabilities.logging.is_some()) {
+                stall.upstream.ask(request, Asking::of(&context)).await.map_err(plain)?;
             }
         }
         Ok(())
@@ -366,14 +366,14 @@ impl ServerHandler for Face {
         let plain: String = request.method.chars().filter(char::is_ascii_graphic).collect::<String>().to_lowercase();
         let known = plain != request.method.to_lowercase() || KNOWN.iter().any(|family| plain.starts_with(family));
         let mut open = self.gateway.open_to(&caller.agent);
-        let (false, Some((_, shelf)), None) = (known, open.next(), open.next()) else {
+        let (false, Some((_, stall)), None) = (known, open.next(), open.next()) else {
             return Err(if known {
                 ErrorData::invalid_params("the parameters are not those of this method", None)
             } else {
                 ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
             });
         };
-        let value = self.gateway.call_custom(&caller, &shelf.upstream, request, &context).await?;
+        let value = self.gateway.call_custom(&caller, &stall.upstream, request, &context).await?;
         Ok(CustomResult::new(match value {
             Value::Object(mut members) if is_modern(&context) => {
                 members.entry("resultType").or_insert_with(|| json!("complete"));

@@ -84,7 +84,7 @@ pub struct Gateway {
     /// The agent that calls where the client does not say.
     pub(super) agent: String,
     settings: Mcp,
-    shelves: Vec<Shelf>,
+    stalls: Vec<Stall>,
     guard: Guard,
     news: broadcast::Sender<News>,
     /// Calls that are under way.
@@ -94,7 +94,7 @@ pub struct Gateway {
 }
 
 /// A server and what it offers.
-pub(super) struct Shelf {
+pub(super) struct Stall {
     pub upstream: Upstream,
     pub tools: ArcSwapOption<Offer>,
 }
@@ -112,19 +112,19 @@ impl Gateway {
         guard: Guard,
     ) -> Result<Self, GatewayError> {
         let (news, _) = broadcast::channel(BACKLOG);
-        let shelf = |(server, spec): (&String, &McpUpstream)| {
+        let stall = |(server, spec): (&String, &McpUpstream)| {
             let made = Upstream::new(server, spec, settings, policy, news.clone());
             let refused = |source| GatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
-            made.map(|upstream| Shelf { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
+            made.map(|upstream| Stall { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
         };
-        let shelves = profile.upstreams.iter().map(shelf).collect::<Result<_, _>>()?;
+        let stalls = profile.upstreams.iter().map(stall).collect::<Result<_, _>>()?;
         let settings = alone(settings);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
         Ok(Self {
             profile,
             agent,
             settings,
-            shelves,
+            stalls,
             guard,
             news,
             underway: TaskTracker::new(),
@@ -149,8 +149,8 @@ impl Gateway {
         &self.guard
     }
 
-    pub(super) fn shelves(&self) -> &[Shelf] {
-        &self.shelves
+    pub(super) fn stalls(&self) -> &[Stall] {
+        &self.stalls
     }
 
     pub(super) fn hear(&self) -> broadcast::Receiver<News> {
@@ -158,29 +158,29 @@ impl Gateway {
     }
 
     /// The servers that an agent may see, with their places.
-    pub(super) fn open_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Shelf)> {
-        self.shelves.iter().enumerate().filter(move |(_, shelf)| shelf.upstream.serves(agent))
+    pub(super) fn open_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Stall)> {
+        self.stalls.iter().enumerate().filter(move |(_, stall)| stall.upstream.serves(agent))
     }
 
     /// What something is called here.
-    pub(super) fn shown(&self, shelf: &Shelf, name: &str) -> String {
-        if self.shelves.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", shelf.upstream.server) }
+    pub(super) fn shown(&self, stall: &Stall, name: &str) -> String {
+        if self.stalls.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", stall.upstream.server) }
     }
 
     /// Which server offers what is called so here, and its name there.
-    pub(super) fn behind<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Shelf, &'a str)> {
-        if let [only] = &self.shelves[..] {
+    pub(super) fn behind<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Stall, &'a str)> {
+        if let [only] = &self.stalls[..] {
             return only.upstream.serves(agent).then_some((only, shown));
         }
         let (server, name) = shown.split_once(BETWEEN)?;
-        let (_, shelf) = self.open_to(agent).find(|(_, shelf)| shelf.upstream.server.as_ref() == server)?;
-        Some((shelf, name))
+        let (_, stall) = self.open_to(agent).find(|(_, stall)| stall.upstream.server.as_ref() == server)?;
+        Some((stall, name))
     }
 
     /// Starts what is not running, so that it can be said what is offered.
     pub(super) async fn connect(&self, agent: &str) {
         // Who is away: calls will say so.
-        all(self.open_to(agent).map(|(_, shelf)| shelf.upstream.peer())).await;
+        all(self.open_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
     }
 
     /// What the servers offer, as one server would say it; their instructions only as far as `agent` may see them.
@@ -190,8 +190,8 @@ impl Gateway {
         let mut tools = ToolsCapability::default();
         tools.list_changed = Some(true);
         all.tools = Some(tools);
-        for shelf in &self.shelves {
-            let Some(says) = shelf.upstream.says() else { continue };
+        for stall in &self.stalls {
+            let Some(says) = stall.upstream.says() else { continue };
             let offers = &says.capabilities;
             if offers.prompts.is_some() {
                 let mut prompts = PromptsCapability::default();
@@ -212,11 +212,11 @@ impl Gateway {
                 all.completions.clone_from(&offers.completions);
             }
             if let Some(text) =
-                says.instructions.as_ref().filter(|_| agent.is_some_and(|agent| shelf.upstream.serves(agent)))
+                says.instructions.as_ref().filter(|_| agent.is_some_and(|agent| stall.upstream.serves(agent)))
             {
-                instructions.push(match self.shelves.len() {
+                instructions.push(match self.stalls.len() {
                     1 => text.clone(),
-                    _ => format!("{}: {text}", shelf.upstream.server),
+                    _ => format!("{}: {text}", stall.upstream.server),
                 });
             }
         }
@@ -231,21 +231,21 @@ impl Gateway {
 
     /// Every tool that an agent may see, by its name here, in a stable order.
     pub(super) async fn list(&self, agent: &str, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
-        let looked = all(self.open_to(agent).map(|(_, shelf)| self.look(shelf, asking))).await;
+        let looked = all(self.open_to(agent).map(|(_, stall)| self.look(stall, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
-            if self.shelves.len() == 1 || matches!(error, UpstreamError::Cancelled) {
+            if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
             }
         }
         let mut tools = Vec::new();
-        for (_, shelf) in self.open_to(agent) {
+        for (_, stall) in self.open_to(agent) {
             // Of a server that is away, what it offered last: its calls say that it is away.
-            for entry in shelf.tools.load().iter().flat_map(|offer| &offer.entries) {
+            for entry in stall.tools.load().iter().flat_map(|offer| &offer.entries) {
                 if self.settings.withhold_suspicious && entry.doubt.is_some() {
                     continue;
                 }
                 let mut tool = entry.tool.clone();
-                tool.name = self.shown(shelf, &tool.name).into();
+                tool.name = self.shown(stall, &tool.name).into();
                 tools.push(tool);
             }
         }
@@ -258,28 +258,28 @@ impl Gateway {
         agent: &str,
         shown: &str,
         asking: Asking<'_>,
-    ) -> Result<Option<(&Shelf, Entry)>, UpstreamError> {
-        let Some((shelf, name)) = self.behind(agent, shown) else { return Ok(None) };
+    ) -> Result<Option<(&Stall, Entry)>, UpstreamError> {
+        let Some((stall, name)) = self.behind(agent, shown) else { return Ok(None) };
         let known = || {
-            let offer = shelf.tools.load();
+            let offer = stall.tools.load();
             let offer = offer.as_ref()?;
             let entry = offer.entries.iter().find(|entry| entry.tool.name == name)?;
             Some((entry.clone(), offer.seen))
         };
         // A restarted server may offer others; who is away is found out by the call.
-        let fresh = |(_, seen): &(Entry, Instant)| !shelf.upstream.is_stale() && seen.elapsed() < FRESH;
+        let fresh = |(_, seen): &(Entry, Instant)| !stall.upstream.is_stale() && seen.elapsed() < FRESH;
         if let Some((entry, _)) = known().filter(fresh) {
-            return Ok(Some((shelf, entry)));
+            return Ok(Some((stall, entry)));
         }
-        self.look(shelf, asking).await?;
-        Ok(known().map(|(entry, _)| (shelf, entry)))
+        self.look(stall, asking).await?;
+        Ok(known().map(|(entry, _)| (stall, entry)))
     }
 
     /// Notes which server has a resource.
-    pub(super) fn note_place(&self, uri: &str, shelf: usize) {
+    pub(super) fn note_place(&self, uri: &str, stall: usize) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.len() < PLACES || places.contains_key(uri) {
-            places.insert(uri.to_owned(), shelf);
+            places.insert(uri.to_owned(), stall);
         }
     }
 
@@ -294,11 +294,11 @@ impl Gateway {
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
         let mut refused =
             UpstreamError::Refused(ErrorData::resource_not_found("no server here has this resource", None));
-        for (index, shelf) in self.open_to(agent) {
+        for (index, stall) in self.open_to(agent) {
             if known.is_some_and(|known| known != index) {
                 continue;
             }
-            match shelf.upstream.ask(request.clone(), asking).await {
+            match stall.upstream.ask(request.clone(), asking).await {
                 Err(error @ UpstreamError::Refused(_)) => refused = error,
                 other => return other,
             }
@@ -310,7 +310,7 @@ impl Gateway {
     pub async fn close(&self) {
         self.underway.close();
         drop(timeout(LAST_WORDS, self.underway.wait()).await);
-        all(self.shelves.iter().map(|shelf| shelf.upstream.close())).await;
+        all(self.stalls.iter().map(|stall| stall.upstream.close())).await;
     }
 }
 
