@@ -5,8 +5,7 @@ use std::ops::AddAssign;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// 95 % of a normal distribution lie within so many standard deviations.
-const Z: f64 = 1.959_964;
+use crate::domain::Share;
 
 /// How many findings people judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,35 +34,13 @@ pub struct Precision {
 }
 
 impl Tally {
-    /// The share that was right, with Wilson's score interval (E. B. Wilson, JASA 22, 1927), which holds for few counts
-    /// and shares near 0 and 1 as well.
-    #[expect(clippy::cast_precision_loss, reason = "counts of what people have read")]
+    /// The share that was right, with its interval.
     pub fn precision(self) -> Precision {
         let judged = self.right + self.wrong;
-        let (low, high, share) = if judged == 0 {
-            (0.0, 1.0, None)
-        } else {
-            let n = judged as f64;
-            let p = self.right as f64 / n;
-            let scale = 1.0 + Z * Z / n;
-            let centre = (p + Z * Z / (2.0 * n)) / scale;
-            let half = Z / scale * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-            ((centre - half).max(0.0), (centre + half).min(1.0), Some(rounded(p)))
-        };
-        Precision {
-            judged,
-            right: self.right,
-            false_positives: self.wrong,
-            precision: share,
-            low: rounded(low),
-            high: rounded(high),
-        }
+        let count = |n: i64| u64::try_from(n).unwrap_or_default();
+        let Share { share: precision, low, high } = Share::of(count(self.right), count(judged));
+        Precision { judged, right: self.right, false_positives: self.wrong, precision, low, high }
     }
-}
-
-/// To four digits: more would claim what the counts do not say.
-fn rounded(share: f64) -> f64 {
-    (share * 10_000.0).round() / 10_000.0
 }
 
 impl AddAssign for Tally {
