@@ -164,6 +164,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(boundary::contracts::post_confirm))
         .routes(routes!(boundary::drift::get_drift))
         .routes(routes!(boundary::gate::get_gate))
+        .routes(routes!(boundary::runs::diff_runs))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::list_dead))
         .routes(routes!(webhooks::resend_dead))

@@ -231,23 +231,28 @@ pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     wait.and_then(|(_, seconds)| seconds.trim().trim_matches('"').parse().ok()).map(Duration::from_secs)
 }
 
-/// Whether a request would rather have markdown than JSON (`Accept`, RFC 9110): JSON is given unless markdown is named,
-/// and JSON is not named with a higher weight.
+/// Whether a request would rather have markdown than JSON.
 pub fn prefers_markdown(headers: &HeaderMap) -> bool {
+    prefers(headers, "text/markdown", "application/json")
+}
+
+/// Whether a request would rather have this type than the usual one (`Accept`, RFC 9110): the usual one is given unless
+/// the other is named, and the usual one is not named with a higher weight.
+pub fn prefers(headers: &HeaderMap, wanted: &str, usual: &str) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut weights = [None; 2];
     for range in accepted.flat_map(|text| text.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let slot = match parts.next() {
-            Some(kind) if kind.eq_ignore_ascii_case("text/markdown") => 0,
-            Some(kind) if kind.eq_ignore_ascii_case("application/json") => 1,
+            Some(kind) if kind.eq_ignore_ascii_case(wanted) => 0,
+            Some(kind) if kind.eq_ignore_ascii_case(usual) => 1,
             _ => continue,
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         weights[slot] = Some(weight.map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0)));
     }
-    let [markdown, json] = weights;
-    markdown.is_some_and(|markdown| markdown > 0.0 && json.is_none_or(|json| markdown >= json))
+    let [wanted, usual] = weights;
+    wanted.is_some_and(|wanted| wanted > 0.0 && usual.is_none_or(|usual| wanted >= usual))
 }
 
 #[cfg(test)]

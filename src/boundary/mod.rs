@@ -7,7 +7,7 @@
 //! 5. [`execution`] says whether calls run, and who decided that; [`tools`] puts together what is known of a tool.
 //! 6. [`decide`] is the whole of one decision, [`answer`] what is told and kept of it.
 //! 7. [`drift`] holds what was seen against what was promised and against what was usual; [`gate`] says what stands against
-//!    production, and [`lately`] whether a process still does anything.
+//!    production, [`lately`] whether a process still does anything, and [`diff`] lays two runs beside each other.
 //! 8. [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of the database.
 //!
 //! Pure, but for the files of the audit: values in, values out. Nothing here asks a clock, a database or a network.
@@ -16,6 +16,7 @@ pub mod answer;
 pub mod checkpoints;
 pub mod contract;
 pub mod decide;
+pub mod diff;
 pub mod drift;
 pub mod effects;
 pub mod execution;

@@ -19,6 +19,7 @@ mod migrate;
 mod progress;
 mod promote;
 mod review;
+mod runs;
 mod schema;
 mod serve;
 mod status;
@@ -145,6 +146,11 @@ enum Command {
         #[command(subcommand)]
         action: audit::Action,
     },
+    /// Compare runs of an agent.
+    Runs {
+        #[command(subcommand)]
+        action: runs::Action,
+    },
     /// Ask a running server how it is; exit 1 if it does not take work.
     Health(health::Options),
     /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
@@ -237,6 +243,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Audit { action } => audit::run(&global, action).await,
+        Command::Runs { action } => runs::run(&global, action).await,
         Command::Doctor => doctor::run(&global).await,
         Command::Health(options) => health::run(&global, options).await,
         Command::Erase(options) => erase::run(&global, options).await,

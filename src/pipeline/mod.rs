@@ -10,6 +10,7 @@
 //! - [`decide`]: a call of a tool, from its question to the answer after the commit; [`seal`]: its audit, chained and signed;
 //! - `contracts`: what its outcome shows of its contract; `unguarded`: calls
 //!   that nobody asked about; [`drift`]: what is not as it was; [`gate`]: what stands against production;
+//! - [`runs`]: two runs of an agent, compared by their audit;
 //! - [`catch_up`], [`backtest`]: reviews of the past; [`trial`]: of a text that is no event.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
@@ -38,6 +39,7 @@ mod recall;
 pub mod reflexions;
 mod retention;
 pub mod rules;
+pub mod runs;
 mod seal;
 pub mod status;
 pub mod tail;

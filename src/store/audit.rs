@@ -42,7 +42,13 @@ const COLUMNS: &str =
     "SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
     p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq WHERE true";
 
-fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
+/// The rows of a run that are about calls; an outcome without its payload.
+pub(super) const COLUMNS_OF_RUN: &str =
+    "/* runs.rows */ SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
+    p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
+    WHERE a.run = $1 AND a.seq > $2 AND a.kind IN ('decision', 'merged', 'outcome') ORDER BY a.seq LIMIT $3";
+
+pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
     let kind: String = row.try_get("kind")?;
     let kind = AuditKind::parse(&kind)
         .ok_or_else(|| StoreError::Inconsistent { table: "audit", problem: "a kind that is not known".into() })?;

@@ -38,6 +38,7 @@ pub mod results;
 pub mod retention;
 pub mod reviews;
 pub mod rivals;
+pub mod runs;
 pub mod seek;
 pub mod status;
 pub mod steps;

@@ -1,4 +1,4 @@
-//! The boundary around tools: `/v1/decide` and `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`, `/v1/contracts`,
+//! The boundary around tools: `/v1/decide` and `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`, `/v1/runs`, `/v1/contracts`,
 //! `/v1/drift`, `/v1/gate`.
 
 pub mod approvals;
@@ -8,3 +8,4 @@ pub mod decide;
 pub mod drift;
 pub mod execution;
 pub mod gate;
+pub mod runs;

@@ -1,0 +1,207 @@
+//! Two runs of an agent, compared: read from the audit, laid beside each other by `boundary::diff`, and put into words.
+//!
+//! It recommends, and changes nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    boundary::diff::{Absorbed, Compared, Difference, Kind, MAX_CALLS, Noise, Run, diff, noise},
+    domain::Share,
+    store::{Store, StoreError},
+};
+
+/// Rows of one read from the store.
+const PAGE: i64 = 200;
+/// Most bytes of what the calls of a run said.
+const MAX_BYTES: i64 = 32 * 1024 * 1024;
+/// Most rows of a run: decisions and outcomes.
+const MAX_ROWS: i64 = 15_000;
+
+/// Which runs.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    /// The first.
+    pub a: String,
+    /// The second.
+    pub b: String,
+    /// A repetition of the first.
+    pub baseline: Option<String>,
+}
+
+/// Two runs, compared.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct RunsCompared {
+    /// What it comes to.
+    pub summary: RunsSummary,
+    /// The differences, in the order of the runs; at most 10,000.
+    pub differences: Vec<Difference>,
+}
+
+/// What a comparison of two runs comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct RunsSummary {
+    /// The first run.
+    pub a: String,
+    /// The second run.
+    pub b: String,
+    /// The repetition of the first run by which noise is known.
+    pub baseline: Option<String>,
+    /// Calls of the first run.
+    pub calls_a: usize,
+    /// Calls of the second run.
+    pub calls_b: usize,
+    /// Calls that could be compared: those of both runs, and those of one alone.
+    pub compared: u64,
+    /// Of these, the ones that do not differ.
+    pub agreed: u64,
+    /// The share that agreed; null where nothing could be compared.
+    pub agreement: Option<f64>,
+    /// The lower end of its 95 % interval (Wilson).
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Calls that differ and are no reads.
+    pub changing: u64,
+    /// How many differences there are of each kind, also of those that are not listed.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub counts: BTreeMap<Kind, u64>,
+    /// What differs between the first run and its repetition as well, and was left out.
+    pub noise: Vec<Absorbed>,
+    /// What to make of it, in words. It is a recommendation and nothing else.
+    pub recommendation: String,
+}
+
+/// Why runs are not compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// There is no such run, or nothing of it is for the asker.
+    #[error(
+        "no call of the run that is given as {0} was decided: a run is what calls name in `run`; \
+         GET /v1/audit shows decided calls"
+    )]
+    Unknown(&'static str),
+    /// The run is too large.
+    #[error(
+        "the run that is given as {side} is too large to be compared: it may have {MAX_CALLS} calls and {} MiB of \
+         arguments and stubs; name each task's calls a run of their own",
+        MAX_BYTES / 1024 / 1024
+    )]
+    TooLarge {
+        /// Which one.
+        side: &'static str,
+    },
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The comparison has failed.
+    #[error("the comparison has failed")]
+    Failed(#[from] tokio::task::JoinError),
+}
+
+/// Compares two runs. Only calls of agents that `sees` holds for are looked at.
+///
+/// # Errors
+/// A run is unknown or too large, or the database does not answer.
+pub async fn compare(
+    store: &Store,
+    runs: Runs,
+    sees: impl Fn(&str) -> bool + Sync,
+) -> Result<RunsCompared, CompareError> {
+    let a = read(store, "a", &runs.a, &sees).await?;
+    let b = read(store, "b", &runs.b, &sees).await?;
+    let again = match &runs.baseline {
+        Some(baseline) => Some(read(store, "baseline", baseline, &sees).await?),
+        None => None,
+    };
+    // Long runs are worked on for a while: not where others' requests are answered.
+    let compared = tokio::task::spawn_blocking(move || {
+        let noise = again.map_or_else(Noise::default, |again| noise(&a, &again));
+        let compared = diff(&a, &b, &noise);
+        summed_up(runs, &a, &b, compared)
+    });
+    Ok(compared.await?)
+}
+
+async fn read(
+    store: &Store,
+    side: &'static str,
+    name: &str,
+    sees: &(impl Fn(&str) -> bool + Sync),
+) -> Result<Run, CompareError> {
+    let large = store.run_size(name, MAX_ROWS + 1).await?;
+    let decisions = usize::try_from(large.decisions).unwrap_or(usize::MAX);
+    if decisions > MAX_CALLS || large.rows > MAX_ROWS || large.bytes > MAX_BYTES {
+        return Err(CompareError::TooLarge { side });
+    }
+    let (mut run, mut after) = (Run::default(), 0);
+    loop {
+        let page = store.run_rows(name, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.row.seq;
+        for record in &page {
+            if record.row.agent.as_deref().is_some_and(sees) {
+                run.add(record);
+            }
+        }
+        // More has come meanwhile.
+        if run.len() > MAX_CALLS {
+            return Err(CompareError::TooLarge { side });
+        }
+    }
+    if run.is_empty() { Err(CompareError::Unknown(side)) } else { Ok(run) }
+}
+
+fn summed_up(Runs { a, b, baseline }: Runs, run_a: &Run, run_b: &Run, compared: Compared) -> RunsCompared {
+    let recommendation = recommend(&compared, baseline.is_some());
+    let Compared { differences, counts, calls, agreed, changing, noise } = compared;
+    let Share { share: agreement, low, high } = Share::of(agreed, calls);
+    let summary = RunsSummary {
+        a,
+        b,
+        baseline,
+        calls_a: run_a.len(),
+        calls_b: run_b.len(),
+        compared: calls,
+        agreed,
+        agreement,
+        low,
+        high,
+        changing,
+        counts,
+        noise,
+        recommendation,
+    };
+    RunsCompared { summary, differences }
+}
+
+fn recommend(compared: &Compared, has_baseline: bool) -> String {
+    let Compared { calls, agreed, changing, counts, .. } = compared;
+    let differ = calls - agreed;
+    let erased = counts.get(&Kind::Erased).copied().unwrap_or(0);
+    let mut words = match (*calls, differ) {
+        (0, _) => "Nothing could be compared.".to_owned(),
+        (_, 0) => {
+            let low = Share::of(*agreed, *calls).low * 100.0;
+            format!(
+                "All {calls} calls agree: by these alone at least {low:.1} % of such calls would (95 %). Compare more runs if \
+                 that is too little to rely on."
+            )
+        }
+        _ if *changing > 0 => format!(
+            "{differ} of {calls} calls differ, {changing} of them would change something: look at those before the second \
+             run's agent replaces the first's."
+        ),
+        _ => format!("{differ} of {calls} calls differ, all of them reads: look at what the agent makes of them."),
+    };
+    if erased > 0 {
+        words += &format!(" The arguments of {erased} calls were erased, and were not compared.");
+    }
+    if differ > 0 && !has_baseline {
+        words += " Without a baseline, ids and times that are new in each run count as differences: repeat the first run, and \
+                  give the repetition as baseline.";
+    }
+    words
+}
