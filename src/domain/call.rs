@@ -19,6 +19,8 @@ pub struct Call {
     pub parent_run: Option<String>,
     /// What makes the stubs of a run repeatable; the first call of the run sets it.
     pub seed: Option<String>,
+    /// Whether the run is shown the faults that contracts name; the first call of the run sets it.
+    pub faults: bool,
     /// The route that the agent works on.
     pub route: Option<String>,
     /// The modes that it is in, the outermost first.

@@ -57,6 +57,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let run = fields.optional("run", label);
         let parent_run = fields.optional("parent_run", label);
         let seed = fields.optional("seed", label);
+        let shows_faults = fields.optional("faults", flag);
         let route = fields.optional("route", label);
         let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
         let tool = fields.required("tool", r#"what is called, such as {"server": "stripe", "name": "refund"}"#, tool);
@@ -79,6 +80,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             run,
             parent_run,
             seed,
+            faults: shows_faults.unwrap_or_default(),
             route,
             modes: modes.unwrap_or_default(),
             tool: name,
@@ -178,6 +180,13 @@ fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option
     let read: Vec<Option<String>> =
         items.into_iter().enumerate().map(|(index, item)| name(item, At::Index(&at, index), faults)).collect();
     read.into_iter().collect()
+}
+
+fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<bool> {
+    match tree {
+        Tree::Bool(flag) => Some(flag),
+        other => wrong_type("true or false", &other, at, faults),
+    }
 }
 
 fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {

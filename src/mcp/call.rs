@@ -219,6 +219,7 @@ impl Gateway {
             run: caller.run.clone(),
             parent_run: None,
             seed: caller.seed.clone(),
+            faults: false,
             route: caller.route.clone(),
             modes: caller.modes.clone(),
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),

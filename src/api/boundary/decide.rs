@@ -46,6 +46,8 @@ pub struct CallSchema {
     parent_run: Option<String>,
     /// Makes the stubs of a run repeatable; the run's first call sets it.
     seed: Option<String>,
+    /// Whether stubs of the run are now and then the faults that their contracts name; the run's first call sets it.
+    faults: Option<bool>,
     /// The route that the agent works on, for rules.
     route: Option<String>,
     /// The modes that it is in, for rules; the outermost first.
