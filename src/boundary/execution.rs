@@ -3,7 +3,8 @@
 //!
 //! The narrowest override that applies wins; among equally narrow ones the stricter. Without one, the stricter of settings
 //! file and variable; without those, the environment's default. A run that a shadow run started is shadow, whatever else
-//! applies: what it would do for real, its parent does not expect.
+//! applies: what it would do for real, its parent does not expect. An override that makes calls run and is from a time that
+//! has yet to come is none: the clock has jumped back, and nobody knows what has expired.
 
 use globset::Glob;
 use jiff::Timestamp;
@@ -85,7 +86,9 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
     }
     let mut applying: Vec<&Override> = overrides
         .iter()
-        .filter(|one| one.expires_at.is_none_or(|end| now < end) && applies(one, &configured.environment, whose))
+        .filter(|one| one.expires_at.is_none_or(|end| now < end))
+        .filter(|one| one.execution == Execution::Shadow || one.set_at <= now)
+        .filter(|one| applies(one, &configured.environment, whose))
         .collect();
     applying.sort_by(|a, b| (b.scope, b.execution, a.set_at).cmp(&(a.scope, a.execution, b.set_at)));
     sources.extend(applying.into_iter().map(|one| Source {

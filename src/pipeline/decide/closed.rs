@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Boundary, Question, plan::sealed};
+use super::{Boundary, LastState, Question, plan::sealed};
 use crate::{
     boundary::{
         answer::Answer,
@@ -59,10 +59,10 @@ impl Boundary {
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
         let run_was_live = run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
         let parent = call.parent_run.as_deref();
-        let known = seen.overrides.is_some() && run_was_live && parent.is_none();
+        let known = seen.state.is_some() && run_was_live && parent.is_none();
         let standing = Standing {
-            now: self.clock.now(),
-            overrides: seen.overrides.as_deref().unwrap_or_default(),
+            now: seen.state.as_ref().map_or_else(|| self.clock.now(), LastState::now),
+            overrides: seen.state.as_ref().map_or(&[], |state| &state.overrides),
             shadow_parent: parent,
             run: None,
             recorded: &[],

@@ -19,8 +19,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 pub use self::{
     outcome::{ReportError, Reported},
@@ -97,8 +101,24 @@ const RUNS_SEEN: usize = 10_000;
 #[derive(Debug, Default)]
 struct Seen {
     /// `None` before the first.
-    overrides: Option<Vec<Override>>,
+    state: Option<LastState>,
     runs: HashMap<Named, Execution>,
+}
+
+/// What a decision read from the database.
+#[derive(Debug)]
+struct LastState {
+    overrides: Vec<Override>,
+    /// The database's time, and when that was.
+    now: Timestamp,
+    read: Instant,
+}
+
+impl LastState {
+    /// The database's time by now, whatever the clock of this machine has done since.
+    fn now(&self) -> Timestamp {
+        self.now.saturating_add(self.read.elapsed()).unwrap_or(Timestamp::MAX)
+    }
 }
 
 /// A call that waits for its decision.

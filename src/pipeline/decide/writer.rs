@@ -10,11 +10,14 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Boundary, DecideError, Question,
+    Boundary, DecideError, LastState, Question,
     outcome::{Report, ReportError, Reported},
     plan::{Fate, Plan, QuestionNames, Undelivered, to_infer, wanted},
 };
@@ -106,7 +109,7 @@ impl DecisionWriter {
     async fn decide(&mut self, batch: Vec<Waiting>) {
         let mut parts = vec![batch];
         while let Some(mut part) = parts.pop() {
-            let started = tokio::time::Instant::now();
+            let started = Instant::now();
             match self.until_known(&part).await {
                 Ok((fates, base)) => {
                     metrics::counter!(metric::DECISION_FLUSHES, "result" => "stored").increment(1);
@@ -160,6 +163,7 @@ impl DecisionWriter {
     async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
         let mut deciding = self.boundary.store.begin_deciding().await?;
         let stands = deciding.read(&wanted(batch)).await?;
+        let read = Instant::now();
         let names = to_infer(batch, &stands);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = Plan::new(&self.boundary, stands, recorded);
@@ -177,7 +181,8 @@ impl DecisionWriter {
         } else {
             deciding.write(&written).await?
         };
-        self.boundary.last_seen().overrides = Some(stands.overrides);
+        let now = stands.now;
+        self.boundary.last_seen().state = Some(LastState { overrides: stands.overrides, now, read });
         Ok((fates, base))
     }
 

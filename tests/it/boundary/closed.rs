@@ -1,6 +1,6 @@
 //! Where there is doubt, nothing is changed.
 //!
-//! The story below kills, hangs and starves in shadow, and counts what a client would have run. `UMBRA_SABOTAGE=1` makes
+//! The story below kills, hangs, starves and turns clocks in shadow, and counts what a client would have run. `UMBRA_SABOTAGE=1` makes
 //! the client run what it got no decision for, as one does that fails open, and the story must fail.
 
 use std::time::Duration;
@@ -87,6 +87,36 @@ async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
     }
 }
 
+/// The database's clock jumps forwards, behind the end of an override that makes calls run, and backwards before it was set.
+async fn clock_jumps(umbra: &Umbra, owner: &mut sqlx::PgConnection, ran: &mut Ran) {
+    let mut jump = async |at: &str| {
+        let sql = crate::support::database::clock_at(at);
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut *owner).await.expect("a clock");
+    };
+    jump("2026-03-01T12:00:00Z").await;
+    let mut live = json!({"scope": "agent", "value": "writer", "execution": "live", "reason": "a fix",
+        "expires_at": "2999-01-01T00:00:00Z"});
+    assert_eq!(umbra.put("/v1/execution", &live).await.status, 200);
+    let mut tries = 0;
+    until("the control: it makes a call run", async || {
+        tries += 1;
+        (umbra.decide(&sent(&format!("control-{tries}"))).await["decision"] == "execute").then_some(())
+    })
+    .await;
+    jump("2999-01-02T00:00:00Z").await;
+    calls(umbra, ran, "later", 100).await;
+    jump("2026-02-28T12:00:00Z").await;
+    calls(umbra, ran, "earlier", 100).await;
+    live["execution"] = Value::Null;
+    assert_eq!(umbra.put("/v1/execution", &live).await.status, 200);
+    sqlx::raw_sql(
+        "CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()'",
+    )
+    .execute(owner)
+    .await
+    .expect("the clock is right again");
+}
+
 #[tokio::test]
 async fn whatever_fails_nothing_is_changed_in_shadow() {
     let files = TempDir::new().expect("a directory");
@@ -99,16 +129,17 @@ async fn whatever_fails_nothing_is_changed_in_shadow() {
         .await;
     umbra.unchecked();
     let mut ran = Ran::default();
-    calls(&umbra, &mut ran, "healthy", 200).await;
-    assert_eq!((ran.reads, ran.stubs, ran.changes), (100, 100, 0), "{ran:?}");
-    // The database takes nothing.
+    calls(&umbra, &mut ran, "healthy", 100).await;
+    assert!(ran.reads == 50 && ran.stubs > 0 && ran.changes == 0, "{ran:?}");
     let options = server.connect_options().options([("search_path", "umbra")]);
+    let mut owner = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
+    clock_jumps(&umbra, &mut owner, &mut ran).await;
+    // The database takes nothing.
     let mut blocker = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
     sqlx::raw_sql("BEGIN; LOCK TABLE audit").execute(&mut blocker).await.expect("a lock");
-    calls(&umbra, &mut ran, "locked", 200).await;
+    calls(&umbra, &mut ran, "locked", 150).await;
     drop(blocker);
     // Its disk is full.
-    let mut owner = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
     sqlx::raw_sql(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN RAISE EXCEPTION ''could not extend file: No space left on device'' USING ERRCODE = ''53100''; END';
@@ -117,13 +148,20 @@ async fn whatever_fails_nothing_is_changed_in_shadow() {
     .execute(&mut owner)
     .await
     .expect("a trigger");
-    calls(&umbra, &mut ran, "full", 200).await;
+    calls(&umbra, &mut ran, "full", 150).await;
     sqlx::raw_sql("DROP TRIGGER full_disk ON audit").execute(&mut owner).await.expect("the trigger goes");
     drop(owner);
+    // Nothing can be written to the audit's folder.
+    let (folder, aside) = (umbra.file("audit"), umbra.file("aside"));
+    std::fs::rename(&folder, &aside).expect("it is moved");
+    std::fs::write(&folder, "no folder").expect("a file");
+    calls(&umbra, &mut ran, "folder", 50).await;
+    std::fs::remove_file(&folder).expect("it goes");
+    std::fs::rename(&aside, &folder).expect("it is back");
     // It is gone.
     let pid = server.status().pid.expect("a postmaster");
     kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGKILL).expect("it is killed");
-    calls(&umbra, &mut ran, "gone", 200).await;
+    calls(&umbra, &mut ran, "gone", 150).await;
     until("the database to be back", async || {
         let answer = umbra.try_post("/v1/decide", &sent("back")).await?.1;
         (answer["decision"] == "stub").then_some(())

@@ -7,4 +7,7 @@ mod decisions;
 mod drift;
 mod execution;
 mod gate;
+mod rehearsal;
 mod rules;
+mod runs;
+mod unavailable;

@@ -78,11 +78,15 @@ impl Schema {
 
     /// Puts the database's clock of this schema under the test's hand, at this moment (RFC 3339).
     pub async fn set_clock(&self, at: &str) {
-        self.run(&format!(
-            "CREATE TABLE IF NOT EXISTS hand (at timestamptz NOT NULL); DELETE FROM hand;
-             INSERT INTO hand VALUES ('{at}');
-             CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM hand'"
-        ))
-        .await;
+        self.run(&clock_at(at)).await;
     }
+}
+
+/// What puts a database's clock to this moment (RFC 3339), where it stays.
+pub fn clock_at(at: &str) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS hand (at timestamptz NOT NULL); DELETE FROM hand;
+         INSERT INTO hand VALUES ('{at}');
+         CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM hand'"
+    )
 }
