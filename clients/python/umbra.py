@@ -636,6 +636,13 @@ def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
         value = item.get(key) if isinstance(item, Mapping) else None
         return value if isinstance(value, str) else None if value is None else json.dumps(value)
 
+    follows: Any = result if merge.get("more") else None
+    for step in str(merge.get("more") or "").split("."):
+        follows = follows.get(step) if isinstance(follows, Mapping) else None
+    if follows:
+        # What the run added comes with the last page.
+        here = {of(item) for item in items}
+        put = [item for item in put if of(item) in here]
     replaced = {of(item) for item in put} | set(merge.get("remove") or [])
     holder[last] = [item for item in items if of(item) not in replaced] + put
     return result if steps else holder[""]

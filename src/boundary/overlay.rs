@@ -38,6 +38,7 @@ pub(super) struct Lister {
     pub collection: String,
     pub items: String,
     pub key: String,
+    pub more: Option<String>,
 }
 
 /// What is to be merged into the result of a list that ran live.
@@ -51,6 +52,9 @@ pub struct Merge {
     pub put: Vec<Value>,
     /// Keys of records that the run removed.
     pub remove: Vec<String>,
+    /// Where the result says that more pages follow: what the run added comes with the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<String>,
 }
 
 /// What a run knows of what a read asks for.
@@ -136,7 +140,8 @@ fn show(
 /// What the run wrote and removed, for a list; none where that is nothing.
 fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     let records = state.records.get(&lister.collection).filter(|records| !records.is_empty())?;
-    let mut merge = Merge { items: lister.items.clone(), key: lister.key.clone(), put: Vec::new(), remove: Vec::new() };
+    let (items, key, more) = (lister.items.clone(), lister.key.clone(), lister.more.clone());
+    let mut merge = Merge { items, key, put: Vec::new(), remove: Vec::new(), more };
     for (key, record) in records {
         match record {
             None => merge.remove.push(key.clone()),
@@ -155,11 +160,13 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     Some(merge)
 }
 
-/// The live result of a list with what the run wrote: replaced, added, removed. A result without such a list stays as
-/// it is.
+/// The live result of a list with what the run wrote: replaced, added (to the last page), removed. A result without such a
+/// list stays as it is.
 pub fn merge(mut result: Value, merge: &Merge) -> Value {
-    let mut parts = merge.items.split('.').filter(|part| !part.is_empty());
-    let list = parts.try_fold(&mut result, |at, part| at.get_mut(part));
+    let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect::<Vec<_>>();
+    let follows = merge.more.as_ref().and_then(|more| parts(more).iter().try_fold(&result, |at, part| at.get(part)));
+    let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "");
+    let list = parts(&merge.items).iter().try_fold(&mut result, |at, part| at.get_mut(part));
     let Some(Value::Array(items)) = list else { return result };
     let key = |item: &Value| item.get(&merge.key).and_then(key_text);
     let removed: BTreeSet<&str> = merge.remove.iter().map(String::as_str).collect();
@@ -168,7 +175,8 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
         let wanted = key(record);
         match items.iter_mut().find(|item| wanted.is_some() && key(item) == wanted) {
             Some(item) => *item = record.clone(),
-            None => items.push(record.clone()),
+            None if is_last => items.push(record.clone()),
+            None => {}
         }
     }
     result
@@ -186,6 +194,7 @@ pub(super) fn keep(
         return Ok(());
     }
     let tool = tool_variable(call.tool);
+    let record;
     let mut scope = Scope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
@@ -199,12 +208,16 @@ pub(super) fn keep(
         let value = key.value(&scope).map_err(|error| eval(key.source(), error)).map_err(failed(place))?;
         key_text(&value).ok_or_else(|| StubError::Key { contract: contract.id().to_owned(), found: describe(&value) })
     };
-    // Both are reckoned before either is kept.
+    // All is reckoned before anything is kept.
     let deleted = contract.delete.as_ref().map(|delete| key("delete.key", &delete.key)).transpose()?;
-    let put = match &contract.put {
-        Some(put) => {
+    let stored = contract.put.as_ref().map(|put| key("put.key", &put.key)).transpose()?;
+    let put = match contract.put.as_ref().zip(stored) {
+        Some((put, key)) => {
+            let known = state.records.get(&put.collection).and_then(|records| records.get(&key));
+            record = known.cloned().flatten().unwrap_or_else(|| json!({}));
+            scope.set("record", &record);
             let value = put.value.as_ref().map(|value| value.render(&scope).map_err(failed("put.value")));
-            Some((key("put.key", &put.key)?, value.transpose()?.unwrap_or_else(|| result.clone())))
+            Some((key, value.transpose()?.unwrap_or_else(|| result.clone())))
         }
         None => None,
     };

@@ -106,7 +106,7 @@ pub struct Put {
     pub collection: String,
     /// Its key, in CEL over `args`, `tool` and `result`.
     pub key: String,
-    /// The record; the result where absent.
+    /// The record, over `record` besides, which is what the run had stored there; the result where absent.
     pub value: Option<Value>,
 }
 
@@ -145,6 +145,8 @@ pub struct ListBack {
     pub items: String,
     /// The field of an item that is its key.
     pub key: String,
+    /// Where the result says that more pages follow, as `has_more`: what the run added comes with the last one.
+    pub more: Option<String>,
 }
 
 /// Live results in a row that must not fit a contract before it is stale.

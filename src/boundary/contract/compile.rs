@@ -19,6 +19,7 @@ use crate::{
 const CALL: [&str; 2] = ["args", "tool"];
 const WRITTEN: [&str; 3] = ["args", "tool", "result"];
 const READ: [&str; 3] = ["args", "tool", "record"];
+const STORED: [&str; 4] = ["args", "tool", "result", "record"];
 
 /// Compiles a contract.
 ///
@@ -123,7 +124,7 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
     let put = overlay.put.as_ref().and_then(|put| {
         let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
         let value = put.value.as_ref();
-        let value = value.map(|value| note(template(value, &WRITTEN), &at("overlay", "put.value"), faults));
+        let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
         Some(CompiledPut { collection: put.collection.clone(), key: key?, value: value.flatten() })
     });
     let delete = overlay.delete.as_ref().and_then(|delete| {
@@ -166,6 +167,7 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
             collection: list.collection.as_ref().or(own)?.clone(),
             items: list.items.clone(),
             key: list.key.clone(),
+            more: list.more.clone(),
         })
     });
     (readers, listers.collect())

@@ -291,9 +291,46 @@ fn faults_are_shown_at_their_rate_to_runs_that_ask() {
 
 #[test]
 fn a_list_that_is_the_whole_result_is_merged() {
-    let change =
-        Merge { items: String::new(), key: "n".into(), put: vec![json!({"n": 3, "v": 1})], remove: vec!["1".into()] };
+    let change = Merge {
+        items: String::new(),
+        key: "n".into(),
+        put: vec![json!({"n": 3, "v": 1})],
+        remove: vec!["1".into()],
+        more: None,
+    };
     assert_eq!(merge(json!([{"n": 1}, {"n": 2}, 7]), &change), json!([{"n": 2}, 7, {"n": 3, "v": 1}]));
+}
+
+#[test]
+fn what_a_run_added_comes_with_the_last_page() {
+    let put = vec![json!({"n": 1, "v": 1}), json!({"n": 3})];
+    let change = Merge { items: "data".into(), key: "n".into(), put, remove: vec![], more: Some("page.next".into()) };
+    for (next, added) in
+        [(json!("abc"), false), (json!(true), false), (json!(false), true), (json!(null), true), (json!(""), true)]
+    {
+        let data = if added { json!([{"n": 1, "v": 1}, {"n": 3}]) } else { json!([{"n": 1, "v": 1}]) };
+        let merged = merge(json!({"data": [{"n": 1}], "page": {"next": next}}), &change);
+        assert_eq!(merged, json!({"data": data, "page": {"next": next}}));
+    }
+}
+
+#[test]
+fn a_record_that_is_changed_keeps_what_the_run_had_stored() {
+    let contracts = contracts(
+        "tools:
+  - {tool: t.add, effect: write, responses: [{result: {id: '{{ args.id }}', title: '{{ args.title }}', status: open}}],
+     overlay: {put: {collection: t, key: args.id}, reads: [{tool: t.get, key: args.id}]}}
+  - {tool: t.change, effect: write, responses: [{result: {status: '{{ args.status }}'}}],
+     overlay: {put: {collection: t, key: args.id, value: {status: '{{ args.status }}', title: \"{{ has(record.title) ? record.title : '?' }}\"}}}}
+",
+    );
+    let mut state = RunState::seeded("seed", None);
+    call(&contracts, "t.add", &json!({"id": "1", "title": "Broken"}), &mut state).unwrap();
+    for (id, title) in [("1", "Broken"), ("2", "?")] {
+        call(&contracts, "t.change", &json!({"id": id, "status": "closed"}), &mut state).unwrap();
+        let Look::Stub(read) = read(&contracts, "t.get", &json!({"id": id}), &mut state) else { panic!("no stub") };
+        assert_eq!(read.result, json!({"status": "closed", "title": title}));
+    }
 }
 
 proptest! {

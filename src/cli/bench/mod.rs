@@ -4,6 +4,7 @@ mod checks;
 mod children;
 mod decide;
 mod effects;
+mod fidelity;
 mod ingest;
 mod judge;
 mod labelled;
@@ -37,6 +38,9 @@ pub(super) enum What {
     Judge(judge::Options),
     /// Tell the effect of tools whose effect is known: what would run as a read and is none, what would be stubbed.
     Effects(effects::Options),
+    /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
+    /// `--tools` names other contracts than those of the bench.
+    Fidelity(fidelity::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -53,6 +57,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
         What::Checks(options) => checks::run(global, &options),
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::Effects(options) => effects::run(global, &options),
+        What::Fidelity(options) => fidelity::run(global, &options),
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

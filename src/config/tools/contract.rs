@@ -178,7 +178,11 @@ fn overlay(keys: &mut Keys<'_>) -> Option<Overlay> {
 fn put(keys: &mut Keys<'_>) -> Option<Put> {
     let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
     let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
-    let value = keys.optional("value", "The record, over args, tool and result; the result unless set.", Json);
+    let value = keys.optional(
+        "value",
+        "The record, over args, tool, result and record (what the run had stored there, or {}); the result unless set.",
+        Json,
+    );
     Some(Put { collection: collection?, key: key?, value })
 }
 
@@ -209,7 +213,12 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
         field_path(),
     );
     let key = keys.required("key", "The field of an item that is its key.", printable("a field's name", 128));
-    Some(ListBack { tool: tool?, collection, items: items.unwrap_or_default(), key: key? })
+    let more = keys.optional(
+        "more",
+        "Where the result says that more pages follow, as has_more or next_cursor; what the run added comes with the last.",
+        field_path(),
+    );
+    Some(ListBack { tool: tool?, collection, items: items.unwrap_or_default(), key: key?, more })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]

@@ -84,7 +84,7 @@ fn overlay(overlay: &Overlay) -> Value {
     });
     let lists = overlay.lists.iter().map(|list| {
         let items = Some(&list.items).filter(|items| !items.is_empty());
-        present(json!({"tool": list.tool, "collection": list.collection, "items": items, "key": list.key}))
+        present(json!({"tool": list.tool, "collection": list.collection, "items": items, "key": list.key, "more": list.more}))
     });
     present(json!({"put": put, "delete": delete, "reads": list(reads), "lists": list(lists)}))
 }

@@ -1,0 +1,136 @@
+//! The scripted agent, and what answers its calls: the service itself, nothing, or stubs by contract.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::service::{Domain, Tables};
+use crate::{
+    boundary::{
+        decide::{Decision, Rules, Standing, decide},
+        overlay::merge,
+        stub::RunState,
+    },
+    domain::{Call, Effect, ToolAnnotations, ToolName},
+};
+
+/// Most calls of a script: a loop that never ends is one, too.
+const MOST_CALLS: usize = 60;
+
+/// What answers the calls of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// The service: everything runs.
+    Live,
+    /// Reads run; whatever else is answered `null`.
+    Null,
+    /// Reads run; whatever else is answered by a contract's stub, as the boundary decides.
+    Contracts,
+}
+
+/// A branch that the agent took: where, the how manyth time there, and which way.
+pub(super) type Branches = BTreeMap<(String, usize), String>;
+
+/// An agent at work on one task.
+pub(super) struct Agent<'a> {
+    domain: &'a Domain,
+    rules: &'a Rules,
+    answers: Answers,
+    tables: Tables,
+    run: Option<RunState>,
+    calls: usize,
+    branches: Branches,
+}
+
+impl<'a> Agent<'a> {
+    /// Has the agent do its task; answers its branches in order, and whether the service is as it was.
+    pub fn work(domain: &'a Domain, case: u32, rules: &'a Rules, answers: Answers) -> (Branches, bool) {
+        let tables = (domain.tables)(case);
+        let before = tables.clone();
+        let branches = Branches::new();
+        let mut agent = Self { domain, rules, answers, tables, run: None, calls: 0, branches };
+        (domain.script)(&mut agent, case);
+        (agent.branches, agent.tables == before)
+    }
+
+    /// Calls a tool of the domain's server; an error is a result with a member `error`, as of many tools.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.calls += 1;
+        if self.calls > MOST_CALLS {
+            return Value::Null;
+        }
+        if self.answers == Answers::Live {
+            return (self.domain.serve)(&mut self.tables, tool, &arguments);
+        }
+        let Value::Object(arguments) = arguments else { return Value::Null };
+        let call = self.asked(tool, arguments);
+        let standing = Standing {
+            now: Timestamp::UNIX_EPOCH,
+            overrides: &[],
+            shadow_parent: None,
+            run: self.run.clone(),
+            recorded: &[],
+            taints: &[],
+            uninterceptable: &[],
+            approval: None,
+        };
+        let decided = decide(self.rules, &call, standing);
+        if self.answers == Answers::Null && decided.effect != Effect::Read {
+            return Value::Null;
+        }
+        if self.answers == Answers::Contracts {
+            self.run = decided.run.or_else(|| self.run.take());
+        }
+        match (decided.decision, decided.stub) {
+            (Decision::Execute, _) => {
+                let result = (self.domain.serve)(&mut self.tables, tool, &Value::Object(call.arguments));
+                decided.merge.map_or(result.clone(), |more| merge(result, &more))
+            }
+            (_, Some(stub)) => stub.result,
+            _ => json!({"error": {"code": decided.reason, "message": decided.detail}}),
+        }
+    }
+
+    fn asked(&self, tool: &str, arguments: Map<String, Value>) -> Call {
+        Call {
+            call_id: self.calls.to_string(),
+            agent: "scripted".to_owned(),
+            session: None,
+            run: Some("bench".to_owned()),
+            parent_run: None,
+            seed: Some(self.domain.name.to_owned()),
+            faults: false,
+            route: None,
+            modes: Vec::new(),
+            tool: ToolName { server: Some(self.domain.name.to_owned()), name: tool.to_owned() },
+            annotations: ToolAnnotations::default(),
+            description: None,
+            input_schema: None,
+            output_schema: None,
+            arguments,
+            stub_override: None,
+            uninterceptable: Vec::new(),
+            traceparent: None,
+            deadline_ms: None,
+        }
+    }
+
+    /// Goes one way or the other.
+    pub fn is(&mut self, place: &str, holds: bool) -> bool {
+        self.took(place, if holds { "yes" } else { "no" });
+        holds
+    }
+
+    /// Goes the way that a word of a result names; an empty one where it names none.
+    pub fn on(&mut self, place: &str, word: &Value) -> String {
+        let word = word.as_str().unwrap_or_default().to_owned();
+        self.took(place, &word);
+        word
+    }
+
+    fn took(&mut self, place: &str, way: &str) {
+        let times = self.branches.keys().filter(|(known, _)| known == place).count();
+        self.branches.insert((place.to_owned(), times), way.to_owned());
+    }
+}

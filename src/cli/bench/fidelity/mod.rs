@@ -1,0 +1,232 @@
+//! `umbra bench fidelity`: does an agent behave in a rehearsal as it does live?
+//!
+//! One scripted agent does the same tasks in six services: live; with reads that run and `null` for everything else; and with
+//! reads that run and stubs by contract, as the boundary decides. What is counted are branches: each place where the agent
+//! goes one way or another because of what a tool answered. A branch of the live run that the rehearsal does not reach, or
+//! takes otherwise, is not equal. The service of a rehearsal must be the same afterwards as before.
+
+mod agent;
+mod calendar;
+mod deployments;
+mod files;
+mod mail;
+mod payments;
+mod service;
+mod tickets;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+
+use self::{
+    agent::{Agent, Answers, Branches},
+    service::Domain,
+};
+use super::super::{Failure, Global, answer, answer_json, table};
+use crate::{
+    boundary::{contract::compile, decide::Rules, execution::Configured, tools::Tools},
+    config::{Report as FileReport, tools},
+    domain::{Execution, Share, ToolContract},
+    policy::check_condition,
+};
+
+/// The contracts of the six services.
+const CONTRACTS: &str = include_str!("tools.yaml");
+const DOMAINS: [Domain; 6] =
+    [payments::PAYMENTS, mail::MAIL, files::FILES, tickets::TICKETS, calendar::CALENDAR, deployments::DEPLOYMENTS];
+
+/// How to show it.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Print the table as markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// How many branches were equal.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Equal {
+    /// Branches of the live run.
+    n: u64,
+    /// Of these, the ones that the rehearsal took the same way.
+    equal: u64,
+    /// Branches of the rehearsal that the live run did not come to.
+    extra: u64,
+}
+
+/// The same with its share.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    counts: Equal,
+    share: Option<f64>,
+    /// 95 %, by Wilson.
+    low: f64,
+    high: f64,
+}
+
+/// One service.
+#[derive(Debug, Serialize)]
+struct Row {
+    domain: &'static str,
+    tasks: u32,
+    null: Shown,
+    contracts: Shown,
+}
+
+/// A branch that contract stubs did not lead to, or led elsewhere.
+#[derive(Debug, Serialize)]
+struct Differed {
+    domain: &'static str,
+    task: u32,
+    branch: String,
+    live: String,
+    /// None where the rehearsal did not come there.
+    rehearsed: Option<String>,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Report {
+    domains: Vec<Row>,
+    null: Shown,
+    contracts: Shown,
+    /// Of the contract stubs.
+    differed: Vec<Differed>,
+}
+
+pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let report = measure(&rules(global)?)?;
+    if global.json {
+        return answer_json(&report);
+    }
+    report.show(options.markdown);
+    Ok(())
+}
+
+/// Shadow, by the contracts of the file that was given, or by ours.
+fn rules(global: &Global) -> anyhow::Result<Rules> {
+    let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
+    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
+    let judge = tools::Rules { contract: &contract, condition: &condition };
+    let read = |loaded: Result<crate::config::Loaded<tools::Tools>, FileReport>| loaded.map(|loaded| loaded.value);
+    let file = match &global.tools {
+        Some(path) => read(tools::read(path, judge))?,
+        None => read(tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge))?,
+    };
+    let configured = Configured {
+        environment: "bench".to_owned(),
+        settings: Some(Execution::Shadow),
+        variable: (String::new(), None),
+        default: Execution::Shadow,
+    };
+    Ok(Rules { configured, tools: Tools::compile(file)? })
+}
+
+fn measure(rules: &Rules) -> anyhow::Result<Report> {
+    let (mut null, mut contracts) = (Equal::default(), Equal::default());
+    let (mut rows, mut differed) = (Vec::new(), Vec::new());
+    for domain in &DOMAINS {
+        let mut own = [Equal::default(); 2];
+        for task in 0..domain.cases {
+            let (live, _) = Agent::work(domain, task, rules, Answers::Live);
+            for (answers, own) in [Answers::Null, Answers::Contracts].into_iter().zip(&mut own) {
+                let (rehearsed, untouched) = Agent::work(domain, task, rules, answers);
+                if !untouched {
+                    bail!("a rehearsal has changed the service {} in task {task}", domain.name);
+                }
+                own.add(Equal::of(&live, &rehearsed));
+                if answers == Answers::Contracts {
+                    differed.extend(differences(domain.name, task, &live, &rehearsed));
+                }
+            }
+        }
+        let [own_null, own_contracts] = own;
+        null.add(own_null);
+        contracts.add(own_contracts);
+        rows.push(Row {
+            domain: domain.name,
+            tasks: domain.cases,
+            null: own_null.shown(),
+            contracts: own_contracts.shown(),
+        });
+    }
+    Ok(Report { domains: rows, null: null.shown(), contracts: contracts.shown(), differed })
+}
+
+fn differences<'a>(
+    domain: &'static str,
+    task: u32,
+    live: &'a Branches,
+    rehearsed: &'a Branches,
+) -> impl Iterator<Item = Differed> + use<'a> {
+    live.iter().filter(|(branch, way)| rehearsed.get(branch) != Some(way)).map(move |(branch, way)| Differed {
+        domain,
+        task,
+        branch: branch.0.clone(),
+        live: way.clone(),
+        rehearsed: rehearsed.get(branch).cloned(),
+    })
+}
+
+impl Equal {
+    fn of(live: &Branches, rehearsed: &Branches) -> Self {
+        let count = |n: usize| n as u64;
+        Self {
+            n: count(live.len()),
+            equal: count(live.iter().filter(|(branch, way)| rehearsed.get(branch) == Some(way)).count()),
+            extra: count(rehearsed.keys().filter(|branch| !live.contains_key(branch)).count()),
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.n += more.n;
+        self.equal += more.equal;
+        self.extra += more.extra;
+    }
+
+    fn shown(self) -> Shown {
+        let Share { share, low, high } = Share::of(self.equal, self.n);
+        Shown { counts: self, share, low, high }
+    }
+}
+
+impl Shown {
+    fn percent(&self) -> String {
+        let share = self.share.unwrap_or_default() * 100.0;
+        format!("{share:.1} % ({:.1}-{:.1})", self.low * 100.0, self.high * 100.0)
+    }
+}
+
+impl Report {
+    fn rows(&self) -> Vec<[String; 5]> {
+        let row = |name: &str, tasks: u32, null: &Shown, contracts: &Shown| {
+            [name.to_owned(), tasks.to_string(), null.counts.n.to_string(), null.percent(), contracts.percent()]
+        };
+        let mut rows: Vec<_> =
+            self.domains.iter().map(|one| row(one.domain, one.tasks, &one.null, &one.contracts)).collect();
+        let tasks = self.domains.iter().map(|one| one.tasks).sum();
+        rows.push(row("all", tasks, &self.null, &self.contracts));
+        rows
+    }
+
+    fn show(&self, markdown: bool) {
+        let headings = ["service", "tasks", "branches", "null stubs", "contract stubs"];
+        if markdown {
+            answer(&format!("| {} |\n| --- | --- | --- | --- | --- |", headings.join(" | ")));
+            for row in self.rows() {
+                answer(&format!("| {} |", row.join(" | ")));
+            }
+            return;
+        }
+        let mut rows = table::new(&headings);
+        for row in self.rows() {
+            rows.add_row(row);
+        }
+        answer(&format!("{rows}\n\nWhat differs with contract stubs:"));
+        for Differed { domain, task, branch, live, rehearsed } in &self.differed {
+            let rehearsed = rehearsed.as_deref().map_or("not reached".to_owned(), |way| format!("{way:?}"));
+            answer(&format!("{domain} {task}: {branch}: live {live:?}, rehearsed {rehearsed}"));
+        }
+    }
+}
