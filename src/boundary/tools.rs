@@ -201,9 +201,10 @@ impl Tools {
 /// The state of a run that begins with this call. Without a seed of its own it is as good as random, but the same for the
 /// same run.
 pub fn begin(call: &Call, now: Timestamp) -> RunState {
-    let state = match &call.seed {
+    let mut state = match &call.seed {
         Some(seed) => RunState::seeded(seed.clone(), None),
         None => RunState::new(format!("{}/{}", call.agent, call.run.as_ref().unwrap_or(&call.call_id)), now),
     };
-    RunState { faults: call.faults, ..state }
+    state.faults = call.faults;
+    state
 }

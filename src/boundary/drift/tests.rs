@@ -176,7 +176,8 @@ fn call(tool: &str, args: Value) -> Made {
 fn window(calls: usize, offset: usize) -> Vec<Made> {
     let made = |n: usize| {
         let (tool, n) = (if n.is_multiple_of(2) { "a" } else { "b" }, n + offset);
-        call(tool, json!({"amount": (n * 7919) % 101, "unit": ["kg", "g"][(n / 2) % 2], "note": format!("n{n}")}))
+        let unit = if (n / 2).is_multiple_of(2) { "kg" } else { "g" };
+        call(tool, json!({"amount": (n * 7919) % 101, "unit": unit, "note": format!("n{n}")}))
     };
     (0..calls).map(made).collect()
 }

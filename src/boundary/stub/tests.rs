@@ -248,7 +248,8 @@ fn a_run_reads_back_what_it_seemed_to_write() {
     );
     assert_eq!(merge(json!({"other": 1}), &merged), json!({"other": 1}));
     let stored = serde_json::to_value(&state).unwrap();
-    assert_eq!(serde_json::from_value::<RunState>(stored).unwrap(), state);
+    let read = serde_json::from_value::<RunState>(stored.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), stored);
 }
 
 #[test]
@@ -364,4 +365,23 @@ proptest! {
             let _ = Template::compile(&value, &["args"]);
         }
     }
+}
+
+#[test]
+fn what_a_run_has_recorded_is_cleaned_once() {
+    let mut state = RunState::seeded("s", None);
+    let read = std::cell::RefCell::new(Vec::new());
+    let clean = |value: &Value| {
+        read.borrow_mut().push(value.clone());
+        if *value == json!("secret") { json!("[gone]") } else { value.clone() }
+    };
+    state.record("notes", "n-1".to_owned(), Some(json!("secret"))).unwrap();
+    state.clean(clean);
+    assert_eq!(state.records["notes"]["n-1"], Some(json!("[gone]")));
+    // Also not after it was stored and read again.
+    let mut state: RunState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+    state.record("notes", "secret".to_owned(), None).unwrap();
+    state.clean(clean);
+    assert_eq!(state.records["notes"].keys().collect::<Vec<_>>(), ["[gone]", "n-1"]);
+    assert_eq!(*read.borrow(), [json!("n-1"), json!("secret"), json!("secret")]);
 }

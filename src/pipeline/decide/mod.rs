@@ -211,8 +211,8 @@ impl Boundary {
         for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
             *name = clean(name);
         }
-        let Call { session, run, parent_run, route, seed, .. } = &mut call;
-        for name in [session, run, parent_run, route, seed, &mut call.tool.server] {
+        let Call { session, run, parent_run, route, seed, tool, .. } = &mut call;
+        for name in [session, run, parent_run, route, seed, &mut tool.server] {
             *name = name.take().map(|name| clean(&name));
         }
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));

@@ -1,6 +1,6 @@
 //! The scripted agent, and what answers its calls: the service itself, nothing, or stubs by contract.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -65,6 +65,7 @@ impl<'a> Agent<'a> {
         }
         let Value::Object(arguments) = arguments else { return Value::Null };
         let call = self.asked(tool, arguments);
+        let stale = HashMap::new();
         let standing = Standing {
             now: Timestamp::UNIX_EPOCH,
             overrides: &[],
@@ -74,6 +75,7 @@ impl<'a> Agent<'a> {
             taints: &[],
             uninterceptable: &[],
             approval: None,
+            stale: &stale,
         };
         let decided = decide(self.rules, &call, standing);
         if self.answers == Answers::Null && decided.effect != Effect::Read {

@@ -24,7 +24,9 @@ use self::{
 };
 use super::super::{Failure, Global, answer, answer_json, table};
 use crate::{
-    boundary::{contract::compile, decide::Rules, execution::Configured, tools::Tools},
+    boundary::{
+        contract::compile, decide::Rules, drift::bypass::Required, execution::Configured, gate::Standards, tools::Tools,
+    },
     config::{Report as FileReport, tools},
     domain::{Execution, Share, ToolContract},
     policy::check_condition,
@@ -120,7 +122,8 @@ fn rules(global: &Global) -> anyhow::Result<Rules> {
         variable: (String::new(), None),
         default: Execution::Shadow,
     };
-    Ok(Rules { configured, tools: Tools::compile(file)? })
+    let (gate, required) = (Standards::default(), Required::default());
+    Ok(Rules { configured, tools: Tools::compile(file)?, file: None, gate, required })
 }
 
 fn measure(rules: &Rules) -> anyhow::Result<Report> {
