@@ -123,8 +123,10 @@ fn step(c: char, rest: &str, before: &str) -> Step {
         '\u{1b}' => Step { len: escape_len(rest), kind: Some(Kind::Ansi) },
         '\u{9b}' => Step { len: c.len_utf8() + csi_len(rest.get(2..).unwrap_or_default()), kind: Some(Kind::Ansi) },
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => one(Some(Kind::Control)),
-        '\u{1f3f4}' => Step { len: flag_len(rest), kind: None },
         '\u{e0000}'..='\u{e0fff}' => {
+            if let Some(len) = flag_len(before, rest) {
+                return Step { len, kind: None };
+            }
             let selector = ('\u{e0100}'..='\u{e01ef}').contains(&c);
             if selector && before.chars().next_back().is_some_and(is_ideograph) {
                 one(None)
@@ -180,7 +182,7 @@ fn looks_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{61c}'
         | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{1f3f4}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
         || is_invisible(c)
 }
 
@@ -218,14 +220,15 @@ fn csi_len(body: &str) -> usize {
     parameters + usize::from(body.as_bytes().get(parameters).is_some_and(|b| (0x40..0x7f).contains(b)))
 }
 
-/// Length of a black flag with the tags of one of the three regions that Unicode recommends, else of the flag alone.
-fn flag_len(rest: &str) -> usize {
+/// Length of the tags that make a black flag one of the three regions' that Unicode recommends.
+fn flag_len(before: &str, rest: &str) -> Option<usize> {
     const REGIONS: [&str; 3] = [
-        "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
-        "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
-        "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+        "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+        "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+        "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
     ];
-    REGIONS.iter().find(|flag| rest.starts_with(**flag)).map_or('\u{1f3f4}'.len_utf8(), |flag| flag.len())
+    let tags = REGIONS.iter().find(|tags| rest.starts_with(**tags))?;
+    before.ends_with('\u{1f3f4}').then_some(tags.len())
 }
 
 fn is_emoji(c: char) -> bool {

@@ -55,7 +55,7 @@ fn replaced(call: &Call, sights: &mut Vec<Sight>) {
     let Some((to, from)) = operands.split_last().filter(|(_, from)| !from.is_empty()) else { return };
     if is_guarded(to) && !to.ends_with('/') {
         let what = format!("`{}` puts {} in the place of a file of the system.", call.shown(), from.join(", "));
-        let severity = if from == &["/dev/null"] { Critical } else { Warning };
+        let severity = if *from == ["/dev/null"] { Critical } else { Warning };
         sights.push(Sight::new("overwrite", severity, what));
     }
 }

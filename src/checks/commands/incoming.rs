@@ -80,7 +80,9 @@ fn runs_input(call: &Call) -> bool {
 /// What the calls of one pipeline bring in; `downloaded` remembers the files that earlier ones saved.
 pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
     incoming(calls, downloaded, sights);
-    calls.iter().for_each(|call| remote_code(call, sights));
+    for call in calls {
+        remote_code(call, sights);
+    }
     reverse_shell(calls, sights);
 }
 
@@ -174,7 +176,7 @@ fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
     let insecure = texts().zip(texts().skip(1)).any(|(option, value)| {
         matches!(option, "--index-url" | "-i" | "--extra-index-url" | "--registry") && value.starts_with("http://")
     }) || texts().any(|arg| arg.starts_with("--trusted-host") || arg.contains("index-url=http://"));
-    let from = call.operands().filter(|word| *word != verb).find(|word| by_url(word));
+    let from = call.operands().find(|word| by_url(word));
     let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
     if installs && (from.is_some() || insecure && !local) {
         let what =

@@ -112,9 +112,9 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
 fn tells_secret(call: &Call) -> bool {
     let words: Vec<&str> = call.operands().take(4).collect();
     match (call.program.as_str(), words.as_slice()) {
-        ("aws", ["secretsmanager", "get-secret-value" | "batch-get-secret-value", ..]) => true,
         ("aws", ["ssm", verb, ..]) => verb.starts_with("get-parameter") && call.has_long("with-decryption"),
-        ("gcloud", ["secrets", "versions", "access", ..])
+        ("aws", ["secretsmanager", "get-secret-value" | "batch-get-secret-value", ..])
+        | ("gcloud", ["secrets", "versions", "access", ..])
         | ("az", ["keyvault", "secret", "show" | "download", ..])
         | ("vault", ["kv", "get", ..] | ["read", ..])
         | ("op", ["read", ..] | ["item", "get", ..])

@@ -6,7 +6,7 @@ use super::{
     call::{Call, FOUND, Fed, shown},
     lexicon, printed,
     shell::{Command, LONGEST_SCRIPT, Pipeline, Word},
-    wrappers::{after_options, command_at, feeds, inline, is_assignment, raises, texts, with_arguments},
+    wrappers::{after_options, command_at, feeds, fetches, inline, is_assignment, raises, texts, with_arguments},
 };
 
 /// A script within a command.
@@ -153,7 +153,12 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         };
         let (program, is_exe) = name_of(first);
         let skip = command_at(&program, &command.words);
-        let Some(skip) = skip.filter(|skip| *skip < command.words.len()) else {
+        // `npx https://…` starts nothing that has a name.
+        let by_url = |skip: usize| {
+            let name = command.words.get(skip).map_or("", |word| word.text.as_str());
+            ["://", "git+", "github:"].iter().any(|sign| name.contains(sign)) && fetches(&program)
+        };
+        let Some(skip) = skip.filter(|skip| *skip < command.words.len() && !by_url(*skip)) else {
             if raises(&program) {
                 state.raised_by.get_or_insert(program.clone());
             }

@@ -45,6 +45,11 @@ pub(super) fn raises(program: &str) -> bool {
     matches!(program, "sudo" | "doas" | "pkexec" | "run0" | "gosu")
 }
 
+/// Whether the program fetches the package that it starts.
+pub(super) fn fetches(program: &str) -> bool {
+    matches!(program, "npx" | "bunx" | "pnpx" | "uvx" | "pipx")
+}
+
 /// Whether the program hands each line that it reads to the command as an argument.
 pub(super) fn feeds(program: &str) -> bool {
     matches!(program, "xargs" | "gxargs" | "parallel")

@@ -6,9 +6,11 @@
 //! words undone (`words`), and in what is encoded in it (`encoded`). `layout` knows the orders that are told by
 //! where they stand. Cost is linear: words and lines are looked at once, expressions only around what may begin one.
 
+mod ciphers;
 mod encoded;
 mod forms;
 mod layout;
+mod lookalikes;
 mod search;
 mod words;
 

@@ -87,7 +87,7 @@ fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option
         let whole = text.get(start..end).unwrap_or_default();
         let lead = whole.len() - whole.trim_start_matches(parts).len();
         let at = start + lead..start + whole.trim_end().len();
-        if !at.is_empty() && !is_discussed(text, at.start) && !is_note_in_code(text, &at) {
+        if !at.is_empty() && !is_discussed(text, at.start) && !is_note_in_code(text, &at) && !is_reported(text, &at) {
             return Some(at);
         }
         from = hit.end().max(text.ceil_char_boundary(from + 1));
@@ -154,6 +154,27 @@ fn is_discussed(text: &str, at: usize) -> bool {
         .unwrap_or_default();
     let around = around.to_ascii_lowercase();
     TALK.iter().any(|word| around.contains(word))
+}
+
+/// Whether a phrase in a language with few forms of the verb tells what somebody did, and orders nothing: `el sistema ignora
+/// las instrucciones`, `elle a ignoré les consignes`.
+fn is_reported(text: &str, at: &Range<usize>) -> bool {
+    const VERBS: [&str; 10] =
+        ["ignora", "ignoran", "ignoró", "ignoré", "ignorent", "ignoriert", "ignorato", "ignorou", "olvidó", "oublié"];
+    const AUXILIARIES: [&str; 10] = ["a", "ai", "ont", "avait", "ha", "han", "había", "hat", "haben", "hatte"];
+    const ARTICLES: [&str; 12] = ["el", "la", "los", "las", "le", "les", "il", "lo", "o", "der", "die", "das"];
+    let first = text.get(at.clone()).and_then(|hit| hit.split_whitespace().next()).unwrap_or_default().to_lowercase();
+    // Of a participle the accent may be gone.
+    let participle = first == "ignore";
+    if !participle && !VERBS.contains(&first.as_str()) {
+        return false;
+    }
+    let before =
+        text.get(text.ceil_char_boundary(at.start.saturating_sub(LONGEST_QUOTE))..at.start).unwrap_or_default();
+    let clause = before.rsplit(['.', '!', '?', ',', ';', ':', '\n']).next().unwrap_or_default().to_lowercase();
+    let mut words = clause.split_whitespace().rev();
+    let (last, other) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    AUXILIARIES.contains(&last) || !participle && ARTICLES.contains(&other)
 }
 
 /// Whether what stands before a place opens a quotation that its line does not close.

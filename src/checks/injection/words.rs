@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use super::lookalikes::{EITHER, skeleton};
+
 /// What the words were looked through for.
 pub(super) struct Words {
     /// The text with disguised words undone, if there are any.
@@ -41,8 +43,6 @@ const fn keys(first: u8) -> &'static [&'static str] {
 
 /// Short words that stand between those; they count only with a digit or a foreign letter in them.
 const SMALL: [&str; 6] = ["above", "all", "prior", "rules", "the", "your"];
-/// What looks like an `i` and like an `l`.
-const EITHER: u8 = b'1';
 
 /// Words that are near to one of those and mean what they say.
 const OTHERS: [&str; 12] = [
@@ -356,46 +356,4 @@ fn is_same(word: &[u8], key: &[u8]) -> bool {
 
 fn is_letter(a: u8, b: u8) -> bool {
     a == b || a == EITHER && matches!(b, b'i' | b'l')
-}
-
-/// The letter that a character looks like: of digits and signs, of full-width and mathematical letters, of Cyrillic,
-/// Greek and Latin with accents (Unicode Technical Standard 39, confusables, as far as whole alphabets go).
-fn skeleton(c: char) -> Option<u8> {
-    Some(match c {
-        'a'..='z' => c as u8,
-        'A'..='Z' => (c as u8).to_ascii_lowercase(),
-        '0' | 'о' | 'О' | 'ο' | 'Ο' | 'ό' | 'ö' | 'ó' | 'ò' | 'ô' | 'õ' | 'ø' | 'օ' => b'o',
-        '1' => EITHER,
-        'і' | 'І' | 'ї' | 'ι' | 'Ι' | 'í' | 'ì' | 'î' | 'ï' | 'ı' => b'i',
-        '3' | 'е' | 'Е' | 'ё' | 'ε' | 'Ε' | 'é' | 'è' | 'ê' | 'ë' | 'ҽ' => b'e',
-        '4' | '@' | 'а' | 'А' | 'α' | 'Α' | 'á' | 'à' | 'â' | 'ä' | 'ã' | 'å' => b'a',
-        '5' | '$' | 'ѕ' | 'Ѕ' | 'ś' | 'š' | 'ş' | 'ꜱ' => b's',
-        '7' | 'т' | 'Т' | 'τ' | 'Τ' | 'ţ' => b't',
-        '8' | 'в' | 'В' | 'Β' | 'β' => b'b',
-        '9' | 'ɡ' | 'ց' | 'ğ' => b'g',
-        'с' | 'С' | 'ç' | 'ć' | 'č' | 'ϲ' => b'c',
-        'р' | 'Р' | 'ρ' | 'Ρ' => b'p',
-        'у' | 'У' | 'γ' | 'υ' | 'ý' | 'ÿ' => b'y',
-        'ѵ' | 'ν' => b'v',
-        'к' | 'К' | 'κ' | 'Κ' => b'k',
-        'м' | 'М' | 'Μ' => b'm',
-        'н' | 'Н' | 'Η' => b'h',
-        'п' | 'η' | 'ñ' | 'ո' | 'Ν' => b'n',
-        'г' | 'ř' => b'r',
-        'ú' | 'ù' | 'û' | 'ü' | 'ս' => b'u',
-        'ԁ' | 'ɗ' => b'd',
-        'ӏ' | 'ł' | 'ⅼ' => b'l',
-        'ԝ' | 'ω' => b'w',
-        // Full width, in circles, and the mathematical alphabets, which follow each other in the order of the letters.
-        '\u{ff21}'..='\u{ff3a}' => nth(c, 0xff21),
-        '\u{ff41}'..='\u{ff5a}' => nth(c, 0xff41),
-        '\u{24b6}'..='\u{24cf}' => nth(c, 0x24b6),
-        '\u{24d0}'..='\u{24e9}' => nth(c, 0x24d0),
-        '\u{1d400}'..='\u{1d6a3}' => nth(c, 0x1d400),
-        _ => return None,
-    })
-}
-
-fn nth(c: char, first: u32) -> u8 {
-    u8::try_from((u32::from(c) - first) % 26).map_or(b'a', |n| b'a' + n)
 }

@@ -22,6 +22,9 @@ pub(super) struct Joined {
 /// line goes on with it only if nothing else stands there.
 pub(super) fn joined(text: &str, start: usize, end: usize, whole: bool) -> Option<Joined> {
     let bytes = text.as_bytes().get(..text.len().min(start + LONGEST))?;
+    let goes_on = |at: usize| literals(bytes, at).or_else(|| lines(text, bytes, at, end, whole));
+    // Most are not broken, and a text of beginnings alone would be copied again for each of them.
+    goes_on(start + run(bytes, start))?;
     let mut joined = Joined { text: String::new(), places: Vec::new(), ends: Vec::new() };
     let mut at = start;
     let mut breaks = 0;
@@ -31,16 +34,11 @@ pub(super) fn joined(text: &str, start: usize, end: usize, whole: bool) -> Optio
         joined.places.extend(at..at + length);
         joined.ends.push(joined.text.len());
         at += length;
-        let next = if breaks < MOST_BREAKS {
-            literals(bytes, at).or_else(|| lines(text, bytes, at, end, whole))
-        } else {
-            None
-        };
-        let Some(next) = next else { break };
+        let Some(next) = goes_on(at).filter(|_| breaks < MOST_BREAKS) else { break };
         at = next;
         breaks += 1;
     }
-    (breaks > 0).then_some(joined)
+    Some(joined)
 }
 
 fn run(bytes: &[u8], at: usize) -> usize {

@@ -43,11 +43,11 @@ pub(super) fn within(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found
     }
     places.push(at);
     let place = |place: usize| places.get(place).copied();
-    let placed = find(&said).into_iter().filter_map(|one| {
+    let found = find(&said).into_iter().filter_map(|one| {
         let span = place(one.span.start)?..place(one.span.end)?;
         (span.len() != one.span.len()).then_some(Found { span, ..one })
     });
-    placed.collect()
+    found.collect()
 }
 
 /// The sign that is escaped at a place, and the escape's length. Quotes and backslashes end what they stand in, and stay.

@@ -11,7 +11,7 @@
 //! - `flags` and `calls`: passwords in commands' short options, in calls and in statements;
 //! - `apart`: values in a member, a line or a column of their own.
 //!
-//! `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
+//! `judgement` says whether the literal of an assignment is one, and how bad; `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
 //!
 //! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in
 //! them; `broken` joins what quotes or a line's end break.
@@ -32,6 +32,7 @@ mod escaped;
 mod flags;
 mod formats;
 mod gibberish;
+mod judgement;
 mod literals;
 mod members;
 mod named;

@@ -16,6 +16,26 @@ fn rule(result: &str, error: Option<&str>, output: &str) -> Option<String> {
 }
 
 #[test]
+fn a_result_of_one_number_is_held_against_the_one_of_the_answer() {
+    for (result, wrong, right) in [
+        ("count\n-----\n 31\n(1 row)", "There are 48 users.", "There are 31 users."),
+        ("{\"count\": 1200}", "The table has 120 rows.", "The table has 1,200 rows."),
+        ("17", "I counted 71 files.", "I counted 17 files."),
+    ] {
+        assert_eq!(rule(result, None, wrong).as_deref(), Some("figure_differs"), "{result} / {wrong}");
+        assert_eq!(rule(result, None, right), None, "{result} / {right}");
+    }
+    for (result, output) in [
+        ("17", "About 20 files lie there."),
+        ("17", "Of 40 files 17 are old."),
+        ("a.txt\nb.txt", "There are 2 files."),
+        ("17 ok, 3 skipped", "The suite ran 20 tests."),
+    ] {
+        assert_eq!(rule(result, None, output), None, "{result} / {output}");
+    }
+}
+
+#[test]
 fn success_over_a_failure_is_seen_and_its_twin_is_not() {
     for (failed, fine, output) in [
         ("Exit code 1\nmake: *** [all] Error 2", "Exit code 0", "The build succeeded."),

@@ -32,6 +32,7 @@ mod outside_hosts;
 mod pii;
 mod placeholders;
 mod properties;
+mod roles;
 mod secrets;
 mod services;
 mod shells;

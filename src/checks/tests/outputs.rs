@@ -33,6 +33,14 @@ fn cut_output_is_seen() {
         ("<table><tr><td>Ann</td><td>Bo", "cut_tag"),
         ("SELECT name FROM orders WHERE total >", "cut_sentence"),
         ("综上所述，团队应该", "cut_sentence"),
+        ("day,city,degrees\nmon,Oslo,3\ntue,Rome,17\nwed,Ca", "cut_row"),
+        ("day,unit,n\nmon,km,3\ntue,km,17\nwed,km,4\nthu,k", "cut_row"),
+        ("plant,unit\nfern,pot\nivy,pot\nrose,pot\nlily,p", "cut_row"),
+        ("#!/bin/sh\nset -e\nfor host in a b; do\n  ping -c1 $host\n", "cut_code"),
+        ("#!/bin/bash\necho start\necho \"all is", "cut_code"),
+        ("UPDATE towns SET size = 3 WHERE id = 1;\nUPDATE towns SET size = 4 WH", "cut_statement"),
+        ("<shop><item><name>Fern</name><pri", "cut_tag"),
+        ("name: build\non:\n  push:\n    tags: [v1]\njobs:\n  test:\n    steps:\n      - uses: acti", "cut_key"),
     ] {
         // A table's row of one cell is complete; only a row without its end is not.
         let text = if expected == "cut_table" { text.trim_end_matches('|') } else { text };
@@ -95,6 +103,15 @@ fn whole_output_is_left_alone() {
         "Résumé\nTerminé",
         "Is a < b and c > d? Yes.",
         "| 名 | 数 |\n|---|---|\n| 甲 | 1 |",
+        "day,city,degrees\nmon,Oslo,3\ntue,Rome,17\nwed,Cairo,21",
+        "day,unit,n\nmon,km,3\ntue,km,17\nwed,km,4\nthu,km,1",
+        "#!/bin/sh\nset -e\nfor host in a b; do\n  ping -c1 \"$host\"\ndone",
+        "#!/bin/sh\ncase $1 in\n  a) echo one;;\n  *) echo two;;\nesac",
+        "#!/bin/sh\ncat <<EOF\nif you can't\nEOF",
+        "UPDATE towns SET size = 3 WHERE id = 1;\nUPDATE towns SET size = 4 WHERE id = 2;",
+        "<shop><item><name>Fern</name></item></shop>",
+        "name: build\non:\n  push:\n    tags: [v1]\njobs:\n  test:\n    steps:\n      - uses: actions/checkout@v4",
+        "a:\n  b:\n    - one\n    - two\nc: 3",
     ] {
         assert_eq!(rule(text, CheckName::Truncation), None, "{text}");
     }

@@ -53,6 +53,11 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
         .any(|start| last.starts_with(start))
         && !last.contains(['=', '(', '{', ';', ':'])
         && !last.contains(" import ");
+    // In Python the head of a block ends with a colon, as those before it did.
+    let head =
+        ["for ", "while ", "if ", "elif ", "with ", "def ", "class "].iter().any(|start| last.starts_with(start))
+            && !last.contains([':', '(', '{', ';'])
+            && text.lines().filter(|line| line.ends_with(':')).count() > 1;
     let operator = last.ends_with(['=', '+', '-', ',', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
         && !last.starts_with("//")
         && !last.starts_with('#')
@@ -62,7 +67,7 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
         && last.ends_with(|c: char| c.is_alphanumeric())
         && text.trim_end().ends_with(last);
     let quoted = text.matches("\"\"\"").count() % 2 == 1 && text.len() < END;
-    (word || declares || operator || comment || quoted || opens_more(text)).then_some(OPEN)
+    (word || declares || head || operator || comment || quoted || opens_more(text)).then_some(OPEN)
 }
 
 /// Whether more brackets are opened than closed, strings and comments aside.

@@ -128,8 +128,10 @@ fn broken_off(text: &str) -> Option<Break> {
     if has_open_tag(text) {
         return Some(("cut_tag", "A tag is opened at the end and not closed."));
     }
-    if let Some(ends) = rows::ending(text, last) {
-        return ends;
+    match rows::ending(text, last) {
+        Some(rows::Ending::Whole) => return None,
+        Some(rows::Ending::Cut(how)) => return Some(how),
+        None => {}
     }
     if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
 }
@@ -181,9 +183,11 @@ fn has_open_element(last: &str) -> bool {
 /// A word, a number, a name, a title: nothing that could be half of something.
 fn is_short_answer(text: &str) -> bool {
     !text.contains('\n')
+        && !(text.starts_with('<') && text.contains("</"))
         && text.len() < 90
         && text.split_whitespace().count() < 9
         && !text.contains(". ")
         && !text.contains('。')
         && !prose::dangles(text)
+        && !(text.ends_with(':') && text.split_whitespace().count() > 3)
 }

@@ -65,7 +65,7 @@ pub(super) fn dangles(text: &str) -> bool {
     let last = text.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
     CONNECTIVES.contains(&last.to_ascii_lowercase().as_str())
         || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–'])
-        || [" >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
+        || [" will now", " >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
             .iter()
             .any(|open| text.ends_with(open))
 }
@@ -75,7 +75,8 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     if last.starts_with('#') && text.lines().count() > 1 {
         return Some(("cut_section", "The output ends with a heading and nothing under it."));
     }
-    if last.starts_with('|') {
+    let is_row = |line: &str| line.len() > 1 && line.starts_with('|') && line.ends_with('|');
+    if last.starts_with('|') && text.lines().any(|line| is_row(line.trim())) {
         return (!last.ends_with('|')).then_some(("cut_table", "The last row of a table is not complete."));
     }
     let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
@@ -211,7 +212,15 @@ fn is_place(last: &str) -> bool {
     let scheme = address.bytes().take_while(u8::is_ascii_alphanumeric).count();
     address.get(scheme..).is_some_and(|rest| rest.starts_with("://")) && word.len() > 14 && word.is_ascii()
         || word.starts_with('/') && word.len() > 4
+        || is_position(word)
         || word.contains('@') && word.contains('.')
+}
+
+/// `src/main.rs:3:5`: where in a file something is.
+fn is_position(word: &str) -> bool {
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let file = word.split(':').next().is_some_and(|file| file.contains('.') && file.contains('/'));
+    file && word.contains(':') && word.split(':').skip(1).all(number)
 }
 
 /// A name under a letter.

@@ -13,27 +13,34 @@ const TAG: Break = ("cut_tag", "An element is opened at the end and not closed."
 /// Lines from the end that are looked at.
 const MOST: usize = 400;
 
+/// How a text ends.
+pub(super) enum Ending {
+    Whole,
+    Cut(Break),
+}
+
 /// How a text of rows or keys ends; `None` where it is none.
-pub(super) fn ending(text: &str, last: &str) -> Option<Option<Break>> {
+pub(super) fn ending(text: &str, last: &str) -> Option<Ending> {
+    let ends = |cut: bool, how: Break| Some(if cut { Ending::Cut(how) } else { Ending::Whole });
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let lines = lines.get(lines.len().saturating_sub(MOST)..).unwrap_or_default();
     if lines.iter().any(|line| line.starts_with("```") || line.starts_with("#!") && lines.len() < 3) {
         return None;
     }
     if lines.first().is_some_and(|first| is_shell(first)) {
-        return Some(script(lines, last).then_some(SCRIPT));
+        return ends(script(lines, last), SCRIPT);
     }
     if is_values(lines) {
-        return Some(values(lines).then_some(ROW));
+        return ends(values(lines), ROW);
     }
     if is_markup(text) {
-        return Some(markup(text).then_some(TAG));
+        return ends(markup(text), TAG);
     }
     if is_sql(lines) {
-        return Some(statement(text).then_some(STATEMENT));
+        return ends(statement(text), STATEMENT);
     }
     if is_keys(lines) && key(lines) {
-        return Some(Some(KEY));
+        return ends(true, KEY);
     }
     None
 }
