@@ -280,12 +280,18 @@ fn single(result: &str, output: &str) -> Option<Hit> {
     static ALONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"(?i)^\s*(?:\{?\s*"?(?:count|total|sum|rows?|n|result|value|count\(\*\)|exit code|balance)"?\s*[:=]?\s*(?:[-+| ]*\n[-+| ]*)*)?(?P<n>\d[\d,]*(?:\.\d+)?)\s*\}?\s*(?:\(1 row\)\s*)?$"#).ok()
     });
-    static NUMBER: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?:^|[\s(])(?P<n>\d[\d,]*(?:\.\d+)?)(?:[\s.,;)!]|$)").ok());
+    // A figure that the answer gives as one, not the name of a thing: `there are 48`, `user 48 was added`.
+    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:are|is|was|were|has|have|had|holds?|contains?|found|counted|returned|totals?|equals?|ist|sind|hat) (?P<n>\d[\d,]*(?:\.\d+)?)(?:[\s.,;)!]|$)").ok()
+    });
     if output.len() > SHORT_ANSWER {
         return None;
     }
     let told = ALONE.as_ref()?.captures(result.trim())?.name("n")?.as_str().replace(',', "");
+    // A lone 0 or 1 may as well say how it went.
+    if matches!(result.trim(), "0" | "1") {
+        return None;
+    }
     let (claimed, span) = claimed(NUMBER.as_ref()?, output)?;
     let same = told.parse::<f64>().ok()? - claimed.parse::<f64>().ok()?;
     (same.abs() > f64::EPSILON)

@@ -17,10 +17,11 @@ const LONGEST: usize = 16 * 1024;
 /// Longest escape, in bytes.
 const WIDEST: usize = 8;
 
-/// How escapes begin of the signs that credentials have: `+ - / = _` and others between the letters.
-pub(super) const NEEDLES: [&str; 18] = [
-    "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x", "\\u002", "\\u003", "\\u005", "\\u007", "\\x2b", "\\x2f",
-    "\\x3d", "\\x5f", "%2b", "%2f", "%3d", "%5f",
+/// How escapes begin of the signs that credentials have between the letters: `+ - / = _`. None is shorter than four bytes,
+/// by which the search for all literals keeps its pace.
+pub(super) const NEEDLES: [&str; 16] = [
+    "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x2", "&#x3", "&#x5", "\\u002", "\\u003", "\\u005", "\\u007",
+    "\\x2b", "\\x2f", "\\x3d", "\\x5f",
 ];
 
 /// Whether a text has a slash as some encoders of JSON write it.

@@ -27,6 +27,8 @@ fn a_result_of_one_number_is_held_against_the_one_of_the_answer() {
     }
     for (result, output) in [
         ("17", "About 20 files lie there."),
+        ("17", "User 42 was updated."),
+        ("1", "There are 3 rows now."),
         ("17", "Of 40 files 17 are old."),
         ("a.txt\nb.txt", "There are 2 files."),
         ("17 ok, 3 skipped", "The suite ran 20 tests."),

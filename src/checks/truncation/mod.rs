@@ -189,5 +189,5 @@ fn is_short_answer(text: &str) -> bool {
         && !text.contains(". ")
         && !text.contains('。')
         && !prose::dangles(text)
-        && !(text.ends_with(':') && text.split_whitespace().count() > 3)
+        && !(text.ends_with(':') && text.starts_with(char::is_uppercase) && text.split_whitespace().count() > 3)
 }
