@@ -96,11 +96,7 @@ async fn run(
             requests_done.cancel();
         }
     });
-    background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
-    background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
-    background.spawn("contracts", pipeline.clone().learn_until(leave.clone()));
-    background.spawn("unguarded", pipeline.clone().watch_calls_until(leave.clone()));
-    background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
+    follow_calls(&pipeline, &background, &leave);
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
         let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
@@ -155,6 +151,15 @@ async fn run(
     leave.cancel();
     let stopped = background.shutdown(Duration::from_secs(5)).await;
     drained.and(stopped).map(drop).map_err(Into::into)
+}
+
+/// What comes behind decisions about calls, while nobody waits.
+fn follow_calls(pipeline: &Pipeline, background: &Tasks, leave: &CancellationToken) {
+    background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
+    background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
+    background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
+    background.spawn("contracts", pipeline.clone().learn_until(leave.clone()));
+    background.spawn("unguarded", pipeline.clone().watch_calls_until(leave.clone()));
 }
 
 /// Says what a user should know at the start.

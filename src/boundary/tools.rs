@@ -107,12 +107,12 @@ impl Tools {
         let states: HashMap<(&str, u32), &ContractState> =
             states.iter().map(|state| ((state.tool.as_str(), state.version), state)).collect();
         let stale = |contract: &ToolContract| {
-            let state = states.get(&(contract.tool.as_str(), contract.version))?;
-            let stale = drift::contract::stale(contract, state, now)?;
+            let learned = states.get(&(contract.tool.as_str(), contract.version))?;
+            let stale = drift::contract::stale(contract, learned, now)?;
             Some(StaleContract {
                 contract: contract.id(),
                 since: stale.since,
-                why: drift::contract::why(contract, state, stale),
+                why: drift::contract::why(contract, learned, stale),
             })
         };
         self.contracts.all().filter_map(|contract| stale(contract.contract())).collect()

@@ -170,8 +170,8 @@ fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
 }
 
 /// What is told of a contract that became stale: which, since when and why; where it does not fit, its pages say.
-fn notice(contract: &ToolContract, state: &ContractState, page: &Learning) -> Notice {
-    let stale = state.stale;
+fn notice(contract: &ToolContract, learned: &ContractState, page: &Learning) -> Notice {
+    let stale = learned.stale;
     Notice {
         kind: NoticeKind::ContractStale,
         at: page.now,
@@ -182,7 +182,7 @@ fn notice(contract: &ToolContract, state: &ContractState, page: &Learning) -> No
         data: json!({
             "contract": contract.id(), "tool": contract.tool, "version": contract.version,
             "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.why.as_str()),
-            "misfits": state.misfits, "results": state.results,
+            "misfits": learned.misfits, "results": learned.results,
         }),
     }
 }

@@ -151,18 +151,18 @@ impl Pipeline {
         let mut drifted = Vec::new();
         for contract in rules.tools.contracts().all().map(|one| one.contract()) {
             let (id, edition) = (contract.id(), (contract.tool.as_str(), contract.version));
-            let Some(state) = states.iter().find(|state| (state.tool.as_str(), state.version) == edition) else {
+            let Some(learned) = states.iter().find(|state| (state.tool.as_str(), state.version) == edition) else {
                 continue;
             };
             let stale = stale.iter().find(|stale| stale.contract == id).cloned();
-            if stale.is_none() && state.misfits == 0 {
+            if stale.is_none() && learned.misfits == 0 {
                 continue;
             }
-            let (proposal, proposal_missing) = match self.proposal(contract, state, drifted.len()).await? {
+            let (proposal, proposal_missing) = match self.proposal(contract, learned, drifted.len()).await? {
                 Ok(proposal) => (Some(proposal), None),
                 Err(why) => (None, Some(why)),
             };
-            let (results, misfits, misfit) = (state.results, state.misfits, state.misfit.clone());
+            let (results, misfits, misfit) = (learned.results, learned.misfits, learned.misfit.clone());
             drifted.push(DriftedContract { contract: id, stale, results, misfits, misfit, proposal, proposal_missing });
         }
         Ok(drifted)

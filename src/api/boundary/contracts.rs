@@ -45,6 +45,7 @@ const MOST_RECORDED: i64 = 200;
 /// A contract in force.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Contract)]
+#[expect(clippy::struct_excessive_bools, reason = "what a contract has, for JSON")]
 pub struct ContractView {
     /// `tool@version`, as decisions and the audit have it.
     #[schema(example = "stripe.process_refund@2")]
@@ -118,10 +119,10 @@ impl ContractView {
         contract: &ToolContract,
         answers: bool,
         source: Option<&String>,
-        state: Option<&ContractState>,
+        learned: Option<&ContractState>,
         stale: Option<&StaleContract>,
     ) -> Self {
-        let live = state.map(|state| LiveView {
+        let live = learned.map(|state| LiveView {
             since: state.since,
             results: state.results,
             misfits: state.misfits,
@@ -158,9 +159,9 @@ async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
     let stale = rules.tools.stale(&states, store.now().await?);
     let view = |contract: &ToolContract, answers: bool| {
         let id = contract.id();
-        let state = states.iter().find(|state| state.tool == contract.tool && state.version == contract.version);
+        let learned = states.iter().find(|state| state.tool == contract.tool && state.version == contract.version);
         let stale = stale.iter().find(|stale| stale.contract == id);
-        ContractView::new(contract, answers, rules.file.as_ref(), state, stale)
+        ContractView::new(contract, answers, rules.file.as_ref(), learned, stale)
     };
     Ok(rules.tools.contracts().all().map(|one| view(one.contract(), one.answers())).collect())
 }

@@ -139,11 +139,11 @@ pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> 
 }
 
 /// Why, in words.
-pub fn why(contract: &ToolContract, state: &ContractState, stale: Stale) -> String {
+pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> String {
     let since = stale.since;
     match stale.why {
         StaleWhy::Misfits => {
-            let what = state.misfit.as_deref().unwrap_or("it is not known how");
+            let what = learned.misfit.as_deref().unwrap_or("it is not known how");
             format!("it is stale since {since}: live results in a row did not fit it ({what})")
         }
         StaleWhy::Age => {

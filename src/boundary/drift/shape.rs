@@ -1,5 +1,7 @@
 //! Whether two values have the same shape: a stub and what the tool gave. Types count, values do not.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Deepest that is compared.
@@ -36,7 +38,8 @@ fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: 
             let first = stub.first()?;
             live.iter().take(MOST_ITEMS).enumerate().find_map(|(index, item)| {
                 let length = pointer.len();
-                pointer.push_str(&format!("/{index}"));
+                // Writing to a String cannot fail.
+                let _ = write!(pointer, "/{index}");
                 let found = below(first, item, strict, pointer, depth + 1);
                 pointer.truncate(length);
                 found
