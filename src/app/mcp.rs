@@ -136,7 +136,7 @@ pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyh
     tasks.listen().context("installing signal handlers")?;
     let running = Running::start(setup, database, &mut proxy).await?;
     let stop = tasks.soft().child_token();
-    let served = serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop).await;
+    let served = Box::pin(serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop)).await;
     running.end().await;
     served.context("the client did not shake hands")
 }

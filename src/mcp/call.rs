@@ -62,7 +62,7 @@ impl Gateway {
             }
             None => self.guard().decide(call.clone()).await,
         };
-        let answer = match &ruling.course {
+        match &ruling.course {
             Course::Stub { contract, result, fault } => {
                 let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
                 self.observe(&call, &ruling, &came_of(&stub));
@@ -74,8 +74,7 @@ impl Gateway {
                 return Ok(refusal.into());
             }
             Course::Run { merge } => self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await,
-        };
-        answer
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a call is made of, once")]

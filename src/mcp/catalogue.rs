@@ -63,12 +63,11 @@ impl Gateway {
         let tools = self.tools_of(stall, asking).await?;
         let place = Place { profile: self.profile(), server: &stall.upstream.server };
         let doubts = match pins::judge(self.guard(), &place, &tools).await {
-            Ok(doubts) => doubts,
             // Nobody is to see what nobody could look at.
             Err(_) if self.settings().withhold_suspicious => {
                 return Err(UpstreamError::Unpinned(Arc::clone(&stall.upstream.server)));
             }
-            Err(doubts) => doubts,
+            Ok(doubts) | Err(doubts) => doubts,
         };
         let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| Entry { tool, doubt }).collect();
         stall.tools.store(Some(Arc::new(Offer { entries, seen })));

@@ -6,7 +6,16 @@ use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
-    model::*,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, ClientRequest, CompleteRequest, CompleteRequestParams,
+        CompleteResult, Cursor, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Extensions, GetPromptRequest,
+        GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult, ListPromptsRequest,
+        ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult, ListResourcesRequest,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
+        ReadResourceResponse, Reference, ResultType, ServerCapabilities, ServerConfig, ServerResult, SetLevelRequest,
+        SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest,
+        UnsubscribeRequestParams,
+    },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
@@ -259,7 +268,9 @@ impl ServerHandler for Face {
     ) -> Answer<ListResourcesResult> {
         let take = |index, _: &Stall, answer| {
             let ServerResult::ListResourcesResult(result) = answer else { return None };
-            result.resources.iter().for_each(|resource| self.gateway.note_place(&resource.uri, index));
+            for resource in &result.resources {
+                self.gateway.note_place(&resource.uri, index);
+            }
             Some((result.resources, result.next_cursor))
         };
         let ask = |params| {
@@ -279,7 +290,9 @@ impl ServerHandler for Face {
         let take = |index, _: &Stall, answer| {
             let ServerResult::ListResourceTemplatesResult(result) = answer else { return None };
             let templates = result.resource_templates;
-            templates.iter().for_each(|template| self.gateway.note_place(&template.uri_template, index));
+            for template in &templates {
+                self.gateway.note_place(&template.uri_template, index);
+            }
             Some((templates, result.next_cursor))
         };
         let ask = |params| {

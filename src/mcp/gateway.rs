@@ -36,7 +36,7 @@ const BETWEEN: &str = "__";
 /// URIs of which it is known which server has them.
 const PLACES: usize = 10_000;
 /// How long a list of tools is believed of a server that says nothing of changes.
-const FRESH: Duration = Duration::from_secs(300);
+const FRESH: Duration = Duration::from_mins(5);
 /// How long the end waits for calls that were cancelled by it.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 

@@ -58,6 +58,8 @@ impl Line {
         }
         if !self.over {
             self.over = true;
+            let missing = ENDS.saturating_sub(self.kept.len()).min(part.len());
+            self.kept.extend_from_slice(&part[..missing]);
             self.tail = self.kept.split_off(self.kept.len().min(ENDS));
             self.kept.shrink_to_fit();
         }

@@ -47,7 +47,7 @@ pub async fn serve_stdio(
     stop: CancellationToken,
 ) -> Result<(), Box<ServerInitializeError>> {
     let face = Face::alone(Arc::clone(&gateway), caller);
-    let served = match serve_server_with_ct(face, Client::new(), stop).await {
+    let served = match Box::pin(serve_server_with_ct(face, Client::new(), stop)).await {
         Ok(running) => {
             drop(running.waiting().await);
             Ok(())

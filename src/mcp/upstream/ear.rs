@@ -15,9 +15,10 @@ use std::{
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientConfig, ClientJsonRpcMessage, ClientRequest, CreateMessageRequestParams, CreateMessageResult,
-        ElicitRequestParams, ElicitResult, ErrorCode, Implementation, ListRootsResult, NumberOrString,
-        ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification,
+        ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest, CreateMessageRequestParams,
+        CreateMessageResult, ElicitRequestParams, ElicitResult, ErrorCode, Implementation, ListRootsResult,
+        NumberOrString, ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        ServerNotification,
     },
     service::{RequestContext, RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
@@ -66,13 +67,13 @@ impl Progress {
         waiting.early = others;
         ours.into_iter().rev().for_each(|said| drop(to.try_send(said)));
         waiting.requests.insert(token.clone(), to);
-        Steps { steps, token, all: Arc::clone(self) }
+        Steps { queue: steps, token, all: Arc::clone(self) }
     }
 }
 
 /// The progress of a request.
 pub(super) struct Steps {
-    pub(super) steps: mpsc::Receiver<ProgressNotificationParam>,
+    pub(super) queue: mpsc::Receiver<ProgressNotificationParam>,
     token: ProgressToken,
     all: Arc<Progress>,
 }
@@ -121,9 +122,9 @@ fn refused<T>(what: &str) -> Result<T, ErrorData> {
 impl ClientHandler for Ear {
     fn get_info(&self) -> ClientConfig {
         let mut us = Implementation::from_build_env();
-        us.name = "umbra".to_owned();
-        us.version = env!("CARGO_PKG_VERSION").to_owned();
-        let mut config = ClientConfig::new(Default::default(), us);
+        "umbra".clone_into(&mut us.name);
+        env!("CARGO_PKG_VERSION").clone_into(&mut us.version);
+        let mut config = ClientConfig::new(ClientCapabilities::default(), us);
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         config
     }

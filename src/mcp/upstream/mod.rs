@@ -256,7 +256,7 @@ impl Upstream {
                 let again = pause(line.failures);
                 line.not_before = Some(Instant::now() + again);
                 tracing::warn!(server = %self.server, why, "an MCP server cannot be reached");
-                line.why = why.to_owned();
+                why.clone_into(&mut line.why);
                 Err(UpstreamError::Away { server: Arc::clone(&self.server), why: line.why.clone(), again })
             }
         }
@@ -326,7 +326,7 @@ impl Upstream {
                 biased;
                 answer = &mut handle.rx => {
                     // What was said before the answer is passed on before it.
-                    while let Ok(step) = heard.steps.try_recv() {
+                    while let Ok(step) = heard.queue.try_recv() {
                         listener.tell(step).await;
                     }
                     self.silent.store(0, Ordering::Relaxed);
@@ -336,7 +336,7 @@ impl Upstream {
                     call_off(&peer, handle.id, "the client cancelled the request").await;
                     return Err(UpstreamError::Cancelled);
                 }
-                Some(step) = heard.steps.recv() => {
+                Some(step) = heard.queue.recv() => {
                     silence.as_mut().reset(Instant::now() + call_timeout);
                     listener.tell(step).await;
                 }
