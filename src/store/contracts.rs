@@ -13,6 +13,8 @@ use crate::domain::{
     contract::{ContractState, Stale, StaleWhy},
 };
 
+/// Nobody waits for its commit, and after a crash the rows are dealt with again.
+const LAZY: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Most states that are read: as many as a file may have contracts, in ten editions each.
 const MOST_STATES: i64 = 10_000;
 
@@ -151,7 +153,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_learning(&self, most: i64) -> Result<Option<Learning>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = self.work.begin_with(LAZY).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
         )
@@ -173,10 +175,11 @@ impl Store {
     }
 }
 
+/// Payloads of more than 72 KiB are left out: a page of them must not fill the memory.
 const RESULTS: &str = "SELECT o.seq, o.at, o.tool, d.body, dp.body, op.body FROM audit o
     JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
     JOIN audit d ON d.seq = c.seq JOIN audit_payload dp ON dp.seq = d.seq JOIN audit_payload op ON op.seq = o.seq
-    WHERE o.kind = 'outcome' AND o.tool IS NOT NULL";
+    WHERE o.kind = 'outcome' AND o.tool IS NOT NULL AND octet_length(dp.body) <= 73728 AND octet_length(op.body) <= 73728";
 
 type ResultRow = (i64, jiff_sqlx::Timestamp, String, String, String, String);
 

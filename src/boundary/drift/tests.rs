@@ -200,7 +200,8 @@ fn each_kind_of_change_is_seen_alone() {
         let recent = window(400, 3).into_iter().enumerate().map(|(n, made)| change(n, made)).collect::<Vec<_>>();
         let Behaviour { mix, arguments, sequences, drifted, .. } = compare(&base, &recent);
         assert_eq!(drifted, Some(true));
-        let pointers: Vec<String> = arguments.iter().map(|one| format!("{}{}", one.tool, one.pointer)).collect();
+        let mut pointers: Vec<String> = arguments.iter().map(|one| format!("{}{}", one.tool, one.pointer)).collect();
+        pointers.sort();
         (mix.is_some_and(|mix| mix.drifted), pointers, sequences.is_some_and(|sequences| sequences.drifted))
     };
     let amount = changed(&|_, mut made| {

@@ -171,8 +171,8 @@ async fn an_agent_that_does_something_else_is_seen_with_how_much_that_rests_on()
     assert_eq!((&behaviour["mix"]["drifted"], &behaviour["mix"]["tools"][0]["base"]), (&json!(true), &json!(0)));
     let arguments: Vec<_> =
         behaviour["arguments"].as_array().into_iter().flatten().map(|one| (&one["pointer"], &one["measure"])).collect();
-    assert_eq!(arguments, [(&json!("/amount"), &json!("ks")), (&json!("/currency"), &json!("js"))], "{behaviour}");
-    assert_eq!(behaviour["arguments"][0]["recent_quantiles"]["min"], 200.0);
+    assert_eq!(arguments, [(&json!("/currency"), &json!("js")), (&json!("/amount"), &json!("ks"))], "{behaviour}");
+    assert_eq!(behaviour["arguments"][1]["recent_quantiles"]["min"], 200.0);
     let new = &behaviour["sequences"]["new"][0];
     assert_eq!((&new["first"], &new["then"]), (&json!("shop.refund"), &json!("shop.delete_order")), "{behaviour}");
     // The same beside itself, and windows that are none.
