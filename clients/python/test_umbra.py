@@ -29,8 +29,8 @@ class Calls(unittest.TestCase):
             return {"id": id, "status": "settled"}
 
         @umbra.tool(effect="read", server="shop")
-        def list_refunds() -> dict:
-            return {"data": [{"id": "old-1", "status": "settled"}]}
+        def list_refunds(page: int = 0) -> dict:
+            return {"data": [{"id": f"old-{page}", "status": "settled"}], "next": None if page else "1"}
 
         self.refund, self.get_refund, self.list_refunds = refund, get_refund, list_refunds
 
@@ -42,7 +42,8 @@ class Calls(unittest.TestCase):
         made = self.refund("pay-1", 49.99)
         self.assertEqual(made, {"id": "shadow-1", "status": "refunded"})
         self.assertEqual(self.get_refund("shadow-1"), made)
-        self.assertEqual([item["id"] for item in self.list_refunds()["data"]], ["old-1", "shadow-1"])
+        pages = [[item["id"] for item in self.list_refunds(page)["data"]] for page in (0, 1)]
+        self.assertEqual(pages, [["old-0"], ["old-1", "shadow-1"]])
         self.assertEqual(self.get_refund(id="old-1")["status"], "settled")
         self.assertEqual(self.ran, [("get_refund", "old-1")])
 
