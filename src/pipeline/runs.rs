@@ -197,7 +197,9 @@ fn recommend(compared: &Compared, has_baseline: bool) -> String {
         _ => format!("{differ} of {calls} calls differ, all of them reads: look at what the agent makes of them."),
     };
     if erased > 0 {
-        words += &format!(" The arguments of {erased} calls were erased, and were not compared.");
+        words.push_str(" The arguments of ");
+        words.push_str(&erased.to_string());
+        words.push_str(" calls were erased, and were not compared.");
     }
     if differ > 0 && !has_baseline {
         words += " Without a baseline, ids and times that are new in each run count as differences: repeat the first run, and \

@@ -42,13 +42,12 @@ impl Noise {
         if self.places >= MOST_PLACES {
             return;
         }
-        let new = match pointer {
-            Some(pointer) => self.pointers.entry(tool.to_owned()).or_default().insert(pointer.to_owned()),
-            None => {
-                let count = self.branches.entry((class(kind), tool.to_owned())).or_default();
-                *count += 1;
-                *count == 1
-            }
+        let new = if let Some(pointer) = pointer {
+            self.pointers.entry(tool.to_owned()).or_default().insert(pointer.to_owned())
+        } else {
+            let count = self.branches.entry((class(kind), tool.to_owned())).or_default();
+            *count += 1;
+            *count == 1
         };
         self.places += usize::from(new);
     }

@@ -102,15 +102,12 @@ impl Run {
                     shape: args.as_ref().map(shape).unwrap_or_default(),
                     args: args.map(canonical),
                 };
-                match self.places.get(&place).and_then(|at| self.calls.get_mut(*at)) {
-                    Some(known) => {
-                        call.seq = known.seq;
-                        *known = call;
-                    }
-                    None => {
-                        self.places.insert(place, self.calls.len());
-                        self.calls.push(call);
-                    }
+                if let Some(known) = self.places.get(&place).and_then(|at| self.calls.get_mut(*at)) {
+                    call.seq = known.seq;
+                    *known = call;
+                } else {
+                    self.places.insert(place, self.calls.len());
+                    self.calls.push(call);
                 }
             }
             AuditKind::Outcome => {

@@ -20,7 +20,7 @@ fn tables(case: u32) -> Tables {
             json!({"id": "web", "version": "1.4.0", "healthy": case != 5, "frozen": case % 6 == 3}),
         )
         .with("plans", "plan", json!({"id": "plan", "slow": case % 4 == 2, "bad": case == 7}))
-        .with("flags", "new-cart", json!({"id": "new-cart", "on": case % 2 == 0}))
+        .with("flags", "new-cart", json!({"id": "new-cart", "on": case.is_multiple_of(2)}))
 }
 
 fn serve(tables: &mut Tables, tool: &str, args: &Value) -> Value {
@@ -34,11 +34,11 @@ fn serve(tables: &mut Tables, tool: &str, args: &Value) -> Value {
         }
         "deploy" => {
             let plan = tables.read("plans", &json!("plan"));
-            if !args["version"].as_str().is_some_and(|version| version.split('.').count() == 3) {
+            if args["version"].as_str().is_none_or(|version| version.split('.').count() != 3) {
                 return error("invalid_version");
             }
             let id = tables.mint("rel-");
-            let left = if plan["slow"] == true { 1 } else { 0 };
+            let left = u8::from(plan["slow"] == true);
             let release = json!({"id": id, "service": args["service"], "version": args["version"], "status": "rolling",
                 "left": left, "bad": plan["bad"]});
             tables.put("releases", &id, release);

@@ -12,8 +12,8 @@ pub(super) const FILES: Domain = Domain { name: "files", cases: 10, tables, serv
 fn tables(case: u32) -> Tables {
     let file = |path: &str, text: &str| json!({"path": path, "text": text, "bytes": text.len()});
     let mut tables = Tables::default();
-    if case % 3 != 0 {
-        let text = if case % 2 == 0 { "level: debug" } else { "level: info" };
+    if !case.is_multiple_of(3) {
+        let text = if case.is_multiple_of(2) { "level: debug" } else { "level: info" };
         tables.put("files", "app.yaml", file("app.yaml", text));
     }
     if case % 4 != 1 {

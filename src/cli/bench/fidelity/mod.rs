@@ -51,7 +51,8 @@ struct Equal {
     /// Branches of the live run.
     n: u64,
     /// Of these, the ones that the rehearsal took the same way.
-    equal: u64,
+    #[serde(rename = "equal")]
+    same: u64,
     /// Branches of the rehearsal that the live run did not come to.
     extra: u64,
 }
@@ -177,19 +178,19 @@ impl Equal {
         let count = |n: usize| n as u64;
         Self {
             n: count(live.len()),
-            equal: count(live.iter().filter(|(branch, way)| rehearsed.get(branch) == Some(way)).count()),
+            same: count(live.iter().filter(|(branch, way)| rehearsed.get(branch) == Some(way)).count()),
             extra: count(rehearsed.keys().filter(|branch| !live.contains_key(branch)).count()),
         }
     }
 
     fn add(&mut self, more: Self) {
         self.n += more.n;
-        self.equal += more.equal;
+        self.same += more.same;
         self.extra += more.extra;
     }
 
     fn shown(self) -> Shown {
-        let Share { share, low, high } = Share::of(self.equal, self.n);
+        let Share { share, low, high } = Share::of(self.same, self.n);
         Shown { counts: self, share, low, high }
     }
 }

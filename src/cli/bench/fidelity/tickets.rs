@@ -12,8 +12,8 @@ pub(super) const TICKETS: Domain = Domain { name: "tickets", cases: 10, tables, 
 fn tables(case: u32) -> Tables {
     let mut tables = Tables::default();
     for n in 0..case {
-        let title = if n == 2 && case % 3 == 0 { "Export fails" } else { "Something else" };
-        let status = if n % 2 == 0 { "open" } else { "closed" };
+        let title = if n == 2 && case.is_multiple_of(3) { "Export fails" } else { "Something else" };
+        let status = if n.is_multiple_of(2) { "open" } else { "closed" };
         let id = format!("t-{n}");
         tables.put("tickets", &id, json!({"id": id, "title": title, "status": status, "priority": "low"}));
     }
