@@ -96,7 +96,8 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
     let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
     // `密码：…，请登录后修改`: a sentence goes on behind it.
-    let length = window.get(..length)?.find(|c: char| !c.is_ascii() && !is_latin(c)).unwrap_or(length);
+    let ends = |value: &str| value.find(|c: char| !c.is_ascii() && !is_latin(c));
+    let length = window.get(..length).filter(|value| !value.is_ascii()).and_then(ends).unwrap_or(length);
     let value = window.get(..length)?.trim_end_matches("**");
     let value = if written == Written::Said { value.trim_end_matches(['.', ':', '?', '!']) } else { value };
     Some((at..at + value.len(), written))

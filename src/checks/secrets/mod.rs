@@ -116,9 +116,14 @@ fn find_plain(text: &str) -> Vec<Found> {
 fn look(text: &str) -> (Vec<Found>, bool) {
     let index = &*INDEX;
     let (mut found, mut escapes) = (Vec::new(), false);
+    let mut futile = Futile::default();
     index.needles.find(text, |number, hit| {
         match index.finders.get(number) {
-            Some(Finder::Format(at)) => found.extend(formats::find_at(*at, text, hit)),
+            Some(Finder::Format(at)) if futile.skips(*at, hit.start) => {}
+            Some(Finder::Format(at)) => match formats::find_at(*at, text, hit.clone()) {
+                Some(one) => found.push(one),
+                None => futile.note(*at, text, hit.start),
+            },
             Some(Finder::Special(find)) => found.extend(find(text, hit)),
             Some(Finder::Column) => found.extend(apart::column(text, &hit)),
             Some(Finder::Escape) => escapes = true,
@@ -127,6 +132,42 @@ fn look(text: &str) -> (Vec<Found>, bool) {
         true
     });
     (found, escapes)
+}
+
+/// Formats that failed again and again in one unbroken run of letters: a text of nothing but their beginnings is not read
+/// from each of them.
+#[derive(Default)]
+struct Futile {
+    run: Range<usize>,
+    /// By format: the run in which it failed last, by its beginning, and how often.
+    failed: Vec<(usize, u8)>,
+}
+
+impl Futile {
+    /// What follows a credential that is longer than any.
+    const LONGEST: usize = 400;
+    const ENOUGH: u8 = 8;
+
+    fn skips(&self, format: usize, place: usize) -> bool {
+        self.run.contains(&place)
+            && self.run.end - place > Self::LONGEST
+            && self.failed.get(format).is_some_and(|(run, times)| *run == self.run.start && *times >= Self::ENOUGH)
+    }
+
+    fn note(&mut self, format: usize, text: &str, place: usize) {
+        if !self.run.contains(&place) {
+            let rest = text.as_bytes().get(place..).unwrap_or_default();
+            let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            self.run = place..place + rest.iter().take_while(part).count();
+        }
+        if self.failed.len() <= format {
+            self.failed.resize(format + 1, (usize::MAX, 0));
+        }
+        if let Some((run, times)) = self.failed.get_mut(format) {
+            *times = if *run == self.run.start { times.saturating_add(1) } else { 1 };
+            *run = self.run.start;
+        }
+    }
 }
 
 /// Whether `name` is a rule of this check.

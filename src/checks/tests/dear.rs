@@ -11,7 +11,10 @@ use crate::{
 };
 
 /// What is repeated.
-const UNITS: [&str; 49] = [
+const UNITS: [&str; 52] = [
+    "sk-proj-",
+    "a,password\n",
+    "$ rm\n",
     "a",
     " ",
     "\n",
