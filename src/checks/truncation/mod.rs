@@ -182,12 +182,9 @@ fn has_open_element(last: &str) -> bool {
 
 /// A word, a number, a name, a title: nothing that could be half of something.
 fn is_short_answer(text: &str) -> bool {
-    !text.contains('\n')
-        && !(text.starts_with('<') && text.contains("</"))
-        && text.len() < 90
-        && text.split_whitespace().count() < 9
-        && !text.contains(". ")
-        && !text.contains('。')
-        && !prose::dangles(text)
-        && !(text.ends_with(':') && text.starts_with(char::is_uppercase) && text.split_whitespace().count() > 3)
+    let markup = text.starts_with('<') && text.contains("</");
+    let words = text.split_whitespace().count();
+    let announces = text.ends_with(':') && text.starts_with(char::is_uppercase) && words > 3;
+    let short = text.len() < 90 && words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
+    short && !markup && !announces && !prose::dangles(text)
 }
