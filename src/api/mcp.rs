@@ -49,12 +49,18 @@ pub struct McpRequest {
 /// An answer of the proxy.
 pub type McpAnswer = Option<axum::http::Response<BoxBody<Bytes, Infallible>>>;
 
+/// The agent that calls a profile.
+pub type McpAgent = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What serves a request.
+pub type McpServe = Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>;
+
 /// The way to the proxy.
 pub struct McpDoor {
     /// The agent that calls a profile where the request does not say; `None` where there is no such profile.
-    pub agent: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub agent: McpAgent,
     /// Serves a request.
-    pub serve: Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>,
+    pub serve: McpServe,
 }
 
 /// Who calls.

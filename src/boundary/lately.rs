@@ -72,7 +72,7 @@ mod tests {
         let at = |minute: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
         let ten = Some(std::time::Duration::from_mins(10));
         let standards = Standards { only_stubs_for: ten, no_side_effect_for: ten, ..Standards::default() };
-        let said = |lately: &Lately, minute: i64| lately.complaint(&standards, at(minute)).map(|said| said.len());
+        let said = |lately: &Lately, minute: i64| lately.complaint(&standards, at(minute)).map(str::len);
         for (decision, effect) in [(Decision::Stub, Effect::Write), (Decision::Execute, Effect::Read)] {
             let lately = Lately::default();
             let note = |decision, effect, minute| lately.note(decision, effect, Execution::Live, at(minute));

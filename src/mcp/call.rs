@@ -66,12 +66,12 @@ impl Gateway {
             Course::Stub { contract, result, fault } => {
                 let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
                 self.observe(&call, &ruling, &came_of(&stub));
-                return Ok(stub.into());
+                Ok(stub.into())
             }
             Course::Ask { .. } | Course::Block => {
                 let refusal = results::refusal(&ruling);
                 self.observe(&call, &ruling, &came_of(&refusal));
-                return Ok(refusal.into());
+                Ok(refusal.into())
             }
             Course::Run { merge } => self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await,
         }

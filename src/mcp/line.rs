@@ -126,8 +126,8 @@ mod tests {
         said
     }
 
-    fn number(id: i64) -> Option<RequestId> {
-        Some(NumberOrString::Number(id))
+    fn number(id: i64) -> RequestId {
+        NumberOrString::Number(id)
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
                 let [Said::TooLong(about), Said::Message(ServerJsonRpcMessage::Response(next))] = &said[..] else {
                     panic!("{name} {step}: {said:?}")
                 };
-                assert_eq!(about, &About { id: number(7), answers: true }, "{name}");
+                assert_eq!(about, &About { id: Some(number(7)), answers: true }, "{name}");
                 assert_eq!(next.id, NumberOrString::Number(8));
             }
         }
@@ -157,7 +157,7 @@ mod tests {
         let long = "x".repeat(5_000);
         let text = Some(NumberOrString::String("a-1".into()));
         for (head, id) in [
-            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":""#, number(7)),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":""#, Some(number(7))),
             (r#"{"method":"tools/call","id":"a-1","params":{"name":""#, text),
             (r#"{"method":"tools/call","params":{"id":3,"name":""#, None),
         ] {
@@ -167,7 +167,10 @@ mod tests {
         }
         let late = format!(r#"{{"method":"tools/call","params":{{"name":"{long}"}},"jsonrpc":"2.0","id":9}}"#);
         let said = fed::<ClientJsonRpcMessage>(1_000, &format!("{late}\n"), 600);
-        assert!(matches!(&said[..], [Said::TooLong(About { id, answers: false })] if *id == number(9)), "{said:?}");
+        assert!(
+            matches!(&said[..], [Said::TooLong(About { id, answers: false })] if *id == Some(number(9))),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -185,7 +188,7 @@ mod tests {
             panic!("{said:?}")
         };
         assert_eq!(words, &About { id: None, answers: false });
-        assert_eq!(broken, &About { id: number(4), answers: true });
+        assert_eq!(broken, &About { id: Some(number(4)), answers: true });
         assert_eq!(batch, &serde_json::json!([1]));
     }
 }

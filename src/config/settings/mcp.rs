@@ -308,7 +308,11 @@ fn looked_up(
                 keys.fault("headers_env", format!("the variable {variable} holds no header's value"), "check it");
             }
             None => {
-                keys.fault("headers_env", format!("the variable {variable} is not set"), "set it, or remove the header")
+                keys.fault(
+                    "headers_env",
+                    format!("the variable {variable} is not set"),
+                    "set it, or remove the header",
+                );
             }
         }
     }

@@ -3,6 +3,8 @@
 //! The story below kills, hangs, starves and turns clocks in shadow, and counts what a client would have run. `UMBRA_SABOTAGE=1` makes
 //! the client run what it got no decision for, as one does that fails open, and the story must fail.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use std::time::Duration;
 
 use nix::{

@@ -138,8 +138,8 @@ async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
     let lint = [("content-type", "application/yaml")];
     let judged = umbra.send(Method::POST, "/v1/contracts/lint", &lint, Some(yaml.as_bytes().to_vec())).await;
     assert_eq!((&judged.body["contracts"], &judged.body["faults"]), (&json!(1), &json!([])), "{}", judged.text);
-    let lines: String =
-        (1..=4).map(|n| format!("{}\n", json!({"tool": "t", "args": {}, "result": {"n": n}}))).collect();
+    let lines = (1..=4).map(|n| json!({"tool": "t", "args": {}, "result": {"n": n}}).to_string());
+    let lines = lines.collect::<Vec<_>>().join("\n") + "\n";
     let ndjson = [("content-type", "application/x-ndjson")];
     let path = "/v1/contracts/infer?effect=read";
     let few = umbra.send(Method::POST, path, &ndjson, Some(lines.clone().into_bytes())).await;

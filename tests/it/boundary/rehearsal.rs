@@ -1,5 +1,7 @@
 //! A rehearsal, as an agent lives through it: the same again to the byte, and with its own writes to be read back.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

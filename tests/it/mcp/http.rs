@@ -11,12 +11,12 @@ use crate::support::{Umbra, server::Answered, until};
 /// The JSON-RPC message of an answer, be it JSON or a stream.
 fn message(answered: &Answered) -> Value {
     assert_eq!(answered.status, 200, "{}", answered.text);
-    let data = answered
+    let mut data = answered
         .text
         .lines()
         .filter_map(|line| line.strip_prefix("data:"))
         .filter_map(|data| serde_json::from_str(data).ok());
-    data.filter(|message: &Value| message.get("id").is_some()).last().unwrap_or_else(|| answered.body.clone())
+    data.rfind(|message: &Value| message.get("id").is_some()).unwrap_or_else(|| answered.body.clone())
 }
 
 async fn post(umbra: &Umbra, path: &str, more: &[(&str, &str)], message: &Value) -> Answered {
@@ -94,8 +94,9 @@ async fn several_servers_are_one_and_each_key_sees_its_own() {
     let (one, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
     let mut settings = settings(one.path(), false, "");
     let second = scripted::upstream(other.path(), true);
-    settings +=
-        &format!("          agents: [writer]\n        more:\n          {second}          agents: [coder, writer]\n");
+    let both =
+        ["          agents: [writer]\n        more:\n          ", &second, "          agents: [coder, writer]\n"];
+    settings += &both.concat();
     let umbra = Umbra::with().settings(&settings).go().await;
     let key = |name: &str, scope: &str, agent: &str| {
         let made = umbra.cli(&["keys", "create", "--name", name, "--scope", scope, "--agent", agent, "--json"], None);

@@ -38,7 +38,7 @@ pub fn received(folder: &Path) -> Vec<String> {
 pub fn notes(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| name.ends_with(".note"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|form| form == "note"));
     names.sort();
     names
 }
@@ -133,7 +133,9 @@ fn answer(folder: &Path, modern: bool, method: &str, params: &Value) -> Result<V
             Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": params["name"]}}]}))
         }
         "notes/purge" => {
-            notes(folder).iter().for_each(|name| fs::remove_file(folder.join(name)).expect("a note"));
+            for name in notes(folder) {
+                fs::remove_file(folder.join(name)).expect("a note");
+            }
             Ok(json!({"purged": true}))
         }
         _ => Err((-32_601, format!("no method {method}"))),
