@@ -1,8 +1,8 @@
 //! Finds where literals stand in a text, case ignored. In: the literals, once; then any text. Out: every occurrence, in
 //! order of place. It is the pass that clean text costs, so it does little but ask of four bytes whether a literal may
-//! begin there: one multiplication and one bit of a table that stays in the first-level cache (16 KB). Where few of the
-//! literals are short it asks at every second place alone: wherever a literal stands, four bytes from an even place on
-//! lie within it, or all but one of them.
+//! begin there: one multiplication and one bit of a table that stays in a near cache (16 KB, 64 KB where short literals set
+//! many). Where chance seldom meets a bit it asks at every second place alone: wherever a literal stands, four bytes from
+//! an even place on lie within it, or all but one of them.
 
 use std::ops::Range;
 
@@ -17,14 +17,20 @@ const BUCKETS: u32 = 12;
 /// A set of literals.
 #[derive(Debug)]
 pub(super) struct Needles {
-    /// Four bytes that a literal begins with, or, at every second place, begins about.
-    near: Table,
-    /// How far it is from one place that is looked at to the next: 1 or 2.
-    step: usize,
+    near: Near,
     /// By the hash of their beginning; those of one bucket in the order given.
     literals: Vec<Literal>,
     /// Where each bucket's literals begin, and behind the last where they end.
     buckets: Vec<usize>,
+}
+
+/// Four bytes that a literal begins with, or, at every second place, begins about.
+#[derive(Debug)]
+enum Near {
+    Begins(Table<SMALL>),
+    About(Table<SMALL>),
+    /// The same of many literals, or short ones.
+    AboutMany(Table<LARGE>),
 }
 
 #[derive(Debug)]
@@ -41,52 +47,34 @@ impl Needles {
     /// Numbers the literals in the order given; those shorter than three bytes are left out.
     pub(super) fn new(literals: impl IntoIterator<Item = &'static str>) -> Self {
         let mut all = Vec::new();
-        let (mut begins, mut about) = (Table::new(), Table::new());
         for (number, literal) in literals.into_iter().enumerate() {
             let bytes = literal.as_bytes();
-            let first = match *bytes {
-                [a, b, c] => {
-                    for any in 0..=u8::MAX {
-                        begins.set([a, b, c, any]);
-                        about.set([a, b, c, any]);
-                        about.set([any, a, b, c]);
-                    }
-                    [a, b, c, 0]
-                }
-                [a, b, c, d] => {
-                    (0..=u8::MAX).for_each(|any| about.set([b, c, d, any]));
-                    [a, b, c, d]
-                }
-                _ => match (bytes.first_chunk(), bytes.get(1..).and_then(<[u8]>::first_chunk)) {
-                    (Some(first), Some(second)) => {
-                        about.set(*second);
-                        *first
-                    }
-                    _ => continue,
-                },
-            };
-            begins.set(first);
-            about.set(first);
-            let mask = u64::MAX >> (64 - 8 * bytes.len().min(8));
-            all.push(Literal { number, bytes, begins: key_at(bytes, 0), mask });
+            if bytes.len() >= 3 {
+                let mask = u64::MAX >> (64 - 8 * bytes.len().min(8));
+                all.push(Literal { number, bytes, begins: key_at(bytes, 0), mask });
+            }
         }
         all.sort_by_key(|literal| bucket(literal.begins));
         let buckets = (0..=1 << BUCKETS).map(|one| all.partition_point(|literal| bucket(literal.begins) < one));
-        let buckets = buckets.collect();
-        let (near, step) = if about.is_sparse() { (about, 2) } else { (begins, 1) };
-        Self { near, step, buckets, literals: all }
+        Self { near: Near::of(&all), buckets: buckets.collect(), literals: all }
     }
 
     /// Calls `visit` with the number and the place of every literal in the text, until it answers `false`.
     pub(super) fn find(&self, text: &str, mut visit: impl FnMut(usize, Range<usize>) -> bool) {
-        if self.step == 2 {
-            self.scan::<2>(text.as_bytes(), &mut visit);
-        } else {
-            self.scan::<1>(text.as_bytes(), &mut visit);
+        let bytes = text.as_bytes();
+        match &self.near {
+            Near::Begins(table) => self.scan::<1, SMALL>(table, bytes, &mut visit),
+            Near::About(table) => self.scan::<2, SMALL>(table, bytes, &mut visit),
+            Near::AboutMany(table) => self.scan::<2, LARGE>(table, bytes, &mut visit),
         }
     }
 
-    fn scan<const STEP: usize>(&self, bytes: &[u8], visit: &mut impl FnMut(usize, Range<usize>) -> bool) {
+    fn scan<const STEP: usize, const WORDS: usize>(
+        &self,
+        near: &Table<WORDS>,
+        bytes: &[u8],
+        visit: &mut impl FnMut(usize, Range<usize>) -> bool,
+    ) {
         let (eights, rest) = bytes.as_chunks::<8>();
         // What is left, and so the end of each text, is asked in the same way: most texts of an event are short.
         let mut last = [0; 8];
@@ -100,7 +88,7 @@ impl Needles {
             sixteen = sixteen >> 64 | u128::from(u64::from_le_bytes(*eight) | FOLD_ALL) << 64;
             let mut may = 0_u32;
             for place in 0..8 / STEP {
-                may |= self.near.bit(sixteen >> (8 * (4 + STEP + place * STEP))) << place;
+                may |= near.bit(sixteen >> (8 * (4 + STEP + place * STEP))) << place;
             }
             while may != 0 {
                 let place = (8 * at + STEP * (may.trailing_zeros() as usize + 1)).saturating_sub(4);
@@ -133,19 +121,64 @@ impl Needles {
     }
 }
 
+impl Near {
+    fn of(literals: &[Literal]) -> Self {
+        let about = Table::about(literals);
+        if about.is_sparse() {
+            return Self::About(about);
+        }
+        let about = Table::about(literals);
+        if about.is_sparse() {
+            return Self::AboutMany(about);
+        }
+        let mut begins = Table::new();
+        literals.iter().for_each(|literal| begins.set_all(literal.bytes, 0));
+        Self::Begins(begins)
+    }
+}
+
+/// Words of a table that the first-level cache holds, and of one that the second does.
+const SMALL: usize = 1 << 11;
+const LARGE: usize = 1 << 13;
+
 /// A bit for each hash of four bytes.
 #[derive(Debug)]
-struct Table(Box<[u64; 1 << 11]>);
+struct Table<const WORDS: usize>(Box<[u64; WORDS]>);
 
-impl Table {
+impl<const WORDS: usize> Table<WORDS> {
+    /// How far the bits of a hash that number a word's bits, and above them a word, stand from its end.
+    const SHIFT: u32 = u32::BITS - u64::BITS.ilog2() - WORDS.ilog2();
+
     fn new() -> Self {
-        Self(Box::new([0; 1 << 11]))
+        Self(Box::new([0; WORDS]))
+    }
+
+    /// The four bytes about where each literal begins, at both places.
+    fn about(literals: &[Literal]) -> Self {
+        let mut table = Self::new();
+        for literal in literals {
+            table.set_all(literal.bytes, 0);
+            table.set_all(literal.bytes, 1);
+            if let [a, b, c] = *literal.bytes {
+                (0..=u8::MAX).for_each(|any| table.set([any, a, b, c]));
+            }
+        }
+        table
+    }
+
+    /// Sets the four bytes from a place of a literal on, whatever stands behind it.
+    fn set_all(&mut self, literal: &[u8], from: usize) {
+        match *literal.get(from..).unwrap_or_default() {
+            [a, b, c, d, ..] => self.set([a, b, c, d]),
+            [a, b, c] => (0..=u8::MAX).for_each(|any| self.set([a, b, c, any])),
+            _ => {}
+        }
     }
 
     fn set(&mut self, four: [u8; 4]) {
-        let hash = hash(u32::from_le_bytes(four) | FOLD);
-        if let Some(word) = self.0.get_mut(hash as usize >> 21) {
-            *word |= 1 << (hash >> 15 & 63);
+        let hash = hash(u32::from_le_bytes(four) | FOLD) >> Self::SHIFT;
+        if let Some(word) = self.0.get_mut(hash as usize >> 6) {
+            *word |= 1 << (hash & 63);
         }
     }
 
@@ -153,13 +186,13 @@ impl Table {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower four bytes are what is asked for")]
     fn bit(&self, bytes: u128) -> u32 {
-        let hash = hash(bytes as u32);
-        (self.0.get(hash as usize >> 21).copied().unwrap_or_default() >> (hash >> 15 & 63)) as u32 & 1
+        let hash = hash(bytes as u32) >> Self::SHIFT;
+        (self.0.get(hash as usize >> 6).copied().unwrap_or_default() >> (hash & 63)) as u32 & 1
     }
 
     /// Whether few enough bytes are in the set that chance seldom meets one.
     fn is_sparse(&self) -> bool {
-        self.0.iter().map(|word| word.count_ones()).sum::<u32>() < 1 << 13
+        self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>() < 4 * WORDS
     }
 }
 

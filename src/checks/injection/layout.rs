@@ -57,9 +57,9 @@ fn spliced(text: &str, lines: &[Range<usize>], found: &mut Vec<Found>) {
         let [before, at, behind] = three.each_ref().map(|line| text.get(line.clone()).unwrap_or_default());
         if count < MOST_HITS
             && (12..LONGEST).contains(&at.len())
+            && is_request(at)
             && goes_on(before, behind)
             && breaks_off(before)
-            && is_request(at)
         {
             found.push(Found::warning("spliced_order", three[1].clone(), SPLICED));
             count += 1;
@@ -76,11 +76,11 @@ fn is_request(line: &str) -> bool {
 /// Whether a line of prose ends in the middle of a sentence.
 fn breaks_off(line: &str) -> bool {
     const WORDS: usize = 4;
-    let last = line.rsplit(['.', '!', '?', ':', ';']).next().unwrap_or_default();
+    let last = || line.rsplit(['.', '!', '?', ':', ';']).next().unwrap_or_default();
     line.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | '\'' | '’' | '$' | '-' | '•'))
         && line.split_ascii_whitespace().take(WORDS).count() == WORDS
-        && !last.trim().is_empty()
         && !line.starts_with(['#', '|', '>', '`', '$', '/'])
+        && !last().trim().is_empty()
 }
 
 /// Whether a line goes on with the sentence of another, be it in the middle of a number.

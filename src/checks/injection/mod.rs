@@ -89,15 +89,22 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
 
 /// The text with line breaks where JSON or a quoted string writes `\n`; every place stays what it is.
 fn without_escapes(text: &str) -> Cow<'_, str> {
-    const ESCAPES: [(&str, &str); 3] = [("\\n", " \n"), ("\\r", " \r"), ("\\t", " \t")];
-    let mut text = Cow::Borrowed(text);
-    if memchr::memchr(b'\\', text.as_bytes()).is_none() {
-        return text;
+    let mut plain: Option<String> = None;
+    let mut copied = 0;
+    for at in memchr::memchr_iter(b'\\', text.as_bytes()) {
+        let blank = match text.as_bytes().get(at + 1) {
+            Some(b'n') => " \n",
+            Some(b'r') => " \r",
+            Some(b't') => " \t",
+            _ => continue,
+        };
+        let plain = plain.get_or_insert_with(|| String::with_capacity(text.len()));
+        plain.push_str(text.get(copied..at).unwrap_or_default());
+        plain.push_str(blank);
+        copied = at + 2;
     }
-    for (escape, blank) in ESCAPES {
-        if memchr::memmem::find(text.as_bytes(), escape.as_bytes()).is_some() {
-            text = Cow::Owned(text.replace(escape, blank));
-        }
+    match plain {
+        None => Cow::Borrowed(text),
+        Some(plain) => Cow::Owned(plain + text.get(copied..).unwrap_or_default()),
     }
-    text
 }

@@ -1,7 +1,7 @@
 //! The words that say what a number behind them is. In: a text. Out: where such words stand and what they announce.
 //! One pass over the text; a word counts only where a word begins, some only where it also ends.
 
-use std::{cell::OnceCell, ops::Range, sync::LazyLock};
+use std::{ops::Range, sync::LazyLock};
 
 pub(super) use super::words::Topic;
 use super::{
@@ -13,23 +13,33 @@ use super::{
 /// Bytes of the longest hint.
 const LONGEST_HINT: usize = 24;
 
-/// Words with what they announce.
+/// Labels and hints with what they announce.
 #[derive(Debug)]
 struct Lexicon {
     needles: Needles,
     topics: Vec<(Topic, bool)>,
+    /// How many of the words are labels; the rest are hints.
+    labels: usize,
 }
 
 impl Lexicon {
-    fn new(words: impl Iterator<Item = (&'static str, Topic, bool)> + Clone) -> Self {
-        let needles = Needles::new(words.clone().map(|(word, _, _)| word));
-        Self { needles, topics: words.map(|(_, topic, whole)| (topic, whole)).collect() }
+    fn new() -> Self {
+        let national = NATIONAL.iter().enumerate();
+        let national =
+            national.flat_map(|(place, kind)| kind.words.iter().map(move |word| (*word, Topic::National(place), true)));
+        let labels: Vec<_> = words(LABELS).chain(national).collect();
+        let all = || labels.iter().copied().chain(words(HINTS));
+        Self {
+            needles: Needles::new(all().map(|(word, _, _)| word)),
+            topics: all().map(|(_, topic, whole)| (topic, whole)).collect(),
+            labels: labels.len(),
+        }
     }
 
-    fn find(&self, text: &str) -> Vec<Place> {
+    fn find(&self, text: &str) -> Contexts {
         let bytes = text.as_bytes();
         let joins = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let mut found = Vec::new();
+        let mut contexts = Contexts { labels: Vec::new(), hints: Vec::new() };
         self.needles.find(text, |number, at| {
             if let Some((topic, whole)) = self.topics.get(number) {
                 // `phoneNumber`, `user_phone`: a name made of words has them at its humps and underscores.
@@ -39,39 +49,35 @@ impl Lexicon {
                     || !first.is_ascii_alphanumeric();
                 let ends = !whole || !bytes.get(at.end).is_some_and(u8::is_ascii_lowercase);
                 if begins && ends {
-                    found.push((at, *topic));
+                    let places = if number < self.labels { &mut contexts.labels } else { &mut contexts.hints };
+                    places.push((at, *topic));
                 }
             }
             true
         });
-        found
+        contexts
     }
 }
 
 /// Where a word stands, and what it announces.
 type Place = (Range<usize>, Topic);
 
-fn words(table: &'static [(Topic, &[Word])]) -> impl Iterator<Item = (&'static str, Topic, bool)> + Clone {
+fn words(table: &'static [(Topic, &[Word])]) -> impl Iterator<Item = (&'static str, Topic, bool)> {
     table.iter().flat_map(|(topic, words)| words.iter().map(|(word, whole)| (*word, *topic, *whole)))
 }
 
-/// The announcing words of a text. Those that only numbers of some length ask for are looked for when one does.
+/// The announcing words of a text.
 #[derive(Debug)]
-pub(super) struct Contexts<'t> {
-    text: &'t str,
+pub(super) struct Contexts {
     labels: Vec<Place>,
-    hints: OnceCell<Vec<Place>>,
+    /// What announces a number that is looked at for its form.
+    hints: Vec<Place>,
 }
 
-impl<'t> Contexts<'t> {
-    pub(super) fn of(text: &'t str) -> Self {
-        static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
-            let national = NATIONAL.iter().enumerate();
-            let national = national
-                .flat_map(|(place, kind)| kind.words.iter().map(move |word| (*word, Topic::National(place), true)));
-            Lexicon::new(words(LABELS).chain(national))
-        });
-        Self { text, labels: LEXICON.find(text), hints: OnceCell::new() }
+impl Contexts {
+    pub(super) fn of(text: &str) -> Self {
+        static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::new);
+        LEXICON.find(text)
     }
 
     /// Whether a label of the topic stands anywhere.
@@ -84,14 +90,9 @@ impl<'t> Contexts<'t> {
         self.labels.iter().map(|(at, topic)| (at, *topic))
     }
 
-    fn hints(&self) -> &[Place] {
-        static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::new(words(HINTS)));
-        self.hints.get_or_init(|| LEXICON.find(self.text))
-    }
-
     /// Whether a hint at the topic ends in the `reach` bytes before a place.
     pub(super) fn before(&self, place: usize, reach: usize, topic: Topic) -> bool {
-        let hints = self.hints();
+        let hints = &self.hints;
         let end = hints.partition_point(|(at, _)| at.start < place);
         let nearest = hints.get(..end).unwrap_or_default().iter().rev();
         nearest
@@ -101,7 +102,7 @@ impl<'t> Contexts<'t> {
 
     /// Whether a hint at the topic begins in the `reach` bytes from a place on.
     pub(super) fn after(&self, place: usize, reach: usize, topic: Topic) -> bool {
-        let hints = self.hints();
+        let hints = &self.hints;
         let start = hints.partition_point(|(at, _)| at.start < place);
         let next = hints.get(start..).unwrap_or_default().iter();
         next.take_while(|(at, _)| at.start <= place + reach).any(|(_, here)| *here == topic)

@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 100;
 /// Longest value without its separators.
 const LONGEST: usize = 20;
 
-pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
     let mut described = None;
     for (at, topic) in contexts.labels() {
         let one = match topic {

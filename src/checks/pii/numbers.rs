@@ -159,7 +159,7 @@ impl<'t> Run<'t> {
     }
 }
 
-pub(super) fn find(text: &str, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
     let bytes = text.as_bytes();
     let mut groups = Vec::new();
     let mut at = 0;
@@ -200,7 +200,7 @@ fn bytes_before(bytes: &[u8], start: usize) -> bool {
 }
 
 /// What a run of digits is.
-fn digits(run: &Run<'_>, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
+fn digits(run: &Run<'_>, contexts: &Contexts, found: &mut Vec<Found>) {
     let start = run.span.start;
     if run.is_address() {
         if run.address().is_some_and(is_of_somebody)
@@ -228,7 +228,7 @@ fn digits(run: &Run<'_>, contexts: &Contexts<'_>, found: &mut Vec<Found>) {
 }
 
 /// What some neighbouring groups of a run are.
-fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts<'_>) -> Option<Found> {
+fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts) -> Option<Found> {
     let groups = run.groups.get(window.clone())?;
     let span = groups.first()?.start..groups.last()?.end;
     let count: usize = groups.iter().map(Range::len).sum();

@@ -12,7 +12,7 @@ const BEFORE: usize = 32;
 const BEHIND: usize = 3;
 
 /// Whether a run of digits is a telephone number that somebody has.
-pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts<'_>) -> bool {
+pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts) -> bool {
     let digits = run.digits();
     if !(7..=15).contains(&digits.len()) || run.groups.len() > 7 || is_fictitious(&digits) || is_toll_free(&digits) {
         return false;
@@ -33,13 +33,13 @@ pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts<'_>) -> bool {
         || is_national(run, &digits) && !contexts.before(run.span.start, BEFORE, Topic::Thing)
 }
 
-fn labelled(run: &Run<'_>, contexts: &Contexts<'_>) -> bool {
+fn labelled(run: &Run<'_>, contexts: &Contexts) -> bool {
     let behind = |topic| contexts.after(run.span.end, BEHIND, topic);
     contexts.before(run.span.start, BEFORE, Topic::Phone) || behind(Topic::Phone) || behind(Topic::Line)
 }
 
 /// Behind a word that may announce something else as well, the digits themselves must be grouped as a number's are.
-fn reached(run: &Run<'_>, contexts: &Contexts<'_>) -> bool {
+fn reached(run: &Run<'_>, contexts: &Contexts) -> bool {
     let before = |topic| contexts.before(run.span.start, BEFORE, topic);
     let grouped = match run.sizes().as_slice() {
         [1, rest @ ..] => rest.len() >= 2 && rest.iter().all(|size| (2..=4).contains(size)),

@@ -182,9 +182,12 @@ fn has_open_element(last: &str) -> bool {
 
 /// A word, a number, a name, a title: nothing that could be half of something.
 fn is_short_answer(text: &str) -> bool {
+    if text.len() >= 90 {
+        return false;
+    }
     let markup = text.starts_with('<') && text.contains("</");
     let words = text.split_whitespace().count();
     let announces = text.ends_with(':') && text.starts_with(char::is_uppercase) && words > 3;
-    let short = text.len() < 90 && words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
+    let short = words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
     short && !markup && !announces && !prose::dangles(text)
 }
