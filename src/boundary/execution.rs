@@ -11,7 +11,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::{Execution, Override, OverrideScope};
+use crate::domain::{
+    Execution, Override, OverrideScope,
+    tool::{canonical, own_part},
+};
 
 /// What is said before the server starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,18 +114,29 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
 fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
     match one.scope {
         OverrideScope::Global => true,
-        OverrideScope::Environment => one.value == environment,
-        OverrideScope::Agent => whose.agent.is_some_and(|agent| globbed(one, agent)),
+        OverrideScope::Environment => same_environment(&one.value, environment),
+        OverrideScope::Agent => whose.agent.is_some_and(|agent| globbed(one, &one.value, agent)),
         OverrideScope::Session => whose.session == Some(&one.value),
-        OverrideScope::Tool => whose.tool.is_some_and(|tool| globbed(one, tool)),
+        OverrideScope::Tool => whose.tool.is_some_and(|tool| is_of_tool(one, &canonical(tool))),
     }
 }
 
+/// Whether an override is for a tool. One that names no server may be any server's: what is strict for one of its name holds.
+fn is_of_tool(one: &Override, tool: &str) -> bool {
+    let value = canonical(&one.value);
+    let of_any_server = || one.execution == Execution::Shadow && !tool.contains('.');
+    globbed(one, &value, tool) || own_part(&value).is_some_and(|own| of_any_server() && globbed(one, own, tool))
+}
+
 /// A glob that cannot be read any more counts where it is strict.
-fn globbed(one: &Override, name: &str) -> bool {
-    one.value == name
-        || Glob::new(&one.value)
-            .map_or(one.execution == Execution::Shadow, |glob| glob.compile_matcher().is_match(name))
+fn globbed(one: &Override, value: &str, name: &str) -> bool {
+    value == name
+        || Glob::new(value).map_or(one.execution == Execution::Shadow, |glob| glob.compile_matcher().is_match(name))
+}
+
+/// Whether two names are of one environment, in whatever letters: `Production` is `production`.
+pub fn same_environment(one: &str, other: &str) -> bool {
+    one.trim().to_lowercase() == other.trim().to_lowercase()
 }
 
 /// Its scope and value in one word.

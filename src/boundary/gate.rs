@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     decide::Rules,
-    execution::{Configured, Whose, effective, named},
+    execution::{Configured, Whose, effective, named, same_environment},
 };
 use crate::domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState};
 
@@ -139,7 +139,7 @@ fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {
 
 /// What was said before the server started, in this environment.
 fn configured(environment: &str, rules: &Rules) -> Configured {
-    let in_shadow = rules.gate.shadow_environments.iter().any(|name| name == environment);
+    let in_shadow = rules.gate.shadow_environments.iter().any(|name| same_environment(name, environment));
     Configured {
         environment: environment.to_owned(),
         default: if in_shadow { Execution::Shadow } else { Execution::Live },
@@ -149,7 +149,8 @@ fn configured(environment: &str, rules: &Rules) -> Configured {
 
 /// Whether one is in force, and for this environment.
 fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
-    one.expires_at.is_none_or(|end| now < end) && (one.scope != OverrideScope::Environment || one.value == environment)
+    one.expires_at.is_none_or(|end| now < end)
+        && (one.scope != OverrideScope::Environment || same_environment(&one.value, environment))
 }
 
 /// Calls that would not run.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config,
     domain::{
-        Call, Effect, Guard, ToolName,
+        Call, Effect, EffectSource, Guard, ToolName,
         contract::{ContractState, OnUnavailable, ToolContract},
     },
     policy::{Asked, Policy},
@@ -83,10 +83,28 @@ impl Tools {
     pub fn effect(&self, call: &Call) -> EffectOf {
         let trusted = call.tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server));
         let contract = self.contracts.find(&call.tool).map(|contract| contract.effect());
-        effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
+        let rated = effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema)
-        })
+        });
+        self.of_any_server(&call.tool, rated)
+    }
+
+    /// Raises the effect of a tool that names no server to that of the gravest tool of its name.
+    fn of_any_server(&self, tool: &ToolName, rated: EffectOf) -> EffectOf {
+        // What is said of this very name goes before what is said of others.
+        if matches!(rated.source, EffectSource::Contract | EffectSource::Override) {
+            return rated;
+        }
+        let (contract, operator) = (self.contracts.at_least(tool), self.effects.at_least(tool));
+        let source = if contract >= operator { EffectSource::Contract } else { EffectSource::Override };
+        match contract.max(operator) {
+            Some(effect) if effect > rated.effect => {
+                let why = "it names no server, and a server has a tool of this name that does so".to_owned();
+                EffectOf { effect, source, why }
+            }
+            _ => rated,
+        }
     }
 
     /// What a tool would do, as far as that is known without a call; `seen` is what it was decided to do when it was called

@@ -26,6 +26,74 @@ impl ToolName {
     pub fn bare(name: impl Into<String>) -> Self {
         Self { server: None, name: name.into() }
     }
+
+    /// The name by which rules, contracts, effects and overrides go: one for every spelling that a caller may choose.
+    pub fn canonical(&self) -> Canonical {
+        let whole = canonical(&self.to_string());
+        let own = match &self.server {
+            Some(_) => Some(canonical(&self.name)),
+            None => whole.split_once('.').map(|(_, own)| own.to_owned()),
+        };
+        Canonical { own: own.clone().unwrap_or_else(|| whole.clone()), has_server: own.is_some(), whole }
+    }
+}
+
+/// A tool's name in the spelling in which names are compared. Made by [`ToolName::canonical`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Canonical {
+    /// `server.name`, or the name alone where no server is known.
+    pub whole: String,
+    /// Its name at its server.
+    pub own: String,
+    /// Whether its server is known. Where it is not, it may be any server's tool of that name.
+    pub has_server: bool,
+}
+
+/// The one spelling of a tool's name, or of a pattern for such names: small letters, and `_` for `-` and for blanks, since
+/// who looks tools up by name may take one for the other. Between the brackets of a pattern, `-` is a range and stays.
+pub fn canonical(name: &str) -> String {
+    let mut brackets = false;
+    let mut spelled = String::with_capacity(name.len());
+    for c in name.trim().chars() {
+        match c {
+            '[' => brackets = true,
+            ']' => brackets = false,
+            _ => {}
+        }
+        match c {
+            '-' | ' ' if !brackets => spelled.push('_'),
+            c => spelled.extend(c.to_lowercase()),
+        }
+    }
+    spelled
+}
+
+/// What a pattern for `server.name` says of the name alone; nothing where it is for all tools of a server.
+pub fn own_part(pattern: &str) -> Option<&str> {
+    let (server, own) = pattern.split_once('.')?;
+    let closed = |open, close| server.matches(open).count() == server.matches(close).count();
+    let names = own.chars().any(char::is_alphanumeric);
+    (names && closed('{', '}') && closed('[', ']')).then_some(own)
+}
+
+/// Whether a tool, or its server, can be called so: letters and digits of any script, and the visible signs of ASCII.
+/// Anything else can be left out, swapped or not seen by whoever looks the tool up, and rules would be held against
+/// another name than the one that runs.
+///
+/// # Errors
+/// What to write instead.
+pub fn plain_tool_name(name: &str) -> Result<(), &'static str> {
+    // Letters by their category, and yet not to be seen.
+    let filler = |c| matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric() && !filler(c);
+    if name.trim() == name && name.chars().all(plain) {
+        Ok(())
+    } else {
+        Err(
+            "a tool's name has letters, digits and visible signs of ASCII, and no blank at its ends: send the very name that \
+             runs, without control characters, invisible ones and combining marks",
+        )
+    }
 }
 
 impl fmt::Display for ToolName {
@@ -55,4 +123,58 @@ pub struct ToolAnnotations {
     /// It reaches beyond a closed set of things: the web, other people.
     #[serde(rename = "openWorldHint", alias = "open_world", default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ToolName, canonical, own_part, plain_tool_name};
+
+    #[test]
+    fn spellings_of_one_name_are_one() {
+        for name in ["process_refund", "Process_Refund", "process-refund", "PROCESS REFUND", "process_refund "] {
+            let tool = ToolName::of("Stripe", name).canonical();
+            assert_eq!((&*tool.whole, &*tool.own, tool.has_server), ("stripe.process_refund", "process_refund", true));
+        }
+        let glued = ToolName::bare("stripe.process-refund").canonical();
+        assert_eq!(glued, ToolName::of("stripe", "process_refund").canonical());
+        let bare = ToolName::bare("Process_Refund").canonical();
+        assert_eq!((&*bare.whole, &*bare.own, bare.has_server), ("process_refund", "process_refund", false));
+        assert_eq!(canonical("Files.get-[a-z]*"), "files.get_[a-z]*");
+    }
+
+    #[test]
+    fn a_pattern_for_all_of_a_server_says_nothing_of_a_name() {
+        for (pattern, own) in [
+            ("stripe.process_refund", Some("process_refund")),
+            ("stripe.delete_*", Some("delete_*")),
+            ("stripe.*", None),
+            ("delete_*", None),
+            ("{stripe.a,github.b}", None),
+        ] {
+            assert_eq!(own_part(pattern), own, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_can_be_mistaken_is_refused() {
+        for name in ["send_email", "mcp__files__read", "Send email", "a/b.c:d", "\u{691c}\u{7d22}", "caf\u{e9}"] {
+            assert_eq!(plain_tool_name(name), Ok(()), "{name}");
+        }
+        for name in [
+            "process_refund ",
+            " a",
+            "process_refund\n",
+            "a\tb",
+            "read\u{200b}delete",
+            "a\u{ad}b",
+            "a\u{301}",
+            "a\u{202e}b",
+            "a\u{3164}",
+            "a\u{2010}b",
+            "a\u{a0}b",
+            "a\u{e0041}",
+        ] {
+            assert!(plain_tool_name(name).is_err(), "{name:?}");
+        }
+    }
 }

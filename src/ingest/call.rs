@@ -10,7 +10,7 @@ use super::{
     strict,
     tree::Tree,
 };
-use crate::domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName};
+use crate::domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name};
 
 /// Modes of a call.
 const MODES: usize = 16;
@@ -122,8 +122,9 @@ pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<
 
 fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
     let mut fields = Fields::open(tree, at, faults)?;
-    let server = fields.optional("server", label);
-    let name = fields.required("name", "the tool's name", name);
+    let server = fields.optional("server", |tree, at, faults| plain_name(label(tree, at, faults)?, at, faults));
+    let name =
+        fields.required("name", "the tool's name", |tree, at, faults| plain_name(name(tree, at, faults)?, at, faults));
     let description = fields.optional("description", |tree, at, faults| bounded(tree, DESCRIPTION_BYTES, at, faults));
     let annotations = fields.optional("annotations", annotations);
     let input_schema = fields.optional("input_schema", schema);
@@ -131,6 +132,14 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
     fields.refuse_rest_of_request();
     let name = ToolName { server, name: name? };
     Some(Tool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
+}
+
+/// A name that can be mistaken for another is refused: rules go by it.
+fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    match plain_tool_name(&name) {
+        Ok(()) => Some(name),
+        Err(help) => faults.refuse(at, code::FORMAT, help),
+    }
 }
 
 /// The hints of MCP by their names there, or by ours. Others are not for us.

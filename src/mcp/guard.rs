@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::gateway::all;
 use crate::{
     boundary::{answer::Answer, decide::Decision},
-    domain::{Call, CallOutcome, Event},
+    domain::{Call, CallOutcome, Event, tool::plain_tool_name},
     ingest::Incoming,
     pipeline::{Origin, Pipeline, decide::ReportError},
     store::Store,
@@ -125,6 +125,9 @@ impl Guard {
             let detail =
                 format!("the arguments have {} bytes as JSON, and may have {most}: send less", arguments.len());
             return Ruling::block("invalid_arguments", detail);
+        }
+        if let Err(right) = plain_tool_name(&call.tool.name) {
+            return Ruling::block("tool_name", right.to_owned());
         }
         let tool = call.tool.to_string();
         let request = json!([call.agent, tool, call.arguments]).to_string();

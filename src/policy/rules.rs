@@ -11,7 +11,10 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::{Value, json};
 
 use super::expression::{Expression, ExpressionError, Scope};
-use crate::domain::{Effect, Guard, PolicyMode, PolicyRule, ToolName};
+use crate::domain::{
+    Effect, Guard, PolicyMode, PolicyRule, ToolName,
+    tool::{canonical, own_part},
+};
 
 /// What a condition may ask about.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
@@ -65,7 +68,15 @@ pub struct Policy {
     version: String,
     /// Rules for every tool.
     any: Vec<usize>,
-    /// Rules that name a tool, by name.
+    /// By the tools that they name.
+    named: Named,
+    /// By the names alone of the tools that they name, whichever server's: for calls that do not say whose tool it is.
+    anyones: Named,
+}
+
+/// Rules by names and globs, in their canonical spelling.
+#[derive(Debug, Default)]
+struct Named {
     exact: HashMap<String, Vec<usize>>,
     globs: GlobSet,
     /// The rule of each glob in `globs`.
@@ -103,21 +114,17 @@ impl Policy {
     pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
         let text = serde_json::to_string(&rules).unwrap_or_default();
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
-        let (mut any, mut glob_rules) = (Vec::new(), Vec::new());
-        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut globs = GlobSetBuilder::new();
+        let (mut any, mut named, mut anyones) = (Vec::new(), Vec::new(), Vec::new());
         let mut compiled = Vec::with_capacity(rules.len());
         for (index, source) in rules.into_iter().enumerate() {
             if source.tools.is_empty() || source.tools.iter().any(|tool| tool == "*") {
                 any.push(index);
             }
             for tool in source.tools.iter().filter(|tool| *tool != "*") {
-                if tool.contains(['*', '?', '[', '{', '\\']) {
-                    globs.add(glob(&source.name, tool)?);
-                    glob_rules.push(index);
-                } else {
-                    exact.entry(tool.clone()).or_default().push(index);
-                }
+                glob(&source.name, tool)?;
+                let tool = canonical(tool);
+                anyones.extend(own_part(&tool).map(|own| (own.to_owned(), index)));
+                named.push((tool, index));
             }
             compiled.push(Rule {
                 agents: glob_set(&source.name, &source.agents)?,
@@ -132,9 +139,7 @@ impl Policy {
                 source,
             });
         }
-        let globs =
-            globs.build().map_err(|_| BadRule::Glob { rule: String::new(), pattern: "all of them".to_owned() })?;
-        Ok(Self { rules: compiled, version, any, exact, globs, glob_rules })
+        Ok(Self { rules: compiled, version, any, named: Named::of(named)?, anyones: Named::of(anyones)? })
     }
 
     /// Names the text of all rules.
@@ -193,17 +198,42 @@ impl Policy {
     }
 
     /// The rules that may concern a tool, in the order of the file. A pattern is tried on `server.tool` and on the tool's
-    /// name alone, so that `delete_*` holds for every server's.
+    /// name alone, so that `delete_*` holds for every server's. A tool that names no server is held to the rules for every
+    /// server's tool of its name: leaving the server out skips nothing.
     fn candidates(&self, tool: &ToolName) -> Vec<usize> {
-        let whole = tool.to_string();
+        let tool = tool.canonical();
         let mut found = self.any.clone();
-        for name in [&whole, &tool.name] {
-            found.extend(self.exact.get(name).into_iter().flatten());
-            found.extend(self.globs.matches(name).into_iter().filter_map(|glob| self.glob_rules.get(glob)));
+        found.extend(self.named.matching(&tool.whole));
+        if tool.has_server {
+            found.extend(self.named.matching(&tool.own));
+        } else {
+            found.extend(self.anyones.matching(&tool.own));
         }
         found.sort_unstable();
         found.dedup();
         found
+    }
+}
+
+impl Named {
+    fn of(patterns: Vec<(String, usize)>) -> Result<Self, BadRule> {
+        let (mut named, mut globs) = (Self::default(), GlobSetBuilder::new());
+        for (pattern, rule) in patterns {
+            if pattern.contains(['*', '?', '[', '{', '\\']) {
+                globs.add(glob("", &pattern)?);
+                named.glob_rules.push(rule);
+            } else {
+                named.exact.entry(pattern).or_default().push(rule);
+            }
+        }
+        named.globs =
+            globs.build().map_err(|_| BadRule::Glob { rule: String::new(), pattern: "all of them".to_owned() })?;
+        Ok(named)
+    }
+
+    fn matching(&self, name: &str) -> impl Iterator<Item = &usize> {
+        let globbed = self.globs.matches(name).into_iter().filter_map(|glob| self.glob_rules.get(glob));
+        self.exact.get(name).into_iter().flatten().chain(globbed)
     }
 }
 

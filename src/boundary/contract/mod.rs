@@ -24,6 +24,7 @@ use crate::{
     domain::{
         Effect, ToolName,
         contract::{ContractFault, ToolContract},
+        tool::{canonical, own_part},
     },
     policy::Expression,
 };
@@ -129,6 +130,8 @@ pub struct Contracts {
     globs: Vec<(GlobMatcher, usize)>,
     readers: BTreeMap<String, Vec<(usize, usize)>>,
     listers: BTreeMap<String, Vec<(usize, usize)>>,
+    /// The gravest effect by the name alone of a tool that a contract names, whichever server's.
+    anyones: HashMap<String, Effect>,
 }
 
 impl Contracts {
@@ -155,18 +158,22 @@ impl Contracts {
     fn index(&mut self) {
         let mut globs = Vec::new();
         for (index, contract) in self.all.iter().enumerate() {
-            let tool = &contract.contract.tool;
-            if is_glob(tool) {
+            let tool = canonical(&contract.contract.tool);
+            if is_glob(&tool) {
                 let literal = tool.chars().filter(|c| !matches!(c, '*' | '?')).count();
-                globs.extend(Glob::new(tool).ok().map(|glob| (literal, glob.compile_matcher(), index)));
+                globs.extend(Glob::new(&tool).ok().map(|glob| (literal, glob.compile_matcher(), index)));
             } else {
-                self.exact.insert(tool.clone(), index);
+                if let Some(own) = own_part(&tool) {
+                    let gravest = self.anyones.entry(own.to_owned()).or_insert(Effect::Read);
+                    *gravest = contract.effect().max(*gravest);
+                }
+                self.exact.insert(tool, index);
             }
             for (at, reader) in contract.readers.iter().enumerate() {
-                self.readers.entry(reader.tool.clone()).or_default().push((index, at));
+                self.readers.entry(canonical(&reader.tool)).or_default().push((index, at));
             }
             for (at, lister) in contract.listers.iter().enumerate() {
-                self.listers.entry(lister.tool.clone()).or_default().push((index, at));
+                self.listers.entry(canonical(&lister.tool)).or_default().push((index, at));
             }
         }
         globs.sort_by_key(|(literal, _, index)| (std::cmp::Reverse(*literal), *index));
@@ -175,10 +182,16 @@ impl Contracts {
 
     /// The contract of a tool: one of its very name before globs, a more specific glob before another, then the first.
     pub fn find(&self, tool: &ToolName) -> Option<&Arc<CompiledContract>> {
-        let name = tool.to_string();
+        let name = tool.canonical().whole;
         let index = self.exact.get(&name).copied();
         let index = index.or_else(|| self.globs.iter().find(|(glob, _)| glob.is_match(&name)).map(|(_, index)| *index));
         index.and_then(|index| self.all.get(index))
+    }
+
+    /// The least effect of a tool that names no server, by the contracts of tools of its name: it may be any of them.
+    pub fn at_least(&self, tool: &ToolName) -> Option<Effect> {
+        let tool = tool.canonical();
+        if tool.has_server { None } else { self.anyones.get(&tool.own).copied() }
     }
 
     /// Every contract, in order of the file.
@@ -188,13 +201,13 @@ impl Contracts {
 
     /// How records of a run are read by this tool.
     pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Reader> {
-        let places = self.readers.get(tool).into_iter().flatten();
+        let places = self.readers.get(&canonical(tool)).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.readers.get(*at))
     }
 
     /// How records of a run are listed by this tool.
     pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Lister> {
-        let places = self.listers.get(tool).into_iter().flatten();
+        let places = self.listers.get(&canonical(tool)).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.listers.get(*at))
     }
 }

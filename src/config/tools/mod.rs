@@ -22,6 +22,7 @@ use super::{
 use crate::domain::{
     EffectOverride, PolicyRule,
     contract::{ContractFault, ToolContract},
+    tool::canonical,
 };
 use openapi::Files;
 pub use policy::ConditionRule;
@@ -120,15 +121,15 @@ fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<
 /// One contract a tool: which of two would hold is nobody's guess.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
     let Some(Kind::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
-    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut first: BTreeMap<String, Place> = BTreeMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(Node { kind: Kind::Text(name), at }) = tool.get(TOOL) else { continue };
-        if let Some(earlier) = first.get(name.as_str()) {
+        if let Some(earlier) = first.get(&canonical(name)) {
             let message = format!("there is a contract of {} already", quoted(name));
             let help = format!("it stands at line {}; keep one, and raise its version when it changes", earlier.line);
             faults.within(format!(".{TOOLS}[{index}].{TOOL}"), |faults| faults.fault(*at, message, help));
         } else {
-            first.insert(name, *at);
+            first.insert(canonical(name), *at);
         }
     }
 }

@@ -271,3 +271,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_rule_is_not_escaped_by_spelling_a_name_otherwise() {
+    let named = |tools: &[&str]| PolicyRule { tools: texts(tools), ..rule("named", Block) };
+    for (pattern, tool, matches) in [
+        ("stripe.refund", ToolName::of("Stripe", "Refund"), true),
+        ("stripe.process_refund", ToolName::of("stripe", "process-refund"), true),
+        ("stripe.Process-Refund", ToolName::bare("stripe.process_refund"), true),
+        ("stripe.refund", ToolName::bare("refund"), true),
+        ("stripe.delete_*", ToolName::bare("Delete-All"), true),
+        ("delete_*", ToolName::bare("files.delete_all"), true),
+        ("x.get-[a-c]", ToolName::of("x", "get_b"), true),
+        ("stripe.refund", ToolName::of("paypal", "refund"), false),
+        ("stripe.*", ToolName::bare("refund"), false),
+        ("stripe.refund", ToolName::bare("refunds"), false),
+    ] {
+        let policy = Policy::compile(vec![named(&[pattern])]).unwrap();
+        let guard = judged(&policy, &tool, Write, &json!({}), &[]);
+        assert_eq!(guard.verdict == Block, matches, "{pattern} {tool}");
+    }
+}
