@@ -12,7 +12,7 @@ use crate::{
         contract::faults,
         decide::Rules as BoundaryRules,
         drift::bypass::Required,
-        execution::{Configured, safe_mode},
+        execution::{Configured, safe_mode, same_environment},
         gate,
         tools::Tools,
     },
@@ -139,11 +139,14 @@ impl Setup {
     pub fn boundary(&self) -> Result<Loaded<BoundaryRules>, Report> {
         let boundary = &self.settings.boundary;
         let variable = boundary.safe_mode_variable.clone();
-        let in_shadow = boundary.shadow_environments.contains(&boundary.environment);
+        let here = |name: &String| same_environment(name, &boundary.environment);
+        let in_shadow = boundary.shadow_environments.iter().any(here);
+        // In whatever letters it is written, and the stricter of two spellings.
+        let said = self.env.spelled(&variable).filter_map(|value| safe_mode(Some(value))).max();
         let configured = Configured {
             environment: boundary.environment.clone(),
             settings: boundary.execution,
-            variable: (variable.clone(), safe_mode(self.env.get(&variable))),
+            variable: (variable, said),
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());

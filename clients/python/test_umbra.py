@@ -80,11 +80,13 @@ class Calls(unittest.TestCase):
 
     @unittest.skipUnless(MODE == "live", "of calls that run")
     def test_a_program_in_safe_mode_runs_nothing_that_the_server_takes_for_live(self):
-        os.environ["AGENT_SAFE_MODE"] = "true"
-        self.addCleanup(os.environ.pop, "AGENT_SAFE_MODE")
-        with self.assertRaises(umbra.Blocked) as refused:
-            self.refund("pay-1", 20)
-        self.assertEqual((refused.exception.reason, self.ran), ("safe_mode_mismatch", []))
+        for name, value in [("AGENT_SAFE_MODE", "true"), ("agent_safe_mode", "on")]:
+            os.environ[name] = value
+            self.addCleanup(os.environ.pop, name, None)
+            with self.assertRaises(umbra.Blocked) as refused:
+                self.refund("pay-1", 20)
+            self.assertEqual((refused.exception.reason, self.ran), ("safe_mode_mismatch", []), name)
+            os.environ.pop(name)
 
     def test_rules_and_schemas_hold_in_every_mode(self):
         for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:

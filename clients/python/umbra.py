@@ -512,8 +512,7 @@ class _Tool:
 
     def agree(self, answer: Mapping[str, Any]) -> None:
         """A program that believes itself in safe mode runs nothing that its server takes for live."""
-        variable = os.environ.get("AGENT_SAFE_MODE", "").strip().lower()
-        if variable in ("1", "true", "yes") and answer.get("execution") == "live" and answer.get("effect") != "read":
+        if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
             detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
             raise Blocked(self.name, "safe_mode_mismatch", detail, answer)
 
@@ -528,6 +527,12 @@ class _Tool:
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 named.update(named.pop(parameter.name, {}))
         return {name: _plain(value) for name, value in named.items()}
+
+
+def _safe_mode() -> bool:
+    """Whether AGENT_SAFE_MODE is set, read as the server does: in any letters, and on unless it is plainly off."""
+    said = (value.strip().lower() for name, value in os.environ.items() if name.upper() == "AGENT_SAFE_MODE")
+    return any(value not in ("", "0", "false", "no", "off") for value in said)
 
 
 @dataclasses.dataclass

@@ -7,10 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use secrecy::SecretString;
+use serde_json::Value;
 
 use super::{
     Report,
     fault::{Faults, Place, Show},
+    nearest::nearest,
+    settings_schema,
     tree::{Entry, Kind, Node, parse},
 };
 use crate::domain::ModelSpec;
@@ -20,6 +23,26 @@ const PREFIX: &str = "UMBRA__";
 /// Variables of other conventions, and the settings they stand for. `UMBRA__…` goes before them.
 const ALIASES: [(&str, &[&str]); 2] =
     [("DATABASE_URL", &["database", "url"]), ("UMBRA_PG_BIN", &["storage", "pg_bin"])];
+
+/// Variables of ours that are no settings: what the client for Python, the tests, the scripts and the compose file read.
+const OTHERS: [&str; 16] = [
+    "UMBRA_AGENT",
+    "UMBRA_API_KEY",
+    "UMBRA_API_KEY_FILE",
+    "UMBRA_KEY_ID",
+    "UMBRA_MODE",
+    "UMBRA_PASSWORD_FILE",
+    "UMBRA_PORT",
+    "UMBRA_REAL_MODEL_NAME",
+    "UMBRA_REAL_MODEL_URL",
+    "UMBRA_RUN",
+    "UMBRA_SABOTAGE",
+    "UMBRA_SEED",
+    "UMBRA_SESSION",
+    "UMBRA_SHADOWS",
+    "UMBRA_UPDATE",
+    "UMBRA_URL",
+];
 
 /// Variables by name.
 #[derive(Clone, Default)]
@@ -42,7 +65,7 @@ impl Environment {
     /// The process's own. The only place in the service that reads it.
     pub fn of_process() -> Self {
         std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
             .collect()
     }
 
@@ -54,6 +77,11 @@ impl Environment {
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// The values of a variable that is set and not empty, in whatever letters its name is written.
+    pub fn spelled(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     /// Every variable.
@@ -87,7 +115,8 @@ impl Environment {
         faults.finish(Some(())).map(drop)
     }
 
-    /// Lays the variables over the settings.
+    /// Lays the variables over the settings. One that was meant as a setting and is none is a fault: whoever writes
+    /// `UMBRA_BOUNDARY_EXECUTION=shadow` must not find out later that everything ran.
     pub(super) fn overlay(&self, root: &mut Node, faults: &mut Faults) {
         for (name, path) in ALIASES {
             if let Some(value) = self.get(name) {
@@ -106,6 +135,68 @@ impl Environment {
             let path: Vec<&str> = path.split("__").collect();
             put(root, &path, at, value_of(value, at), layer);
         }
+        self.refuse_unknown(root, faults);
+    }
+
+    fn refuse_unknown(&self, root: &Node, faults: &mut Faults) {
+        let ours = |name: &str| name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("UMBRA_"));
+        let mut settings = Vec::new();
+        for (name, value) in self.0.iter().filter(|(name, _)| ours(name) && !name.starts_with(PREFIX)) {
+            let known = OTHERS.contains(&name.as_str()) || ALIASES.iter().any(|(alias, _)| alias == name);
+            if known || is_of_cluster(name, value) || mentions(root, name) {
+                continue;
+            }
+            if settings.is_empty() {
+                paths(&settings_schema(), "", &mut settings);
+            }
+            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let word = name.get(6..).unwrap_or_default().trim_matches('_').replace("__", "_");
+            let near = nearest(&word, settings.iter().map(|(word, _)| word.as_str()));
+            let meant = near.and_then(|near| settings.iter().find(|(word, _)| word == near));
+            let did = meant.map(|(_, variable)| format!("did you mean {variable}? ")).unwrap_or_default();
+            let help = format!(
+                "{did}A setting is {PREFIX}SECTION__KEY, in capitals and with two _ between; besides, {}, {} and \
+                 variables that the settings name are known",
+                ALIASES.map(|(alias, _)| alias).join(", "),
+                OTHERS.join(", ")
+            );
+            faults.fault_showing(at, Show::Nothing, "no setting and nothing else of ours has this name", help);
+        }
+    }
+}
+
+/// Whether Kubernetes sets such a variable for each service whose name begins with `umbra`: `UMBRA_SERVICE_HOST`,
+/// `UMBRA_PORT_7817_TCP_ADDR`.
+fn is_of_cluster(name: &str, value: &str) -> bool {
+    let tail = name.split_once("_SERVICE_").map(|(_, tail)| tail);
+    let service = tail.is_some_and(|tail| tail == "HOST" || tail == "PORT" || tail.starts_with("PORT_"));
+    let port = name.split_once("_PORT_").is_some_and(|(_, port)| {
+        let mut parts = port.splitn(3, '_');
+        let (number, protocol, what) = (parts.next(), parts.next(), parts.next());
+        number.is_some_and(|number| number.parse::<u16>().is_ok())
+            && matches!(protocol, Some("TCP" | "UDP" | "SCTP"))
+            && matches!(what, None | Some("PROTO" | "PORT" | "ADDR"))
+    });
+    service || port || name.ends_with("_PORT") && value.contains("://")
+}
+
+/// Whether a setting names a variable: the key of a provider, the secret of a webhook.
+fn mentions(node: &Node, name: &str) -> bool {
+    match &node.kind {
+        Kind::Text(text) => text == name,
+        Kind::List(items) => items.iter().any(|item| mentions(item, name)),
+        Kind::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        _ => false,
+    }
+}
+
+/// Every key of the settings below `section`: as words, and as a variable.
+fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
+    let Some(keys) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (key, schema) in keys {
+        let path = if section.is_empty() { key.clone() } else { format!("{section}__{key}") };
+        paths(schema, &path, found);
+        found.push((path.replace("__", "_"), format!("{PREFIX}{}", path.to_uppercase())));
     }
 }
 

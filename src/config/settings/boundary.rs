@@ -40,7 +40,7 @@ impl AuditedReads {
 section! {
     /// Whether calls of tools run, and what is kept of them.
     Boundary {
-        /// The environment's name, for overrides and for `shadow_environments`.
+        /// The environment's name, for overrides and for `shadow_environments`, in whatever letters.
         environment: String = "development".to_owned(), printable("a name", 100);
         /// Whether calls run: live, or shadow (reads run, whatever changes something is answered by a stub). The
         /// environment's default when not set.
@@ -48,8 +48,8 @@ section! {
         /// Environments whose default is shadow; that of others is live.
         shadow_environments: Vec<String> = Vec::new(),
             List { len: 0..=64, single: true, item: printable("a name", 100) };
-        /// The variable of this process that means shadow when it is set to 1, true or yes. Between it and `execution` the
-        /// stricter wins.
+        /// The variable of this process that means shadow, in whatever letters it is written and whatever it is set to but 0,
+        /// false, no or off. Between it and `execution` the stricter wins.
         safe_mode_variable: String = "AGENT_SAFE_MODE".to_owned(), text("a variable's name", 100, variable);
         /// Longest that a caller waits for a decision; then whatever changes something is refused.
         deadline: Duration = secs(2), Time(ms(10)..=secs(60));

@@ -105,3 +105,40 @@ fn a_broken_file_hides_no_fault_of_the_environment() {
     let found = faults(over("a: [", &[("UMBRA__QUEUE__WORKERS", "-1")]));
     assert_eq!(found.len(), 2);
 }
+
+#[test]
+fn a_variable_that_was_meant_as_a_setting_is_a_fault() {
+    for (name, value, meant) in [
+        ("UMBRA_BOUNDARY_EXECUTION", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
+        ("umbra__boundary__execution", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
+        ("UMBRA_Server_Bind", "127.0.0.1:0", "`UMBRA__SERVER__BIND`"),
+        ("UMBRA_SERVER_PORT", "8080", "UMBRA__SECTION__KEY"),
+        ("UMBRA_SAFE_MODE", "1", "`UMBRA__BOUNDARY__SAFE_MODE_VARIABLE`"),
+        ("UMBRA_ZZ", "hunter2", "UMBRA_PG_BIN"),
+    ] {
+        let found = faults(over("{}", &[(name, value)]));
+        let meant = meant.trim_matches('`');
+        one_fault(name, &found, 1, &[&format!("{name}:1:1"), "no setting", meant]);
+        assert!(!found[0].to_string().contains("hunter2"));
+    }
+}
+
+#[test]
+fn variables_of_others_are_left_alone() {
+    let settings =
+        "models: {own: {provider: openai, name: x, base_url: 'http://127.0.0.1:1', api_key_env: UMBRA_OWN_KEY}}";
+    let variables = [
+        ("UMBRA_OWN_KEY", "k"),
+        ("UMBRA_PG_BIN", "/opt/pg"),
+        ("UMBRA_AGENT", "writer"),
+        ("UMBRA_SERVICE_HOST", "10.0.0.1"),
+        ("UMBRA_SERVICE_PORT_HTTP", "7817"),
+        ("UMBRA_PORT", "tcp://10.0.0.1:7817"),
+        ("UMBRA_PORT_7817_TCP", "tcp://10.0.0.1:7817"),
+        ("UMBRA_DB_PORT_5432_TCP_PROTO", "tcp"),
+        ("UMBRA_DB_PORT", "tcp://10.0.0.2:5432"),
+        ("UMBRELLA", "x"),
+    ];
+    assert!(over(settings, &variables).is_ok(), "{:?}", faults(over(settings, &variables)));
+    assert_eq!(env(&[("Agent_safe_MODE", "1"), ("X", "2")]).spelled("AGENT_SAFE_MODE").collect::<Vec<_>>(), ["1"]);
+}

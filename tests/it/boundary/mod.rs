@@ -10,4 +10,5 @@ mod gate;
 mod rehearsal;
 mod rules;
 mod runs;
+mod safe_mode;
 mod unavailable;
