@@ -39,7 +39,9 @@ mod tests;
 mod triggers;
 mod truncation;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
+
+use serde_json::Value;
 
 pub use self::loops::Loops;
 use crate::domain::{CheckName, Event, Hit, Mark, Redacted, Shadow, StoredEvent, TriggerMark};
@@ -107,4 +109,16 @@ fn look(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>, allowed_host
 /// Takes hidden characters and credentials out of any other text.
 pub fn redact(text: &str) -> Redacted {
     Redacted::seal(screening::without(text).into_owned())
+}
+
+/// Takes hidden characters and credentials out of JSON, by what stands in it and by the names of its members: what can only
+/// be a credential by its name (`password`, `x-api-key`) goes, however it looks. Texts that are JSON themselves are read
+/// as such. For documents that are kept, and of which nobody counts what was found.
+pub fn redact_json(value: &mut Value) {
+    screening::redact_json(value);
+}
+
+/// A text without the characters that nobody sees.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    normalise::clean(text).0
 }

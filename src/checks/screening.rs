@@ -24,7 +24,7 @@ pub(super) type Tag<'t> = Option<&'t dyn Fn(&str) -> u8>;
 /// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
 /// task would make another agent, tool or task of each.
 pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
-    let mut marks = Marks { marks: Vec::new(), tag: None };
+    let mut marks = Marks { marks: Vec::new(), tag: None, by_name: false };
     marks.text("agent", &mut event.agent);
     for (name, text) in [
         ("task_id", &mut event.task_id),
@@ -47,8 +47,14 @@ pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
         marks.optional("tool.error", &mut tool.error);
     }
     marks.optional("output", &mut event.output);
-    marks.object(&mut path("metadata"), &mut event.metadata);
+    marks.object(&mut path("metadata"), None, &mut event.metadata);
     marks.marks
+}
+
+/// Cleans every text and key of a document in place, and goes by the names of members alone where these say enough.
+pub(super) fn redact_json(value: &mut Value) {
+    let mut marks = Marks { marks: Vec::new(), tag: None, by_name: true };
+    marks.value(&mut path(""), None, value);
 }
 
 /// The beginning of a path, with room for what is mostly below it.
@@ -63,6 +69,8 @@ fn path(begins: &str) -> String {
 struct Marks<'t> {
     marks: Vec<Mark>,
     tag: Tag<'t>,
+    /// Whether what the name of a member calls a credential is one, however it looks, and JSON in a text is read.
+    by_name: bool,
 }
 
 impl Marks<'_> {
@@ -78,11 +86,32 @@ impl Marks<'_> {
 
     /// A text that a name or arguments lead to: they may say that it is a secret.
     fn led(&mut self, field: &str, lead: Option<Lead<'_>>, text: &mut String) {
+        if self.by_name {
+            self.embedded(text);
+        }
         let (cleaned, taken) = clean(text, self.tag, lead);
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
         self.marks.extend(taken.into_iter().map(|one| one.into_mark(field)));
+        if self.by_name
+            && let Some(found) = lead.and_then(|lead| secrets::held(lead, text))
+        {
+            *text = format!("[secret:{}]", found.rule);
+        }
+    }
+
+    /// Cleans a text that is JSON as what it says; it is written anew only where there was something to clean.
+    fn embedded(&mut self, text: &mut String) {
+        if !text.trim_start().starts_with(['{', '[']) {
+            return;
+        }
+        let Ok(said) = serde_json::from_str::<Value>(text) else { return };
+        let mut cleaned = said.clone();
+        self.value(&mut path(""), None, &mut cleaned);
+        if cleaned != said {
+            *text = cleaned.to_string();
+        }
     }
 
     /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`], `name` the member that has it.
@@ -107,12 +136,18 @@ impl Marks<'_> {
                     path.truncate(length);
                 }
             }
-            Value::Object(map) => self.object(path, map),
+            Value::Object(map) => self.object(path, name, map),
+            Value::Number(number) if self.by_name => {
+                if let Some(found) = name.and_then(|name| secrets::held(Lead::Member(name), &number.to_string())) {
+                    *value = Value::String(format!("[secret:{}]", found.rule));
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn object(&mut self, path: &mut String, map: &mut Map<String, Value>) {
+    /// `above` is the name of the member that has the object: its `value` goes by that.
+    fn object(&mut self, path: &mut String, above: Option<&str>, map: &mut Map<String, Value>) {
         if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
             self.keys(path, map);
         }
@@ -121,7 +156,8 @@ impl Marks<'_> {
             let length = path.len();
             path.push('.');
             path.push_str(key);
-            let name = beside.as_deref().filter(|_| secrets::is_value(key)).unwrap_or(key);
+            let named = beside.as_deref().or(above.filter(|_| self.by_name));
+            let name = named.filter(|_| secrets::is_value(key)).unwrap_or(key);
             self.value(path, Some(name), item);
             path.truncate(length);
         }

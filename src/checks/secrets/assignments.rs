@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use super::{
     Found,
     judgement::{Name, is_identifier, is_spaced, judge, may_judge},
-    literals::{Written, hyphenated, value_after, whole, with_tail},
+    literals::{Written, hyphenated, to_end_of_word, value_after, whole, with_tail},
     named, names, values,
 };
 use crate::domain::Severity;
@@ -195,11 +195,12 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     let (rule, title) = kind(&lower);
     let span = whole(text, value);
     let span = if matches!(written, Written::Shell | Written::Bare) { with_tail(text, span) } else { span };
+    let span = if written == Written::Shell { to_end_of_word(text, start..end, span) } else { span };
     Some(Found { span, rule, title, severity })
 }
 
 /// The rule that a name stands for, and what its value is.
-fn kind(lower: &str) -> (&'static str, &'static str) {
+pub(super) fn kind(lower: &str) -> (&'static str, &'static str) {
     if is_foreign(lower) || lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
         ("generic_password", "a password")
     } else if lower.contains("token") {

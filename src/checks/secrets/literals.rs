@@ -133,6 +133,26 @@ pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
     value.start..end
 }
 
+/// The value of a variable to the end of its word, as in a file of variables: `DB_PASSWORD=Tr0ub4dor&3x`. Where another
+/// assignment or command follows the sign that it was read up to, it ends there.
+pub(super) fn to_end_of_word(text: &str, name: Range<usize>, value: Range<usize>) -> Range<usize> {
+    const LONGEST_TAIL: usize = 256;
+    let bytes = text.as_bytes();
+    let variable = text.get(name.clone()).is_some_and(|name| !name.bytes().any(|b| b.is_ascii_lowercase()));
+    let before = name.start.checked_sub(1).and_then(|at| bytes.get(at));
+    let opens_line = matches!(before, None | Some(b'\n'));
+    let opens_word = opens_line || matches!(before, Some(b' ' | b'\t' | b'"' | b'\'' | b'`'));
+    let rest = bytes.get(value.end..).unwrap_or_default();
+    let part = |b: &&u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'`' | b'\\');
+    let length = rest.iter().take(LONGEST_TAIL).take_while(part).count();
+    let tail = rest.get(..length).unwrap_or_default();
+    let ends_line = matches!(rest.get(length), None | Some(b'\n' | b'\r'));
+    let goes_on = tail.iter().position(|b| *b == b'=').is_some_and(|at| at + 1 < length);
+    let command = tail.starts_with(b"&&") || tail.starts_with(b"||");
+    let of_it = tail.starts_with(b"&") || opens_line && ends_line;
+    if variable && opens_word && of_it && !goes_on && !command { value.start..value.end + length } else { value }
+}
+
 /// A value that was read as far as values are, to the end of its run: keys in base64 have thousands of bytes.
 pub(super) fn whole(text: &str, value: Range<usize>) -> Range<usize> {
     const LONGEST_RUN: usize = 16 * 1024;

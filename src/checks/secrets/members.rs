@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Found, apart, assignments, find_plain};
+use super::{Found, apart, assignments, find_plain, names, values};
+use crate::domain::Severity;
 
 /// What leads to a text.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,31 @@ pub(in crate::checks) fn find_led(lead: Lead<'_>, value: &str) -> Option<Found> 
         }
     }
 }
+
+/// The credential that a text is because its name can be nothing else's, whatever it looks like: `{"password": "hunter2"}`,
+/// `["--token", "abc"]`.
+pub(in crate::checks) fn held(lead: Lead<'_>, value: &str) -> Option<Found> {
+    let name = match lead {
+        Lead::Member(name) => name,
+        // An option before it, or a header: words such as `password` stand in lists of words as well.
+        Lead::Arguments(before) => before.rsplit(' ').next().filter(|last| {
+            let header = last.trim_end_matches(':').to_ascii_lowercase();
+            last.starts_with('-') || header.contains('-') || matches!(&*header, "authorization" | "cookie")
+        })?,
+    };
+    // What was taken out already, behind the word for its kind: `Bearer [secret:github_token]`.
+    let behind = value.split_once(' ').filter(|(scheme, _)| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(scheme)));
+    let inner = behind.map_or(value, |(_, rest)| rest);
+    let is_marked = inner.starts_with("[secret:") && inner.ends_with(']') && values::is_marker(inner);
+    if name.len() > LONGEST || value.trim().is_empty() || is_marked || !names::is_credential(name, value) {
+        return None;
+    }
+    let (rule, title) = assignments::kind(&name.to_ascii_lowercase());
+    Some(Found { span: 0..value.len(), rule, title, severity: Severity::Warning })
+}
+
+/// What stands before the credential in a header.
+const SCHEMES: [&str; 5] = ["basic", "bearer", "digest", "token", "apikey"];
 
 fn in_member(name: &str, value: &str) -> Option<Found> {
     let plain = value.bytes().all(|b| b.is_ascii_graphic() || b == b' ');

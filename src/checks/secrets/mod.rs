@@ -45,7 +45,7 @@ mod wallets;
 use std::{ops::Range, sync::LazyLock};
 
 pub(super) use formats::all as formats;
-pub(super) use members::{Lead, beside, find_led, is_value, leads};
+pub(super) use members::{Lead, beside, find_led, held, is_value, leads};
 
 use super::needles::Needles;
 use crate::domain::Severity;

@@ -140,6 +140,60 @@ pub(super) fn only_finds(name: &str, value: &str) -> bool {
     }
 }
 
+/// Words with which the name of a credential ends, wherever they begin.
+const CREDENTIALS: [&str; 16] = [
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "token",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "accountkey",
+    "signingkey",
+    "encryptionkey",
+];
+/// The same, where they are words of their own.
+const CREDENTIALS_ALONE: [&str; 13] = [
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "cvc",
+    "cvv",
+    "jwt",
+    "otp",
+    "pass",
+    "pin",
+    "pwd",
+];
+
+/// Whether a name is that of a credential and of nothing else: `password`, `X-Api-Key`, `clientSecret`. Then its value is
+/// one, whatever it looks like.
+pub(super) fn is_credential(name: &str, value: &str) -> bool {
+    let lower = name.to_lowercase();
+    if is_open(&lower) || only_finds(name, value) {
+        return false;
+    }
+    let joined: String = lower.chars().filter(|c| c.is_alphanumeric()).collect();
+    if CREDENTIALS.iter().any(|word| joined.ends_with(word)) {
+        return true;
+    }
+    let begins_word = |(at, c): (usize, char)| c.is_uppercase().then_some(at);
+    let tail = name.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+    // The last word of `dbPass` is `Pass`; `PASS` is one word.
+    let camel = tail.char_indices().filter_map(begins_word).last().and_then(|at| tail.get(at..)).unwrap_or(tail);
+    has(&CREDENTIALS_ALONE, tail) || has(&CREDENTIALS_ALONE, camel)
+}
+
 enum Noun {
     Token,
     Key,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    checks::{review, screen},
+    checks::{redact, redact_json, review, screen},
     domain::{CheckName, Event, Severity, ToolCall, Trigger, TriggerSource},
 };
 
@@ -162,4 +162,51 @@ fn review_gives_marks_and_hits_of_the_wanted_checks_alone() {
     let secrets = review(&screened.event, &screened.marks, &[CheckName::Secrets].into());
     assert!(!secrets.is_empty() && secrets.iter().all(|hit| hit.check == CheckName::Secrets));
     assert!(hits(saying(KEY), CheckName::Hidden).is_empty());
+}
+
+#[test]
+fn a_document_keeps_nothing_that_its_names_call_a_credential() {
+    let secret = |value: &str| json!(format!("[secret:{value}]"));
+    for (document, pointer, expected) in [
+        (json!({"password": "abc"}), "/password", secret("generic_password")),
+        (json!({"dbPass": "abc"}), "/dbPass", secret("generic_password")),
+        (json!({"Set-Cookie": "a=b"}), "/Set-Cookie", secret("generic_secret")),
+        (json!({"pin": 1234}), "/pin", secret("generic_secret")),
+        (json!({"secret": ["a", {"value": "b"}]}), "/secret/1/value", secret("generic_secret")),
+        (json!({"token": "Bearer [secret:github_token]"}), "/token", json!("Bearer [secret:github_token]")),
+        (json!({"token": "[secret:github_token] abc"}), "/token", secret("generic_token")),
+        (json!(["--password", "abc"]), "/1", secret("generic_password")),
+        (json!(["password", "reset"]), "/1", json!("reset")),
+        (json!({"nextPageToken": "abc"}), "/nextPageToken", json!("abc")),
+        (json!({"csrf_token": "abc"}), "/csrf_token", json!("abc")),
+        (json!({"token_count": 4}), "/token_count", json!(4)),
+        (json!({"password": true, "compass": "north"}), "/compass", json!("north")),
+        (json!({"q": "[1, 2"}), "/q", json!("[1, 2")),
+        (json!({"q": "{\"a\" : 1}"}), "/q", json!("{\"a\" : 1}")),
+        (json!({"q": "{\"a\":[{\"pwd\": \"x\"}]}"}), "/q", json!("{\"a\":[{\"pwd\":\"[secret:generic_password]\"}]}")),
+    ] {
+        let mut redacted = document.clone();
+        redact_json(&mut redacted);
+        assert_eq!(redacted.pointer(pointer), Some(&expected), "{document} {redacted}");
+        let once = redacted.clone();
+        redact_json(&mut redacted);
+        assert_eq!(redacted, once, "redacted twice");
+    }
+}
+
+#[test]
+fn a_variable_leaves_no_tail_of_its_password() {
+    for text in ["DB_PASSWORD=Tr0ub4dor&3x", "export DB_PASSWORD=Tr0ub4dor&3", "A=1\nDB_PASSWORD=Tr0ub4dor;3)x\nB=2"] {
+        let kept = redact(text);
+        let tail = kept.as_str().split("DB_PASSWORD=").nth(1).and_then(|tail| tail.lines().next());
+        assert_eq!(tail, Some("[secret:generic_password]"), "{text}");
+    }
+    for (text, kept) in [
+        ("DB_PASSWORD=Tr0ub4dor && ./run", " && ./run"),
+        ("DB_PASSWORD=Tr0ub4dor&&./run", "&&./run"),
+        ("DB_PASSWORD=Tr0ub4dor&USER=bob", "&USER=bob"),
+        ("https://x.example/?password=Tr0ub4dor&page=3", "&page=3"),
+    ] {
+        assert!(redact(text).as_str().ends_with(kept), "{text}: {}", redact(text).as_str());
+    }
 }
