@@ -22,7 +22,8 @@ pub struct Answer {
     /// What becomes of it.
     pub decision: Decision,
     /// Why it may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`, `approval_required`,
-    /// `approval_denied`, `unavailable`, `deadline`, `overloaded` and others.
+    /// `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; of a repeated call `call_finished` (its outcome
+    /// is stored) and `execution_changed` (calls do not run any more).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same in words, with what to do.
@@ -57,7 +58,7 @@ pub struct Answer {
     /// The decision's row in the audit; absent where reads are not audited, or nothing could be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_seq: Option<i64>,
-    /// Whether it was decided before.
+    /// Whether it was decided before. The audit has the decision once.
     #[serde(default)]
     pub replayed: bool,
 }
@@ -118,6 +119,15 @@ impl Answer {
             audit_seq: None,
             replayed: false,
         }
+    }
+
+    /// Makes of a repeated answer one that lets nothing run. `reason` is a code, `words` say why.
+    pub fn refuse(&mut self, reason: &str, words: &str) {
+        self.decision = Decision::Block;
+        self.reason = Some(reason.to_owned());
+        self.detail = Some(format!("{words}: it does not run again; to call once more, ask with a new call_id"));
+        self.merge = None;
+        self.warning = None;
     }
 
     /// What the audit keeps for ever: words of ours and of operators, and names.

@@ -46,12 +46,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
     responses((status = 200, description = "A line a row", body = String, content_type = "application/x-ndjson")))]
 pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
+    let [agent, session, run, tool, call_id] = ["agent", "session", "run", "tool", "call_id"]
+        .map(|name| params.text(name).map(|given| api.pipeline.boundary.name_asked_for(&given)));
     let filter = AuditFilter {
-        agent: params.text("agent"),
-        session: params.text("session"),
-        run: params.text("run"),
-        tool: params.text("tool"),
-        call_id: params.text("call_id"),
+        agent,
+        session,
+        run,
+        tool,
+        call_id,
         kinds: params
             .parsed("kind", "decision, outcome, execution, approval, erasure, merged or all", kinds)
             .unwrap_or_else(|| vec![AuditKind::Decision, AuditKind::Merged]),

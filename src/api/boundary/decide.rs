@@ -32,7 +32,8 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 #[schema(as = Call)]
 #[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
 pub struct CallSchema {
-    /// The caller's own id of the call: sent again, it gets the same decision.
+    /// The caller's own id of the call: sent again, it gets the same decision, but does not run again once its outcome is
+    /// stored or calls do not run any more. A new id for each call; the same one only to ask again after a lost answer.
     #[schema(max_length = 255)]
     call_id: String,
     /// Who calls.
@@ -63,7 +64,7 @@ pub struct CallSchema {
     stub_override: Option<Value>,
     /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
     uninterceptable: Option<Vec<String>>,
-    /// W3C trace context, kept in the audit.
+    /// W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; anything else is ignored.
     traceparent: Option<String>,
     /// Milliseconds that the caller waits, at most the setting `boundary.deadline`.
     deadline_ms: Option<u64>,
@@ -74,9 +75,10 @@ pub struct CallSchema {
 #[schema(as = Tool)]
 #[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
 pub struct ToolSchema {
-    /// The server that offers it.
+    /// The server that offers it. Without it, rules and effects for every server's tool of this name hold.
     server: Option<String>,
-    /// Its name there.
+    /// Its name there: letters, digits and visible signs of ASCII. Rules, contracts, effects and overrides take small and
+    /// capital letters for the same, and `-`, `_` and a blank.
     name: String,
     /// What the server says of it.
     description: Option<String>,
@@ -111,7 +113,9 @@ pub struct OutcomeSchema {
 
 /// Asks what becomes of a call of a tool. Only `execute` lets it run. The decision is in the audit when this answers; what
 /// cannot be decided in time is answered all the same, and lets nothing be changed. A refusal is no HTTP error: `decision`
-/// is `block`, and `reason` says why.
+/// is `block`, and `reason` says why. A `call_id` that is sent again gets its answer again (`replayed`), and no row in the
+/// audit; where that answer was `execute`, it is `block` once the outcome is stored (`call_finished`) and while calls do not
+/// run that ran when it was decided (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
     responses((status = 200, description = "What becomes of it", body = Answer),
         (status = 422, description = "The call_id was used for another call",

@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_hours(365 * 24);
     responses((status = 200, description = "What has drifted", body = Drift)))]
 pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Drift>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
-    let agent = params.text("agent");
+    let agent = params.text("agent").map(|given| api.pipeline.boundary.name_asked_for(&given));
     let right = "a duration from 1s to 365d such as 30m, 24h, 7d";
     let recent = params
         .parsed("window", right, |text| parse_duration(text).filter(|window| (SHORTEST..=LONGEST).contains(window)));

@@ -18,7 +18,7 @@ use crate::{
         problem::Problem,
     },
     boundary::execution::{Configured, Effective},
-    domain::{Execution, Override, OverrideScope, key::Scope},
+    domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name},
     pipeline::decide::{NewOverride, OverrideError},
 };
 
@@ -113,12 +113,14 @@ pub async fn put_execution(
         return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?) }));
     };
     let before = api.pipeline.boundary.store.overrides().await?;
-    if before.len() >= MOST_OVERRIDES && !before.iter().any(|one| one.scope == scope && one.value == value) {
+    let kept = api.pipeline.boundary.name_asked_for(&value);
+    let is_set = |one: &Override| one.scope == scope && one.value == kept;
+    if before.len() >= MOST_OVERRIDES && !before.iter().any(is_set) {
         return Err(Problem::conflict(format!(
             "{MOST_OVERRIDES} overrides are in force: lift some, or use a wider scope"
         )));
     }
-    let lifted = before.into_iter().find(|one| one.scope == scope && one.value == value);
+    let lifted = before.into_iter().find(is_set);
     let new = NewOverride { scope, value, execution, reason, expires_at };
     let set = api.pipeline.boundary.set_override(new, caller.key()).await.map_err(|error| match error {
         OverrideError::Uninterceptable(_) => Problem::conflict(error.to_string()),
@@ -169,6 +171,10 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<String, Problem> {
                 "range",
                 format!("name what it is for: 1 to {VALUE_BYTES} bytes of visible characters"),
             ));
+        }
+        OverrideScope::Tool if plain_tool_name(&value).is_err() => {
+            let right = plain_tool_name(&value).err().unwrap_or_default();
+            faults.push(("/value", "format", right.to_owned()));
         }
         OverrideScope::Agent | OverrideScope::Tool if Glob::new(&value).is_err() => {
             faults.push(("/value", "format", "write a name or a glob such as stripe.*".to_owned()));

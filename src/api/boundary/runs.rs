@@ -53,6 +53,8 @@ pub async fn diff_runs(
             return Err(Problem::not_found(CompareError::Unknown(side).to_string()));
         }
     }
+    let [a, b] = [a, b].map(|run| api.pipeline.boundary.name_asked_for(&run));
+    let baseline = baseline.map(|run| api.pipeline.boundary.name_asked_for(&run));
     let runs = Runs { a, b, baseline };
     let compared = compare(&api.pipeline.boundary.store, runs, |agent| caller.sees(agent)).await;
     let compared = compared.map_err(|error| match error {

@@ -5,6 +5,7 @@
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
 mod closed;
+mod names;
 mod outcome;
 mod overrides;
 mod plan;
@@ -20,21 +21,24 @@ use std::{
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
 
+use self::{
+    names::{clean, redacted},
+    spool::Spool,
+    writer::Waiting,
+};
 pub use self::{
     outcome::{ReportError, Reported},
     overrides::{NewOverride, OverrideError},
     writer::DecisionWriter,
 };
-use self::{spool::Spool, writer::Waiting};
 use crate::{
     boundary::{answer::Answer, decide::Rules, lately::Lately},
-    checks,
     clock::Clock,
     config::settings::AuditedReads,
     domain::{Call, Execution, Override},
@@ -207,14 +211,19 @@ impl Boundary {
     }
 
     fn question(&self, mut call: Call, request: &[u8]) -> Question {
-        // A name may hold a secret, too; it stays one name.
+        // A name may hold a secret, too; it stays one name, and no other's.
         for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
-            *name = clean(name);
+            *name = self.name(name);
         }
         let Call { session, run, parent_run, route, seed, tool, .. } = &mut call;
-        for name in [session, run, parent_run, route, seed, &mut tool.server] {
+        for name in [session, run, parent_run, &mut tool.server] {
+            *name = name.take().map(|name| self.name(&name));
+        }
+        for name in [route, seed] {
             *name = name.take().map(|name| clean(&name));
         }
+        // What is no trace context is ignored, as the standard wants it, and not kept.
+        call.traceparent = call.traceparent.take().filter(|text| is_trace_context(text));
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
         let arguments = Value::Object(call.arguments.clone());
         let tool = call.tool.to_string();
@@ -240,19 +249,23 @@ impl Seen {
     }
 }
 
-fn clean(name: &str) -> String {
-    checks::redact(name).as_str().to_owned()
-}
-
-/// JSON without credentials, in texts and keys.
-pub(super) fn redacted(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(clean(text)),
-        Value::Array(items) => Value::Array(items.iter().map(redacted).collect()),
-        Value::Object(members) => {
-            let clean = |(key, value): (&String, &Value)| (clean(key), redacted(value));
-            Value::Object(members.iter().map(clean).collect::<Map<String, Value>>())
+/// Whether a text is a `traceparent` (W3C Trace Context, level 1).
+fn is_trace_context(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'))
+    };
+    match parts.as_slice() {
+        [version, trace, parent, flags] => {
+            let zero = |part: &str| part.bytes().all(|b| b == b'0');
+            hex(version, 2)
+                && *version != "ff"
+                && hex(trace, 32)
+                && !zero(trace)
+                && hex(parent, 16)
+                && !zero(parent)
+                && hex(flags, 2)
         }
-        other => other.clone(),
+        _ => false,
     }
 }

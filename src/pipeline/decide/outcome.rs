@@ -67,8 +67,8 @@ impl Boundary {
         said.extend(error.clone().map(|error| ("error".to_owned(), json!(error))));
         let body = json!([said, duration_ms]).to_string();
         let report = Report {
-            agent: super::clean(agent),
-            call_id: super::clean(call_id),
+            agent: self.name(agent),
+            call_id: self.name(call_id),
             body: self.installation.hash("outcome", &[body.as_bytes()]),
             public: json!({"status": status.as_str(), "duration_ms": duration_ms}),
             payload: json!({"outcome": redacted(&Value::Object(said))}),

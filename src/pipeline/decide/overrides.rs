@@ -44,6 +44,7 @@ impl Boundary {
     /// Shadow for a session that cannot have it, or the database does not answer.
     pub async fn set_override(&self, new: NewOverride, by: Option<KeyId>) -> Result<Override, OverrideError> {
         let NewOverride { scope, value, execution, reason, expires_at } = new;
+        let value = self.name_asked_for(&value);
         if scope == OverrideScope::Session
             && execution == Execution::Shadow
             && let Some(path) = self.store.uninterceptable(&value).await?.into_iter().next()
@@ -51,15 +52,8 @@ impl Boundary {
             return Err(OverrideError::Uninterceptable(path));
         }
         let id = OverrideId(self.clock.new_id());
-        let one = Override {
-            id,
-            scope,
-            value: clean(&value),
-            execution,
-            reason: clean(&reason),
-            set_at: self.clock.now(),
-            expires_at,
-        };
+        let one =
+            Override { id, scope, value, execution, reason: clean(&reason), set_at: self.clock.now(), expires_at };
         let said = self.said(AuditKind::Execution, &json!({"change": "set", "override": one, "by": by}));
         self.store.set_override(&one, &said).await?;
         Ok(one)
@@ -81,7 +75,7 @@ impl Boundary {
             let body = json!({"change": "lifted", "override": one, "reason": reason, "by": by});
             self.said(AuditKind::Execution, &body)
         };
-        self.store.lift_override(scope, &clean(value), said).await
+        self.store.lift_override(scope, &self.name_asked_for(value), said).await
     }
 
     /// Whether a call of these would run, and who decides that.
@@ -96,6 +90,9 @@ impl Boundary {
         parent_run: Option<&str>,
     ) -> Result<Effective, StoreError> {
         let overrides = self.store.overrides().await?;
+        let [agent, session, tool, parent_run] =
+            [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
+        let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);
         let shadow_parent = match parent_run {
             Some(run) if self.store.was_in_shadow(run).await? => Some(run),
             _ => None,

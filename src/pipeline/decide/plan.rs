@@ -8,11 +8,12 @@ use std::{
 use rand::Rng;
 use serde_json::json;
 
-use super::{Boundary, DecideError, Question, outcome, redacted, writer::Waiting};
+use super::{Boundary, DecideError, Question, clean, outcome, redacted, writer::Waiting};
 use crate::{
     boundary::{
         answer::{Answer, ApprovalAnswer},
         decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
+        execution::{Whose, effective},
         seal::payload_mac,
         stub::{Recorded, RunState},
     },
@@ -209,7 +210,7 @@ impl<'b> Plan<'b> {
 
     fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Fate {
         if let Some(known) = known
-            && let Some(fate) = replay(question, known)
+            && let Some(fate) = self.replay(question, known)
         {
             return fate;
         }
@@ -251,6 +252,8 @@ impl<'b> Plan<'b> {
             stub.result = redacted(&stub.result);
         }
         stored.merge = stored.merge.as_ref().map(redacted);
+        // It names keys of the arguments.
+        stored.detail = stored.detail.as_deref().map(clean);
         if !self.is_audited(&decided, body) {
             return Fate::Decided(Box::new(answer), None);
         }
@@ -276,6 +279,46 @@ impl<'b> Plan<'b> {
             approval: answer.approval.as_ref().map(|approval| approval.id),
         });
         Fate::Decided(Box::new(answer), Some(row))
+    }
+
+    /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
+    /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
+    /// that may run does so once: not after its outcome, and not where calls do not run any more.
+    fn replay(&self, question: &Question, known: &KnownCall) -> Option<Fate> {
+        if known.body != hex::encode(question.body) {
+            return Some(Fate::Refused(DecideError::Mismatch));
+        }
+        let waits = known.decision == Decision::Ask.as_str();
+        if waits && known.approval_state.as_deref() != Some("pending") {
+            return None;
+        }
+        let answer = known.answer.as_deref().and_then(|answer| serde_json::from_str::<Answer>(answer).ok());
+        let Some(mut answer) = answer else { return Some(Fate::Refused(DecideError::Erased)) };
+        (answer.audit_seq, answer.replayed) = (known.seq, true);
+        if answer.decision == Decision::Execute {
+            if known.outcome.is_some() {
+                answer.refuse("call_finished", "this call has run, and its outcome is stored");
+            } else if answer.execution == Execution::Live && self.execution(question) == Execution::Shadow {
+                answer.execution = Execution::Shadow;
+                answer
+                    .refuse("execution_changed", "this call was decided while calls ran, and they do not run any more");
+            }
+        }
+        Some(Fate::Decided(Box::new(answer), None))
+    }
+
+    /// Whether a call would run by now.
+    fn execution(&self, Question { call, rules, .. }: &Question) -> Execution {
+        let run = call.run.clone().map(|run| (call.agent.clone(), run));
+        let parent = self.shadow_parent(call.parent_run.as_ref(), run.as_ref());
+        let tool = call.tool.to_string();
+        let whose = Whose {
+            agent: Some(&call.agent),
+            session: call.session.as_deref(),
+            tool: Some(&tool),
+            shadow_parent: parent.as_deref(),
+        };
+        effective(&rules.configured, &self.stands.overrides, whose, self.stands.now).execution
     }
 
     /// The run that makes this one shadow: its own parent of before, or the one that is named now.
@@ -346,20 +389,6 @@ impl<'b> Plan<'b> {
             AuditedReads::All => true,
         }
     }
-}
-
-/// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered.
-fn replay(question: &Question, known: &KnownCall) -> Option<Fate> {
-    if known.body != hex::encode(question.body) {
-        return Some(Fate::Refused(DecideError::Mismatch));
-    }
-    let waits = known.decision == Decision::Ask.as_str();
-    if waits && known.approval_state.as_deref() != Some("pending") {
-        return None;
-    }
-    let Some(answer) = &known.answer else { return Some(Fate::Refused(DecideError::Erased)) };
-    let Ok(answer) = serde_json::from_str::<Answer>(answer) else { return Some(Fate::Refused(DecideError::Erased)) };
-    Some(Fate::Decided(Box::new(Answer { audit_seq: known.seq, replayed: true, ..answer }), None))
 }
 
 fn approval(known: &KnownApproval) -> Approval {

@@ -1,0 +1,149 @@
+//! Names of tools, calls and sessions: every spelling of one tool is held to its rules, and ids that look like secrets stay
+//! apart though nobody is shown them.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{with, write},
+};
+
+const TOOLS: &str = "
+tools:
+  - {tool: crm.get_and_lock, version: 1, effect: destructive, responses: [{result: {locked: true}}]}
+policies:
+  - {name: refunds, tools: stripe.process_refund, verdict: block, reason: nobody refunds}
+  - {name: deletes, tools: 'files.delete_*', verdict: block, reason: files stay}
+effects:
+  - {tool: stripe.process_refund, effect: destructive}
+";
+
+/// A call with an id of its own for each tool.
+fn call(server: Option<&str>, name: &str) -> Value {
+    let call_id = format!("{}/{name}", server.unwrap_or_default());
+    let tool = server.map_or_else(|| json!({"name": name}), |server| json!({"server": server, "name": name}));
+    json!({"call_id": call_id, "agent": "a", "tool": tool, "arguments": {}})
+}
+
+#[tokio::test]
+async fn a_rule_holds_for_every_spelling_of_a_tool() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    let spelled = [
+        (Some("stripe"), "process_refund"),
+        (Some("stripe"), "Process_Refund"),
+        (Some("Stripe"), "process-refund"),
+        (Some("stripe"), "PROCESS REFUND"),
+        (None, "stripe.process_refund"),
+        (None, "Stripe.Process-Refund"),
+        (None, "process_refund"),
+        (None, "Process-Refund"),
+        (Some("files"), "Delete-file"),
+        (None, "delete_file"),
+        (None, "files.DELETE_file"),
+    ];
+    for (server, name) in spelled {
+        let answer = umbra.decide(&call(server, name)).await;
+        assert_eq!((&answer["decision"], &answer["reason"]), (&json!("block"), &json!("policy")), "{name}: {answer}");
+    }
+    // Another tool is another tool.
+    for (server, name) in [(Some("paypal"), "process_refund"), (None, "processes"), (Some("files"), "undelete_file")] {
+        let answer = umbra.decide(&call(server, name)).await;
+        assert_eq!(answer["decision"], "execute", "{name}: {answer}");
+    }
+    let shadow = json!({"scope": "tool", "value": "Mail.Send-Email", "execution": "shadow", "reason": "rehearsed"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    for (server, name) in [(Some("mail"), "send_email"), (Some("MAIL"), "Send-Email"), (None, "send_email")] {
+        let answer = umbra.decide(&call(server, name)).await;
+        assert_eq!(answer["execution"], "shadow", "{name}: {answer}");
+    }
+    // What a contract says of a tool counts for a call that leaves the server out, and never less.
+    for (server, name) in [(Some("CRM"), "get-and-lock"), (None, "get_and_lock")] {
+        let answer = umbra.decide(&call(server, name)).await;
+        assert_eq!(
+            (&answer["effect"], &answer["effect_source"]),
+            (&json!("destructive"), &json!("contract")),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_can_be_mistaken_for_another_is_refused() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    for name in
+        ["process_refund ", "process_refund\n", "process_refund\u{200b}", "process\u{ad}_refund", "refund\u{301}"]
+    {
+        let refused = umbra.post("/v1/decide", &call(Some("stripe"), name)).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
+            (400, &json!("/tool/name")),
+            "{name:?}: {}",
+            refused.text
+        );
+        assert!(refused.text.contains("without control characters"), "{}", refused.text);
+    }
+    let server = umbra.post("/v1/decide", &call(Some("stri\u{2060}pe"), "process_refund")).await;
+    assert_eq!((server.status.as_u16(), &server.body["errors"][0]["pointer"]), (400, &json!("/tool/server")));
+    let scope = json!({"scope": "tool", "value": "stripe.\u{200b}*", "execution": "shadow", "reason": "r"});
+    assert_eq!(umbra.put("/v1/execution", &scope).await.status, 400);
+    assert_eq!(umbra.audit("kind=all").await.len(), 0);
+}
+
+#[tokio::test]
+async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
+    let umbra = Umbra::with().go().await;
+    let id = |n: u32| format!("ghp_{n}abcdefGHIJKLmnopqrstuvWXYZ01234567");
+    // Two calls, not one that was used for another.
+    for n in [51, 52] {
+        let first = umbra.decide(&with(write(&id(n), "a"), &json!({"arguments": {"n": n}}))).await;
+        assert_eq!((&first["decision"], &first["replayed"]), (&json!("execute"), &json!(false)), "{first}");
+        let again = umbra.decide(&with(write(&id(n), "a"), &json!({"arguments": {"n": n}}))).await;
+        assert_eq!((&again["decision_id"], &again["replayed"]), (&first["decision_id"], &json!(true)));
+    }
+    let told = umbra.post(&format!("/v1/calls/{}/outcome", id(51)), &json!({"agent": "a", "status": "ok"})).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+    // An override is for the session that it names.
+    for (scope, value, execution) in
+        [("global", None, "shadow"), ("session", Some(id(61)), "live"), ("agent", Some(id(71)), "live")]
+    {
+        let set = json!({"scope": scope, "value": value, "execution": execution, "reason": "tried"});
+        assert_eq!(umbra.put("/v1/execution", &set).await.status, 200, "{set}");
+    }
+    let run_as = async |n: &str, more: Value| {
+        let answer = umbra.decide(&with(write(n, "a"), &more)).await;
+        answer["execution"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(run_as("s1", json!({"session": id(61)})).await, "live");
+    assert_eq!(run_as("s2", json!({"session": id(62)})).await, "shadow");
+    assert_eq!(run_as("s3", json!({"agent": id(71)})).await, "live");
+    assert_eq!(run_as("s4", json!({"agent": id(72)})).await, "shadow");
+    let effective = umbra.get(&format!("/v1/execution/effective?session={}", id(61))).await;
+    assert_eq!(effective["execution"], "live", "{effective}");
+    // The audit is asked by the id, or by what it shows of it; and who sends that is not taken for its owner.
+    let rows = umbra.audit(&format!("session={}", id(61))).await;
+    let shown = rows[0]["session"].as_str().expect("a session").to_owned();
+    assert!(rows.len() == 1 && shown.starts_with("[secret:") && !shown.contains("ghp_"), "{shown}");
+    assert_eq!(umbra.audit(&format!("session={shown}")).await.len(), 1);
+    assert_eq!(run_as("s5", json!({"session": shown})).await, "shadow");
+    assert_eq!(run_as("s6", json!({"session": "[secret:github_token]"})).await, "shadow");
+    // A sub-run inherits from its own parent alone.
+    let lift = json!({"scope": "global", "execution": null, "reason": "done"});
+    assert_eq!(umbra.put("/v1/execution", &lift).await.status, 200);
+    let rehearse = json!({"scope": "session", "value": "dry", "execution": "shadow", "reason": "rehearsal"});
+    assert_eq!(umbra.put("/v1/execution", &rehearse).await.status, 200);
+    assert_eq!(run_as("r1", json!({"session": "dry", "run": id(81)})).await, "shadow");
+    assert_eq!(run_as("r2", json!({"run": id(82)})).await, "live");
+    assert_eq!(run_as("r3", json!({"run": "below-81", "parent_run": id(81)})).await, "shadow");
+    assert_eq!(run_as("r4", json!({"run": "below-82", "parent_run": id(82)})).await, "live");
+    let kept: i64 = umbra
+        .schema
+        .one(
+            "SELECT (SELECT count(*) FROM audit WHERE audit::text LIKE '%ghp_%')
+                 + (SELECT count(*) FROM call WHERE call::text LIKE '%ghp_%')
+                 + (SELECT count(*) FROM boundary_run r WHERE r::text LIKE '%ghp_%')
+                 + (SELECT count(*) FROM boundary_session s WHERE s::text LIKE '%ghp_%')
+                 + (SELECT count(*) FROM execution_override o WHERE o::text LIKE '%ghp_%')",
+        )
+        .await;
+    assert_eq!(kept, 0);
+}

@@ -1,0 +1,95 @@
+//! A call_id that is sent again: an answer that was lost is had again, and nothing runs twice by it.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Umbra,
+    boundary::{read, with, write},
+};
+
+async fn outcome(umbra: &Umbra, call_id: &str, agent: &str) {
+    let told = umbra.post(&format!("/v1/calls/{call_id}/outcome"), &json!({"agent": agent, "status": "ok"})).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+}
+
+fn refused(answer: &Value, reason: &str, first: &Value) {
+    assert_eq!(
+        (&answer["decision"], &answer["reason"], &answer["replayed"], &answer["decision_id"], &answer["audit_seq"]),
+        (&json!("block"), &json!(reason), &json!(true), &first["decision_id"], &first["audit_seq"]),
+        "{answer}"
+    );
+    let detail = answer["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("new call_id"), "it does not say what to do: {detail}");
+}
+
+#[tokio::test]
+async fn a_call_that_has_run_does_not_run_again() {
+    let umbra = Umbra::with().go().await;
+    for call in [write("c1", "a"), read("c2", "a")] {
+        let first = umbra.decide(&call).await;
+        // The answer was lost: nobody has said what came of the call.
+        for _ in 0..3 {
+            let again = umbra.decide(&call).await;
+            assert_eq!((&again["decision"], &again["replayed"]), (&json!("execute"), &json!(true)), "{again}");
+        }
+        let id = call["call_id"].as_str().unwrap_or_default();
+        outcome(&umbra, id, "a").await;
+        refused(&umbra.decide(&call).await, "call_finished", &first);
+        assert_eq!(
+            umbra.decide(&with(call.clone(), &json!({"call_id": format!("{id}-new")}))).await["decision"],
+            "execute"
+        );
+        let rows = umbra.audit(&format!("call_id={id}&kind=all")).await;
+        let kinds: Vec<&Value> = rows.iter().map(|row| &row["kind"]).collect();
+        assert_eq!(kinds, ["decision", "outcome"], "a repetition is no decision");
+    }
+}
+
+#[tokio::test]
+async fn a_call_decided_while_calls_ran_does_not_run_in_a_rehearsal() {
+    let umbra = Umbra::with().go().await;
+    let call = with(write("c1", "a"), &json!({"session": "s1"}));
+    let first = umbra.decide(&call).await;
+    assert_eq!(first["decision"], "execute");
+    let set = async |execution: Value| {
+        let body = json!({"scope": "session", "value": "s1", "execution": execution, "reason": "stop"});
+        assert_eq!(umbra.put("/v1/execution", &body).await.status, 200);
+    };
+    set(json!("shadow")).await;
+    let again = umbra.decide(&call).await;
+    refused(&again, "execution_changed", &first);
+    assert_eq!(again["execution"], "shadow");
+    // Others' calls are not concerned, and when calls run again, the lost answer is what it was.
+    let other = write("c2", "a");
+    umbra.decide(&other).await;
+    assert_eq!(umbra.decide(&other).await["decision"], "execute");
+    set(json!(null)).await;
+    assert_eq!(umbra.decide(&call).await["decision"], "execute");
+    // A stub stays the stub that it was: nothing runs by it.
+    set(json!("shadow")).await;
+    let stub = with(write("c3", "a"), &json!({"session": "s1", "stub_override": {"id": "m1"}}));
+    let stubbed = umbra.decide(&stub).await;
+    set(json!(null)).await;
+    let again = umbra.decide(&stub).await;
+    assert_eq!((&again["decision"], &again["stub"]["result"]), (&json!("stub"), &stubbed["stub"]["result"]), "{again}");
+    assert_eq!(umbra.audit("call_id=c1&kind=all").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_approval_lets_one_call_run_to_its_end() {
+    let rules = "policies: [{name: ask, tools: mail.send_email, verdict: ask, reason: somebody looks}]";
+    let umbra = Umbra::with().tools(rules).go().await;
+    let asked = umbra.decide(&write("q1", "a")).await;
+    let path = format!("/v1/approvals/{}", asked["approval"]["id"].as_str().unwrap_or_default());
+    assert_eq!(umbra.post(&path, &json!({"decision": "approve"})).await.status, 200);
+    let first = umbra.decide(&write("q1", "a")).await;
+    assert_eq!(first["decision"], "execute");
+    outcome(&umbra, "q1", "a").await;
+    for _ in 0..3 {
+        refused(&umbra.decide(&write("q1", "a")).await, "call_finished", &first);
+    }
+    assert_eq!(umbra.decide(&write("q2", "a")).await["decision"], "ask");
+    let rows = umbra.audit("call_id=q1").await;
+    let decisions: Vec<&Value> = rows.iter().map(|row| &row["decision"]).collect();
+    assert_eq!(decisions, ["ask", "execute"]);
+}

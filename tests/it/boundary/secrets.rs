@@ -1,0 +1,101 @@
+//! What the audit keeps of secrets: nothing, whether their form tells of them or the name of the member that has them.
+
+use serde_json::json;
+
+use crate::support::{
+    Umbra,
+    boundary::{with, write},
+};
+
+/// Each is found in nothing that is kept.
+const SECRETS: [&str; 14] = [
+    "hunter2",
+    "Zk9qX2vLm8Tr!",
+    "swordfish",
+    "s3same-open",
+    "47118062",
+    "dXNlcjpwYXNz",
+    "correct horse",
+    "Tr0ub4dor",
+    "&3x",
+    "0penTheD00r",
+    "tr4ceme",
+    "oneTime99",
+    "inB0dy",
+    "listed-key",
+];
+
+#[tokio::test]
+async fn secrets_by_the_name_of_their_member_are_kept_nowhere() {
+    let umbra = Umbra::with().go().await;
+    let arguments = json!({
+        "password": "hunter2",
+        "db": {"Password": {"value": "Zk9qX2vLm8Tr!"}, "clientSecret": "swordfish"},
+        "headers": {"x-api-key": "s3same-open", "authorization": "Basic dXNlcjpwYXNz"},
+        "pin": 47118062,
+        "tokens": {"access_token": "correct horse"},
+        "env": ["DB_PASSWORD=Tr0ub4dor&3x"],
+        "command": "DB_PASSWORD=Tr0ub4dor&3x ./migrate",
+        "fields": [{"name": "api_key", "value": "0penTheD00r"}],
+        "body": "{\"user\": \"bob\", \"password\": \"inB0dy\"}",
+        "pairs": [["X-Api-Key", "listed-key"]],
+        "to": "a@example.com", "max_tokens": 400, "next_page_token": "p2", "public_key": "ssh", "amount": 49.99,
+    });
+    let call = with(write("c1", "a"), &json!({"arguments": arguments, "traceparent": "tr4ceme"}));
+    let first = umbra.decide(&call).await;
+    assert_eq!(first["decision"], "execute");
+    let outcome = json!({"agent": "a", "status": "ok", "result": {"session": {"token": "oneTime99"}, "id": "m1"}});
+    assert_eq!(umbra.post("/v1/calls/c1/outcome", &outcome).await.status, 200);
+    // Digests are of what was sent: another password is another call.
+    let other = with(call.clone(), &json!({"arguments": {"password": "hunter3"}}));
+    assert_eq!(umbra.post("/v1/decide", &other).await.status, 422);
+    let shadow = json!({"scope": "global", "execution": "shadow", "reason": "rehearsal"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    let stub = json!({"run": "r1", "stub_override": {"id": "m2", "secret": "swordfish", "otp": 47118062}});
+    let stubbed = umbra.decide(&with(write("c2", "a"), &stub)).await;
+    // The caller is told what it asked for; the audit is not.
+    assert_eq!(stubbed["stub"]["result"]["secret"], "swordfish", "{stubbed}");
+    let rows = umbra.audit("kind=all").await;
+    let args = &rows[0]["args"];
+    for (pointer, kept) in [
+        ("/to", json!("a@example.com")),
+        ("/max_tokens", json!(400)),
+        ("/next_page_token", json!("p2")),
+        ("/public_key", json!("ssh")),
+        ("/amount", json!(49.99)),
+        ("/password", json!("[secret:generic_password]")),
+        ("/headers/x-api-key", json!("[secret:generic_api_key]")),
+        ("/fields/0/name", json!("api_key")),
+    ] {
+        assert_eq!(args.pointer(pointer), Some(&kept), "{pointer} of {args}");
+    }
+    assert!(args["body"].as_str().is_some_and(|body| body.contains("bob")), "{args}");
+    assert!(rows[0]["traceparent"].is_null() && rows[1]["outcome"]["result"]["id"] == "m1", "{rows:?}");
+    let tables =
+        "SELECT string_agg(t, ' ') FROM (SELECT a::text t FROM audit a UNION ALL SELECT p::text FROM audit_payload p
+        UNION ALL SELECT c::text FROM call c UNION ALL SELECT r::text FROM boundary_run r) x";
+    let kept: String = umbra.schema.one(tables).await;
+    let shown = rows.iter().map(ToString::to_string).collect::<String>();
+    for secret in SECRETS {
+        assert!(!kept.contains(secret) && !shown.contains(secret), "{secret} is kept: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_context_is_kept_and_anything_else_in_its_place_is_not() {
+    let umbra = Umbra::with().go().await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let cases = [
+        (parent, true),
+        ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", false),
+        ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false),
+        ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false),
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7", false),
+        ("letmein", false),
+    ];
+    for (n, (text, kept)) in cases.into_iter().enumerate() {
+        umbra.decide(&with(write(&format!("c{n}"), "a"), &json!({"traceparent": text}))).await;
+        let row = &umbra.audit(&format!("call_id=c{n}")).await[0];
+        assert_eq!(row["traceparent"].as_str(), kept.then_some(text), "{row}");
+    }
+}
