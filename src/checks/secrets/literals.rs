@@ -134,7 +134,7 @@ pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
 }
 
 /// The value of a variable to the end of its word, as in a file of variables: `DB_PASSWORD=Tr0ub4dor&3x`. Where another
-/// assignment or command follows the sign that it was read up to, it ends there.
+/// assignment or what may be a command follows the sign that it was read up to, it ends there: that is looked at as well.
 pub(super) fn to_end_of_word(text: &str, name: Range<usize>, value: Range<usize>) -> Range<usize> {
     const LONGEST_TAIL: usize = 256;
     let bytes = text.as_bytes();
@@ -148,7 +148,8 @@ pub(super) fn to_end_of_word(text: &str, name: Range<usize>, value: Range<usize>
     let tail = rest.get(..length).unwrap_or_default();
     let ends_line = matches!(rest.get(length), None | Some(b'\n' | b'\r'));
     let goes_on = tail.iter().position(|b| *b == b'=').is_some_and(|at| at + 1 < length);
-    let command = tail.starts_with(b"&&") || tail.starts_with(b"||");
+    let command = tail.starts_with(b"&&") || tail.starts_with(b"||") || tail.contains(&b'/');
+    let command = command || !tail.iter().any(u8::is_ascii_digit);
     let of_it = tail.starts_with(b"&") || opens_line && ends_line;
     if variable && opens_word && of_it && !goes_on && !command { value.start..value.end + length } else { value }
 }

@@ -52,7 +52,9 @@ pub(in crate::checks) fn held(lead: Lead<'_>, value: &str) -> Option<Found> {
     if name.len() > LONGEST || value.trim().is_empty() || is_marked || !names::is_credential(name, value) {
         return None;
     }
-    let (rule, title) = assignments::kind(&name.to_ascii_lowercase());
+    let lower = name.to_ascii_lowercase();
+    let is_password = lower.contains("pass") || lower.contains("pwd");
+    let (rule, title) = assignments::kind(if is_password { "password" } else { &lower });
     Some(Found { span: 0..value.len(), rule, title, severity: Severity::Warning })
 }
 
