@@ -24,7 +24,7 @@ pub(super) type Tag<'t> = Option<&'t dyn Fn(&str) -> u8>;
 /// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
 /// task would make another agent, tool or task of each.
 pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
-    let mut marks = Marks { marks: Vec::new(), tag: None, by_name: false };
+    let mut marks = Marks { found: Vec::new(), tag: None, by_name: false };
     marks.text("agent", &mut event.agent);
     for (name, text) in [
         ("task_id", &mut event.task_id),
@@ -48,12 +48,12 @@ pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
     }
     marks.optional("output", &mut event.output);
     marks.object(&mut path("metadata"), None, &mut event.metadata);
-    marks.marks
+    marks.found
 }
 
 /// Cleans every text and key of a document in place, and goes by the names of members alone where these say enough.
 pub(super) fn redact_json(value: &mut Value) {
-    let mut marks = Marks { marks: Vec::new(), tag: None, by_name: true };
+    let mut marks = Marks { found: Vec::new(), tag: None, by_name: true };
     marks.value(&mut path(""), None, value);
 }
 
@@ -67,7 +67,7 @@ fn path(begins: &str) -> String {
 
 /// What was taken out so far.
 struct Marks<'t> {
-    marks: Vec<Mark>,
+    found: Vec<Mark>,
     tag: Tag<'t>,
     /// Whether what the name of a member calls a credential is one, however it looks, and JSON in a text is read.
     by_name: bool,
@@ -93,7 +93,7 @@ impl Marks<'_> {
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
-        self.marks.extend(taken.into_iter().map(|one| one.into_mark(field)));
+        self.found.extend(taken.into_iter().map(|one| one.into_mark(field)));
         if self.by_name
             && let Some(found) = lead.and_then(|lead| secrets::held(lead, text))
         {
@@ -168,7 +168,7 @@ impl Marks<'_> {
     fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
         for (key, item) in std::mem::take(map) {
             let (cleaned, taken) = clean(&key, None, None);
-            self.marks.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
+            self.found.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
             let mut unique = cleaned.clone().into_owned();
             let mut number = 2;
             while map.contains_key(&unique) {

@@ -190,7 +190,7 @@ pub(super) fn is_credential(name: &str, value: &str) -> bool {
     let begins_word = |(at, c): (usize, char)| c.is_uppercase().then_some(at);
     let tail = name.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
     // The last word of `dbPass` is `Pass`; `PASS` is one word.
-    let camel = tail.char_indices().filter_map(begins_word).last().and_then(|at| tail.get(at..)).unwrap_or(tail);
+    let camel = tail.char_indices().filter_map(begins_word).next_back().and_then(|at| tail.get(at..)).unwrap_or(tail);
     has(&CREDENTIALS_ALONE, tail) || has(&CREDENTIALS_ALONE, camel)
 }
 

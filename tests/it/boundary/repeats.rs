@@ -1,4 +1,4 @@
-//! A call_id that is sent again: an answer that was lost is had again, and nothing runs twice by it.
+//! A `call_id` that is sent again: an answer that was lost is had again, and nothing runs twice by it.
 
 use serde_json::{Value, json};
 

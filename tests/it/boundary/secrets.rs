@@ -32,7 +32,7 @@ async fn secrets_by_the_name_of_their_member_are_kept_nowhere() {
         "password": "hunter2",
         "db": {"Password": {"value": "Zk9qX2vLm8Tr!"}, "clientSecret": "swordfish"},
         "headers": {"x-api-key": "s3same-open", "authorization": "Basic dXNlcjpwYXNz"},
-        "pin": 47118062,
+        "pin": 47_118_062,
         "tokens": {"access_token": "correct horse"},
         "env": ["DB_PASSWORD=Tr0ub4dor&3x"],
         "command": "DB_PASSWORD=Tr0ub4dor&3x ./migrate",
@@ -51,7 +51,7 @@ async fn secrets_by_the_name_of_their_member_are_kept_nowhere() {
     assert_eq!(umbra.post("/v1/decide", &other).await.status, 422);
     let shadow = json!({"scope": "global", "execution": "shadow", "reason": "rehearsal"});
     assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
-    let stub = json!({"run": "r1", "stub_override": {"id": "m2", "secret": "swordfish", "otp": 47118062}});
+    let stub = json!({"run": "r1", "stub_override": {"id": "m2", "secret": "swordfish", "otp": 47_118_062}});
     let stubbed = umbra.decide(&with(write("c2", "a"), &stub)).await;
     // The caller is told what it asked for; the audit is not.
     assert_eq!(stubbed["stub"]["result"]["secret"], "swordfish", "{stubbed}");
