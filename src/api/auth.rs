@@ -1,14 +1,17 @@
 //! Who is calling, and what they may do. Keys are kept as keyed hashes; a key is bound to scopes and to the agents
 //! that it may speak for.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 use super::problem::Problem;
 use crate::{
@@ -101,17 +104,34 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 /// How old it may be before a key is called unknown.
 const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 
+/// How long a request waits for the list, where there is one: calls of tools have deadlines.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long one with a key that is not on it waits.
+const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
+/// How old the list may be while the database is away.
+const HOLDS_FOR: Duration = Duration::from_mins(15);
+
+/// The list on its way.
+type Reading = Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send>>;
+
 /// The keys of this installation, at most a second old.
-#[derive(Debug)]
 pub struct KeyRing {
     store: Store,
     installation: Installation,
     known: ArcSwap<Known>,
-    refreshing: Mutex<()>,
+    /// What a request has waited for in vain stays here for the next.
+    reading: Mutex<Option<Reading>>,
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
 struct Known {
+    /// When it was asked for.
     at: Instant,
     /// No key was ever made: a loopback server is open.
     none: bool,
@@ -124,8 +144,8 @@ impl KeyRing {
     /// # Errors
     /// The database does not answer.
     pub async fn open(store: Store, installation: Installation) -> Result<Self, StoreError> {
-        let known = ArcSwap::from_pointee(read(&store).await?);
-        Ok(Self { store, installation, known, refreshing: Mutex::new(()) })
+        let known = ArcSwap::from_pointee(read(store.clone()).await?);
+        Ok(Self { store, installation, known, reading: Mutex::default() })
     }
 
     /// Whether any key works.
@@ -143,7 +163,7 @@ impl KeyRing {
     /// # Errors
     /// The database does not answer.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        self.known.store(Arc::new(read(&self.store).await?));
+        self.known.store(Arc::new(read(self.store.clone()).await?));
         Ok(())
     }
 
@@ -157,7 +177,7 @@ impl KeyRing {
     /// # Errors
     /// `unauthorized`, or the database is away.
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        self.keep_fresh(FRESH_FOR).await?;
+        self.keep_fresh(FRESH_FOR, PATIENCE).await?;
         let known = self.known.load();
         let mut all = headers.get_all(header::AUTHORIZATION).iter();
         let Some(given) = all.next() else {
@@ -183,32 +203,50 @@ impl KeyRing {
             return Ok(Caller(Some(Arc::clone(grant))));
         }
         // It may have been made a moment ago, by another process.
-        self.keep_fresh(UNKNOWN_FRESH_FOR).await?;
+        self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE).await?;
         let grant = self.known.load().by_hash.get(hash.as_slice()).cloned().ok_or_else(unusable)?;
         Ok(Caller(Some(grant)))
     }
 
-    /// One request at a time reads the keys anew; the others go on with what is known, unless it is long out of date.
-    async fn keep_fresh(&self, fresh_for: Duration) -> Result<(), Problem> {
-        let age = self.known.load().at.elapsed();
-        if age < fresh_for {
+    /// One request at a time reads the keys anew, and waits so long for them; the others go on with what is known, unless
+    /// it is long out of date. While the database hangs, only the first waits.
+    async fn keep_fresh(&self, fresh_for: Duration, patience: Duration) -> Result<(), Problem> {
+        let age = || self.known.load().at.elapsed();
+        if age() < fresh_for {
             return Ok(());
         }
-        let Ok(_turn) = self.refreshing.try_lock() else { return Ok(()) };
-        match self.refresh().await {
-            Ok(()) => Ok(()),
-            // The database is away: what is known holds for a while, so that events can still be refused properly.
-            Err(_) if age < Duration::from_mins(15) => Ok(()),
-            Err(error) => Err(error.into()),
+        let Ok(mut reading) = self.reading.try_lock() else { return Ok(()) };
+        let mut result = Ok(());
+        for waits in [if reading.is_some() { Duration::ZERO } else { patience }, patience] {
+            let known = reading.get_or_insert_with(|| Box::pin(read(self.store.clone())));
+            let Ok(known) = timeout(waits, known).await else {
+                result = Err(Problem::database_unavailable("the keys cannot be read now; try again"));
+                break;
+            };
+            *reading = None;
+            match known {
+                Ok(known) => self.known.store(Arc::new(known)),
+                Err(error) => {
+                    result = Err(error.into());
+                    break;
+                }
+            }
+            // What was left here may be old by now.
+            if waits > Duration::ZERO || age() < fresh_for {
+                break;
+            }
         }
+        // The database is away: what is known holds for a while, so that calls and events can still be answered properly.
+        if age() < HOLDS_FOR { Ok(()) } else { result }
     }
 }
 
-async fn read(store: &Store) -> Result<Known, StoreError> {
+async fn read(store: Store) -> Result<Known, StoreError> {
+    let at = Instant::now();
     let rows = store.keys().await?;
     let none = rows.is_empty();
     let by_hash = rows.into_iter().filter(|row| row.revoked_at.is_none()).filter_map(grant).collect();
-    Ok(Known { at: Instant::now(), none, by_hash })
+    Ok(Known { at, none, by_hash })
 }
 
 fn grant(row: KeyRow) -> Option<(Vec<u8>, Arc<Grant>)> {

@@ -68,6 +68,7 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     let response = match entrance.admit(request.headers()).await {
         Ok((caller, place)) => {
             request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(Arrived(started));
             let response = next.run(request).await;
             if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
                 response.map(|body| Body::new(Held { body, _place: place }))
@@ -82,6 +83,10 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     requests(&route, method.as_str(), response.status().as_str()).increment(1);
     response
 }
+
+/// When a request came.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived(pub Instant);
 
 type Endpoint = Box<dyn Fn(Caller, Request) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
 

@@ -15,7 +15,7 @@ use crate::queue::Health as Progress;
 /// How the process is.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
-    /// `ok` or `failing`.
+    /// `ok`, `degraded` or `failing`.
     pub status: &'static str,
     /// Why, in words.
     pub detail: &'static str,
@@ -39,9 +39,9 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 }
 
 /// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
-/// under `boundary.gate` ask of them.
+/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the audit's folder cannot be written.
 #[utoipa::path(get, path = "/readyz", tag = "health",
-    responses((status = 200, description = "It does", body = Health),
+    responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
         (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if api.draining.is_cancelled() {
@@ -51,8 +51,13 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if let Some(complaint) = boundary.lately.complaint(&boundary.rules.load().gate, boundary.clock.now()) {
         return answer(Some(complaint));
     }
-    let reached = api.pipeline.store.now().await.is_ok();
-    answer((!reached).then_some("the database does not answer"))
+    if api.pipeline.store.now().await.is_err() {
+        return answer(Some("the database does not answer"));
+    }
+    match boundary.files.complaint() {
+        Some(detail) => (StatusCode::OK, Json(Health { status: "degraded", detail })),
+        None => answer(None),
+    }
 }
 
 /// Metrics in Prometheus' text format.

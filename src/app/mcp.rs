@@ -116,6 +116,7 @@ impl Running {
             }
         });
         background.spawn("decisions", decisions.run(scribed));
+        background.spawn("merge", pipeline.boundary.clone().merge_until(stop.clone()));
         Ok(Self { gateway: Arc::new(gateway), background, stop })
     }
 

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     drift::bypass::Required,
-    execution::{Configured, Effective, Whose, effective},
+    execution::{Configured, Descent, Effective, Whose, effective},
     gate::Standards,
     overlay::{Look, Merge},
     stub::{Recorded, RunState, Stub},
@@ -91,8 +91,8 @@ pub struct Standing<'a> {
     pub now: Timestamp,
     /// Overrides, in force or past.
     pub overrides: &'a [Override],
-    /// The run itself, or the one that started it, was in shadow.
-    pub shadow_parent: Option<&'a str>,
+    /// What its run makes of the call.
+    pub descent: Option<&'a Descent>,
     /// What stubs of the run remember; none before the first.
     pub run: Option<RunState>,
     /// Live calls of the tool by the same agent, and their results, where a stub may have to be inferred from them.
@@ -148,7 +148,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
         agent: Some(&call.agent),
         session: call.session.as_deref(),
         tool: Some(&tool),
-        shadow_parent: standing.shadow_parent,
+        descent: standing.descent,
     };
     let rated = tools.effect(call);
     let execution = effective(configured, standing.overrides, whose, standing.now);
@@ -208,6 +208,15 @@ impl Decided {
         let won = &self.execution.won;
         self.explain.push(format!("{} by {} {}", self.execution.execution.as_str(), won.source, won.name));
         if self.execution.execution == Execution::Live {
+            if let Some(Descent::Unknown(run)) = standing.descent
+                && self.effect != Effect::Read
+            {
+                let what = format!(
+                    "nothing is known of the run {run}, which this one descends from, or it lies too far up: whether calls \
+                     run there cannot be inherited; name a parent_run that has made a call"
+                );
+                return self.block("unknown_parent", what);
+            }
             if given.call.stub_override.is_some() {
                 self.explain.push("stub_override is for shadow alone, and not used".to_owned());
             }

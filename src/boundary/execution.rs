@@ -2,8 +2,8 @@
 //! live or shadow, the source that won, and every source that was looked at.
 //!
 //! The narrowest override that applies wins; among equally narrow ones the stricter. Without one, the stricter of settings
-//! file and variable; without those, the environment's default. A run that a shadow run started is shadow, whatever else
-//! applies: what it would do for real, its parent does not expect. An override that makes calls run and is from a time that
+//! file and variable; without those, the environment's default. A run that began in shadow, or that a shadow run started, is
+//! shadow, whatever else applies: what it would do for real, nobody expects. An override that makes calls run and is from a time that
 //! has yet to come is none: the clock has jumped back, and nobody knows what has expired.
 
 use globset::Glob;
@@ -37,7 +37,18 @@ pub fn safe_mode(value: Option<&str>) -> Option<Execution> {
     }
 }
 
-/// Whose call it is.
+/// What a call has of its run and of those further up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Descent {
+    /// The run, which began in shadow.
+    Began(String),
+    /// A run further up that is or was in shadow.
+    Shadow(String),
+    /// A run further up of which nothing is known, or which lies too far up.
+    Unknown(String),
+}
+
+/// Whose call it is. Without a name it is any call: an override counts if it is for every name.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Whose<'a> {
     /// The agent.
@@ -46,15 +57,15 @@ pub struct Whose<'a> {
     pub session: Option<&'a str>,
     /// The tool, as `server.name`.
     pub tool: Option<&'a str>,
-    /// The run that started this one, if any of that name was in shadow.
-    pub shadow_parent: Option<&'a str>,
+    /// What its run makes of it.
+    pub descent: Option<&'a Descent>,
 }
 
 /// A source that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ExecutionSource)]
 pub struct Source {
-    /// `parent_run`, `override`, `settings`, `variable` or `environment`.
+    /// `run`, `parent_run`, `override`, `settings`, `variable` or `environment`.
     #[schema(value_type = String)]
     pub source: &'static str,
     /// Which one: the override's scope and value, the variable's name, the environment.
@@ -84,7 +95,7 @@ pub struct Effective {
 /// Decides.
 pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'_>, now: Timestamp) -> Effective {
     let mut sources: Vec<Source> = Vec::new();
-    if let Some(run) = whose.shadow_parent {
+    if let Some(Descent::Shadow(run)) = whose.descent {
         sources.push(plain("parent_run", run, Execution::Shadow));
     }
     let mut applying: Vec<&Override> = overrides
@@ -106,6 +117,12 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
     sources.extend(said);
     let default = plain("environment", &configured.environment, configured.default);
     sources.push(default);
+    // Where it is shadow anyway, whoever says so is named.
+    if let (Some(Descent::Began(run)), Some(Source { execution: Execution::Live, .. })) =
+        (whose.descent, sources.first())
+    {
+        sources.insert(0, plain("run", run, Execution::Shadow));
+    }
     let won = sources.remove(0);
     Effective { execution: won.execution, won, overruled: sources }
 }
@@ -115,9 +132,9 @@ fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
     match one.scope {
         OverrideScope::Global => true,
         OverrideScope::Environment => same_environment(&one.value, environment),
-        OverrideScope::Agent => whose.agent.is_some_and(|agent| globbed(one, &one.value, agent)),
+        OverrideScope::Agent => whose.agent.map_or_else(|| is_for_all(one), |agent| globbed(one, &one.value, agent)),
         OverrideScope::Session => whose.session == Some(&one.value),
-        OverrideScope::Tool => whose.tool.is_some_and(|tool| is_of_tool(one, &canonical(tool))),
+        OverrideScope::Tool => whose.tool.map_or_else(|| is_for_all(one), |tool| is_of_tool(one, &canonical(tool))),
     }
 }
 
@@ -126,6 +143,11 @@ fn is_of_tool(one: &Override, tool: &str) -> bool {
     let value = canonical(&one.value);
     let of_any_server = || one.execution == Execution::Shadow && !tool.contains('.');
     globbed(one, &value, tool) || own_part(&value).is_some_and(|own| of_any_server() && globbed(one, own, tool))
+}
+
+/// Whether its glob matches every name.
+fn is_for_all(one: &Override) -> bool {
+    one.value.chars().all(|char| char == '*')
 }
 
 /// A glob that cannot be read any more counts where it is strict.

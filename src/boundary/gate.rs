@@ -43,7 +43,7 @@ pub struct KnownTool {
     pub effect: Option<Effect>,
 }
 
-/// Calls of a tool by an agent that no decision was asked for.
+/// Calls of a tool by an agent that no decision was asked for, or that ran against theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unguarded {
     /// Who called.
@@ -69,13 +69,16 @@ pub struct Facts {
     pub contracts: Vec<ContractState>,
     /// Unguarded calls within [`Standards::unguarded_within`].
     pub unguarded: Vec<Unguarded>,
+    /// Calls that ran although they were told not to, within as long.
+    pub unexpected: Vec<Unguarded>,
 }
 
 /// Something that stands against it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = GateReason)]
 pub struct Reason {
-    /// `execution_shadow`, `safe_mode`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call` or `database`.
+    /// `execution_shadow`, `safe_mode`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
+    /// `unexpected_call` or `database`.
     #[schema(value_type = String, example = "no_contract")]
     pub rule: &'static str,
     /// What it is about: a setting, a variable, an override, a tool, a contract.
@@ -107,11 +110,13 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
         Err(problem) => (&none, Some(problem)),
     };
     if configured.variable.1.is_some() {
-        reasons.push(reason(
-            "safe_mode",
-            &configured.variable.0,
-            "is set: nothing that changes something runs; unset it where this environment is served".to_owned(),
-        ));
+        let all = effective(&configured, &known.overrides, Whose::default(), known.now);
+        let what = match all.execution {
+            Execution::Shadow => "nothing that changes something runs".to_owned(),
+            Execution::Live => format!("{} {} alone makes calls run", all.won.source, all.won.name),
+        };
+        let detail = format!("is set: {what}; unset it where this environment is served");
+        reasons.push(reason("safe_mode", &configured.variable.0, detail));
     }
     shadow(&configured, known, &mut reasons);
     expiring(&configured, rules.gate.expires_within, known, &mut reasons);
@@ -123,6 +128,13 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
     for Unguarded { agent, tool, calls, last_at } in &known.unguarded {
         let detail = format!("was called by {agent} without a decision, {calls} times, last at {last_at}");
         reasons.push(reason("unguarded_call", tool, detail));
+    }
+    for Unguarded { agent, tool, calls, last_at } in &known.unexpected {
+        let detail = format!(
+            "ran for {agent} although it was told not to, {calls} times by the outcomes it reported, last at {last_at}: see \
+             GET /v1/audit?kind=outcome, and mend its client"
+        );
+        reasons.push(reason("unexpected_call", tool, detail));
     }
     if let Some(problem) = problem {
         let detail = format!(
@@ -153,6 +165,17 @@ fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
         && (one.scope != OverrideScope::Environment || same_environment(&one.value, environment))
 }
 
+/// The calls that an override is for.
+fn whose(one: &Override) -> Whose<'_> {
+    let of = |scope| (one.scope == scope).then_some(one.value.as_str());
+    Whose {
+        agent: of(OverrideScope::Agent),
+        session: of(OverrideScope::Session),
+        tool: of(OverrideScope::Tool),
+        descent: None,
+    }
+}
+
 /// Calls that would not run.
 fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
     // The variable is a reason of its own.
@@ -164,10 +187,14 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
         let detail = format!("is shadow by {}{said}: nothing that changes something runs", won.source);
         reasons.push(reason("execution_shadow", &won.name, detail));
     }
+    let wide = (effective.execution == Execution::Shadow).then_some(effective.won.name.as_str());
     let narrow = facts.overrides.iter().filter(|one| {
         one.scope > OverrideScope::Environment
             && one.execution == Execution::Shadow
             && is_here(one, &configured.environment, facts.now)
+            && wide != Some(&named(one))
+            // A narrower one may make all its calls run.
+            && self::effective(&without, &facts.overrides, whose(one), facts.now).execution == Execution::Shadow
     });
     for one in narrow {
         let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
@@ -184,14 +211,7 @@ fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &
         if one.execution != Execution::Live || !soon || !is_here(one, &configured.environment, facts.now) {
             continue;
         }
-        let of = |scope| (one.scope == scope).then_some(one.value.as_str());
-        let whose = Whose {
-            agent: of(OverrideScope::Agent),
-            session: of(OverrideScope::Session),
-            tool: of(OverrideScope::Tool),
-            shadow_parent: None,
-        };
-        let after = effective(configured, &facts.overrides, whose, end);
+        let after = effective(configured, &facts.overrides, whose(one), end);
         if after.execution == Execution::Shadow {
             let detail = format!(
                 "is live until {end} ({}), and then shadow by {} {}: set it anew, or make that live",

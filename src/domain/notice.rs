@@ -65,6 +65,8 @@ pub enum NoticeKind {
     ContractStale,
     /// A call was seen that no decision was asked for.
     CallUnguarded,
+    /// A call ran although it was told not to.
+    CallUnexpected,
 }
 
 impl NoticeKind {
@@ -82,6 +84,7 @@ impl NoticeKind {
             Self::BriefingReady => "briefing.ready",
             Self::ContractStale => "contract.stale",
             Self::CallUnguarded => "call.unguarded",
+            Self::CallUnexpected => "call.unexpected",
         }
     }
 
@@ -95,7 +98,7 @@ impl NoticeKind {
             }
             Self::ReflexionOpened | Self::ReflexionClosed => Topic::Reflexion,
             Self::BriefingReady => Topic::Briefing,
-            Self::ContractStale | Self::CallUnguarded => Topic::Boundary,
+            Self::ContractStale | Self::CallUnguarded | Self::CallUnexpected => Topic::Boundary,
         }
     }
 }

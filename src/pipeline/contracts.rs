@@ -24,7 +24,7 @@ use crate::{
     },
     store::{
         StoreError,
-        contracts::{Learning, LiveResult},
+        contracts::{Learning, LiveResult, UnexpectedCall},
     },
     telemetry::metric,
 };
@@ -33,6 +33,8 @@ use crate::{
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Rows of the audit in one transaction.
 const PAGE: i64 = 1_000;
+/// Between messages about the same tool of the same agent.
+const QUIET: Duration = Duration::from_hours(24);
 
 /// An edition of a contract: its tool and version.
 type Edition = (String, u32);
@@ -55,6 +57,8 @@ impl Pipeline {
     pub async fn learn_until(self, stop: CancellationToken) {
         let mut failing = false;
         let mut seen = Seen::default();
+        // Shown from the start: a series that only comes with the first has no rate at it.
+        metrics::counter!(metric::UNEXPECTED_CALLS).increment(0);
         loop {
             let looked = self.look_at_contracts(&mut seen).await;
             match &looked {
@@ -144,6 +148,14 @@ impl Pipeline {
                 page.keep(&state).await?;
             }
         }
+        for call in std::mem::take(&mut page.unexpected) {
+            metrics::counter!(metric::UNEXPECTED_CALLS).increment(1);
+            let before = page.note_unexpected(&call).await?;
+            let is_news = before.is_none_or(|before| before.saturating_add(QUIET).is_ok_and(|quiet| quiet < call.at));
+            if is_news && let Some(message) = self.webhooks.load().address(&ran(&call), self.clock.new_id()) {
+                page.enqueue(&message).await?;
+            }
+        }
         page.done().await
     }
 }
@@ -167,6 +179,20 @@ fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
         held.entry(edition(found.contract())).or_default().push(Held { seq: *seq, at: *at, misfit });
     }
     held
+}
+
+/// What is told of a call that ran although it was told not to.
+fn ran(call: &UnexpectedCall) -> Notice {
+    let UnexpectedCall { seq, at, agent, tool } = call;
+    Notice {
+        kind: NoticeKind::CallUnexpected,
+        at: *at,
+        agent: Some(agent.clone()),
+        task_id: None,
+        shadow: None,
+        severity: None,
+        data: json!({"agent": agent, "tool": tool, "audit_seq": seq}),
+    }
 }
 
 /// What is told of a contract that became stale: which, since when and why; where it does not fit, its pages say.

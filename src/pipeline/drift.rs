@@ -27,7 +27,7 @@ const MOST_CALLS: usize = 5_000;
 const MOST_PROPOSALS: usize = 20;
 /// How many recent windows long the base window is, unless somebody says where it begins.
 const BASE_WINDOWS: u32 = 7;
-/// How far back unguarded calls are listed.
+/// How far back unguarded and unexpected calls are listed.
 const UNGUARDED: Duration = Duration::from_hours(365 * 24);
 
 /// What has drifted.
@@ -37,6 +37,8 @@ pub struct Drift {
     pub contracts: Vec<DriftedContract>,
     /// Calls without a decision, where the setting `boundary.require_decisions` asks for one; the latest first.
     pub unguarded: Vec<UnguardedCalls>,
+    /// Calls that ran against their decisions; the latest first.
+    pub unexpected: Vec<UnexpectedCalls>,
     /// What the agent does now, if one was asked about.
     pub behaviour: Option<AgentDrift>,
 }
@@ -79,6 +81,25 @@ pub struct UnguardedCalls {
     /// The event of the last time.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub last_event: EventId,
+}
+
+/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same, as their outcomes say.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnexpectedCalls {
+    /// Who called.
+    pub agent: String,
+    /// What.
+    pub tool: String,
+    /// How often.
+    pub calls: i64,
+    /// The first time.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// The last time.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// The row of the last outcome in the audit.
+    pub last_seq: i64,
 }
 
 /// What an agent does now, beside what it used to do.
@@ -136,12 +157,22 @@ impl Pipeline {
             last_event: EventId(row.last_event),
         });
         let unguarded = unguarded.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
+        let unexpected = self.store.unexpected(UNGUARDED).await?;
+        let unexpected = unexpected.into_iter().map(|row| UnexpectedCalls {
+            agent: row.agent,
+            tool: row.tool,
+            calls: row.calls,
+            first_at: row.first_at.to_jiff(),
+            last_at: row.last_at.to_jiff(),
+            last_seq: row.last_seq,
+        });
+        let unexpected = unexpected.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
         let contracts = self.drifted_contracts().await?;
         let behaviour = match agent {
             Some(agent) => Some(self.agent_drift(agent, windows).await?),
             None => None,
         };
-        Ok(Drift { contracts, unguarded, behaviour })
+        Ok(Drift { contracts, unguarded, unexpected, behaviour })
     }
 
     async fn drifted_contracts(&self) -> Result<Vec<DriftedContract>, StoreError> {

@@ -36,12 +36,17 @@ async fn facts(store: &Store, rules: &Rules) -> Result<Facts, StoreError> {
         effect: None,
     });
     let unguarded = store.unguarded(rules.gate.unguarded_within).await?;
+    let unexpected = store.unexpected(rules.gate.unguarded_within).await?;
     Ok(Facts {
         now: store.now().await?,
         overrides: store.overrides().await?,
         tools: called.chain(pinned).collect(),
         contracts: store.contract_states().await?,
         unguarded: unguarded
+            .into_iter()
+            .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
+            .collect(),
+        unexpected: unexpected
             .into_iter()
             .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
             .collect(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::Boundary;
+use super::decide::{AuditFile, Boundary};
 use crate::{
     boundary::{
         checkpoints::Signer,
@@ -38,7 +38,9 @@ impl Boundary {
         let mut signer = None;
         let mut failing = false;
         loop {
-            failing = tell(&self.seal(&mut signer).await, failing, "the audit is not sealed");
+            let sealed = self.seal(&mut signer).await;
+            self.note_file(AuditFile::Checkpoints, &sealed);
+            failing = tell(&sealed, failing, "the audit is not sealed");
             if stop.is_cancelled() {
                 return;
             }
@@ -52,11 +54,22 @@ impl Boundary {
         let mut journal = None;
         let mut failing = false;
         loop {
-            failing = tell(&self.write_audit(&mut journal).await, failing, "the audit is not written to files");
+            let written = self.write_audit(&mut journal).await;
+            self.note_file(AuditFile::Rows, &written);
+            failing = tell(&written, failing, "the audit is not written to files");
             if stop.is_cancelled() {
                 return;
             }
             stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+        }
+    }
+
+    /// What a database that is away says nothing of stays as it was.
+    fn note_file(&self, file: AuditFile, result: &Result<(), SealError>) {
+        match result {
+            Ok(()) => self.files.note(file, None),
+            Err(SealError::File(error)) => self.files.note(file, Some(error)),
+            Err(SealError::Store(_)) => {}
         }
     }
 
@@ -110,6 +123,8 @@ fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
         Ok(()) if failing => tracing::info!("{what}: that is over"),
         Ok(()) => {}
         Err(error) if failing => tracing::debug!(%error, "{what} yet"),
+        // Of files their own say so.
+        Err(SealError::File(_)) => {}
         Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
     }
     result.is_err()

@@ -152,24 +152,6 @@ impl Store {
         Ok(Some(Sealing { tx, last, rows: rows?.into_iter().map(|record| record.row).collect() }))
     }
 
-    /// Appends a row by itself.
-    ///
-    /// # Errors
-    /// The database does not answer; whether it is there may be unknown. A row whose id is there already is no error.
-    pub async fn append_audit(&self, row: &NewAudit) -> Result<Option<i64>, StoreError> {
-        let mut tx = self.work.begin().await?;
-        let known: bool = sqlx::query_scalar("/* audit.known */ SELECT EXISTS (SELECT FROM audit WHERE id = $1)")
-            .bind(row.id)
-            .fetch_one(&mut *tx)
-            .await?;
-        if known {
-            return Ok(None);
-        }
-        let seq = append(&mut tx, row).await?;
-        tx.commit().await?;
-        Ok(Some(seq))
-    }
-
     /// How many payloads [`Store::erase_audit`] would erase.
     ///
     /// # Errors

@@ -35,6 +35,19 @@ pub struct LiveResult {
     pub outcome: String,
 }
 
+/// A call that ran although it was told not to.
+#[derive(Debug, Clone)]
+pub struct UnexpectedCall {
+    /// Its outcome's number in the audit.
+    pub seq: i64,
+    /// When that was reported.
+    pub at: Timestamp,
+    /// Who called.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+}
+
 /// Rows of the audit that this process deals with. Dropped, they are dealt with again.
 pub struct Learning {
     tx: Transaction<'static, Postgres>,
@@ -44,6 +57,8 @@ pub struct Learning {
     pub now: Timestamp,
     /// Results of calls that ran, in order.
     pub results: Vec<LiveResult>,
+    /// Calls that ran against their decisions, in order.
+    pub unexpected: Vec<UnexpectedCall>,
     /// Whether more rows are there already.
     pub more: bool,
 }
@@ -166,8 +181,8 @@ impl Store {
                 .await?;
         // The numbers have no gap.
         let until = last.min(from.saturating_add(most));
-        let mut learning =
-            Learning { tx, until, seen: BTreeMap::new(), now: now.to_jiff(), results: Vec::new(), more: until < last };
+        let (seen, results, unexpected) = Default::default();
+        let mut learning = Learning { tx, until, seen, now: now.to_jiff(), results, unexpected, more: until < last };
         if from < until {
             learning.read(from, until).await?;
         }
@@ -209,7 +224,42 @@ impl Learning {
         let rows: Vec<ResultRow> =
             sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(from).bind(until).fetch_all(&mut *self.tx).await?;
         self.results = rows.into_iter().map(live_result).collect();
+        let rows: Vec<(i64, jiff_sqlx::Timestamp, String, String)> = sqlx::query_as(
+            "/* contracts.unexpected */ SELECT seq, at, agent, tool FROM audit WHERE seq > $1 AND seq <= $2
+             AND kind = 'outcome' AND tool IS NOT NULL AND body::json ->> 'expected' = 'false' ORDER BY seq",
+        )
+        .bind(from)
+        .bind(until)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let call = |(seq, at, agent, tool): (i64, jiff_sqlx::Timestamp, String, String)| {
+            let at = at.to_jiff();
+            UnexpectedCall { seq, at, agent, tool }
+        };
+        self.unexpected = rows.into_iter().map(call).collect();
         Ok(())
+    }
+
+    /// Counts a call that ran against its decision; answers when the last one of this tool by this agent was, if there was
+    /// one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note_unexpected(&mut self, call: &UnexpectedCall) -> Result<Option<Timestamp>, StoreError> {
+        let before: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
+            "/* contracts.note */ INSERT INTO unexpected_call (agent, tool, calls, first_at, last_at, last_seq)
+             VALUES ($1, $2, 1, $3, $3, $4)
+             ON CONFLICT (agent, tool) DO UPDATE SET calls = unexpected_call.calls + 1, last_at = excluded.last_at,
+                 last_seq = excluded.last_seq
+             RETURNING (SELECT last_at FROM unexpected_call o WHERE o.agent = $1 AND o.tool = $2)",
+        )
+        .bind(&call.agent)
+        .bind(&call.tool)
+        .bind(call.at.to_sqlx())
+        .bind(call.seq)
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(before.map(jiff_sqlx::Timestamp::to_jiff))
     }
 
     /// What was learned before of contracts, locked until this ends.

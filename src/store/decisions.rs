@@ -5,11 +5,13 @@
 //! Whoever tightens the execution takes the advisory lock alone after its commit: when it has had it, no decision is under
 //! way that has read the state before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use sqlx::{Postgres, Transaction};
+use sqlx::{Postgres, Transaction, postgres::PgArguments, query::QueryAs};
+
+use uuid::Uuid;
 
 use super::{Store, StoreError};
 use crate::domain::{ApprovalId, Override};
@@ -69,12 +71,33 @@ pub struct KnownCall {
 /// A run.
 #[derive(Debug, Clone)]
 pub struct KnownRun {
+    /// Whether its first call was in shadow.
+    pub began_in_shadow: bool,
     /// Whether any of its calls was in shadow.
     pub in_shadow: bool,
-    /// The shadow run that started it.
+    /// The shadow run that it descends from.
     pub parent: Option<String>,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The session of its last call.
+    pub session: Option<String>,
     /// What its stubs remember, as JSON.
     pub state: Option<String>,
+}
+
+/// A run that others descend from.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KnownParent {
+    /// Whose.
+    pub agent: String,
+    /// Its name.
+    pub run: String,
+    /// The session of its last call.
+    pub session: Option<String>,
+    /// Whether any of its calls was in shadow.
+    pub in_shadow: bool,
+    /// The run that started it.
+    pub started_by: Option<String>,
 }
 
 /// A session.
@@ -113,16 +136,23 @@ pub struct Stands {
     pub calls: HashMap<Named, KnownCall>,
     /// By agent and name.
     pub runs: HashMap<Named, KnownRun>,
-    /// Those of the parents that were in shadow.
-    pub shadow_parents: Vec<String>,
+    /// The runs that any of these descends from, [`MOST_PARENTS`] at most.
+    pub parents: Vec<KnownParent>,
     /// By agent and name.
     pub sessions: HashMap<Named, KnownSession>,
     /// By digest, in hex; the newest of each.
     pub approvals: HashMap<String, KnownApproval>,
 }
 
-/// Agent, run, execution, parent, state.
-type RunRow = (String, String, String, Option<String>, Option<String>);
+/// Agent, run, execution, parent, state; how it began, who started it, session.
+type RunRow = (String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
+
+/// What a call has for a decision that was refused without the database: asked about again, it is decided.
+pub const CLOSED: &str = "closed";
+/// Runs further up that are read for one transaction.
+pub const MOST_PARENTS: usize = 4_096;
+/// How far up they are read.
+pub const MOST_GENERATIONS: usize = 16;
 
 impl KnownSession {
     /// A session with these.
@@ -160,6 +190,52 @@ impl Store {
     pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
         Ok(Deciding(self.decisions.begin_with(BEGIN).await?))
     }
+
+    /// The runs of this name, and those that they descend from.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn descent(&self, run: &str) -> Result<Vec<KnownParent>, StoreError> {
+        let wanted = Wanted::default();
+        let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.read).await?;
+        parse("boundary_run", &row.3)
+    }
+}
+
+impl Store {
+    /// Appends decisions that were made without the database, in order: those whose rows are there already are left out, and
+    /// calls that were decided by now stay as they are. Answers how many are new.
+    ///
+    /// # Errors
+    /// The database does not answer, or another process appends the same: whether they are there may be unknown.
+    pub async fn merge(&self, mut rows: Written) -> Result<u64, StoreError> {
+        let mut tx = self.work.begin().await?;
+        let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
+        let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
+            .bind(ids)
+            .fetch_all(&mut *tx)
+            .await?;
+        let mut known: HashSet<Uuid> = known.into_iter().collect();
+        let mut calls: HashMap<Named, NewCall> = HashMap::new();
+        let mut audit = Vec::new();
+        for (row, call) in rows.audit.into_iter().zip(rows.calls) {
+            if !known.insert(row.id) {
+                continue;
+            }
+            audit.push(row);
+            // One statement cannot change a row twice; of several answers the one that let it run counts.
+            let name = (call.agent.clone(), call.call_id.clone());
+            if calls.get(&name).is_none_or(|known| known.decision == CLOSED) {
+                calls.insert(name, NewCall { row: i64::try_from(audit.len()).unwrap_or(0), ..call });
+            }
+        }
+        (rows.audit, rows.calls) = (audit, calls.into_values().collect());
+        if !rows.audit.is_empty() {
+            written::write(&mut tx, &rows).await?;
+            tx.commit().await?;
+        }
+        Ok(rows.audit.len() as u64)
+    }
 }
 
 impl Deciding {
@@ -169,24 +245,11 @@ impl Deciding {
     /// Contention or a lost connection; nothing is stored.
     pub async fn read(&mut self, wanted: &Wanted) -> Result<Stands, StoreError> {
         let runs = self.lock_runs(&wanted.runs).await?;
-        let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
-        let (session_agents, sessions) = split(&wanted.sessions);
-        let (now, overrides, calls, parents, sessions, approvals): (
-            jiff_sqlx::Timestamp,
-            String,
-            String,
-            Vec<String>,
-            String,
-            String,
-        ) = sqlx::query_as(READ)
-            .bind(call_agents)
-            .bind(call_ids)
-            .bind(&wanted.parents)
-            .bind(session_agents)
-            .bind(sessions)
-            .bind(&wanted.digests)
-            .fetch_one(&mut *self.0)
-            .await?;
+        let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
+        up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
+        up.sort_unstable();
+        up.dedup();
+        let (now, overrides, calls, parents, sessions, approvals) = read(wanted, up).fetch_one(&mut *self.0).await?;
         let calls: Vec<KnownCall> = parse("call", &calls)?;
         let sessions: Vec<KnownSession> = parse("boundary_session", &sessions)?;
         let approvals: Vec<KnownApproval> = parse("approval", &approvals)?;
@@ -195,7 +258,7 @@ impl Deciding {
             overrides: parse("execution_override", &overrides)?,
             calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
             runs,
-            shadow_parents: parents,
+            parents: parse("boundary_run", &parents)?,
             sessions: sessions.into_iter().map(|one| ((one.agent.clone(), one.session.clone()), one)).collect(),
             approvals: approvals.into_iter().map(|one| (one.digest.clone(), one)).collect(),
         })
@@ -230,7 +293,7 @@ impl Deciding {
         let (agents, names) = split(runs);
         let rows: Vec<RunRow> = sqlx::query_as(
             "/* decisions.runs */
-             SELECT agent, run, execution, parent, state FROM boundary_run
+             SELECT agent, run, execution, parent, state, began, started_by, session FROM boundary_run
              JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
              ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run",
         )
@@ -238,8 +301,9 @@ impl Deciding {
         .bind(names)
         .fetch_all(&mut *self.0)
         .await?;
-        let known = |(agent, run, execution, parent, state): (_, _, String, _, _)| {
-            ((agent, run), KnownRun { in_shadow: execution == "shadow", parent, state })
+        let known = |(agent, run, execution, parent, state, began, started_by, session): RunRow| {
+            let (in_shadow, began_in_shadow) = (execution == "shadow", began.unwrap_or(execution) == "shadow");
+            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state })
         };
         Ok(rows.into_iter().map(known).collect())
     }
@@ -283,7 +347,13 @@ SELECT clock(),
                          FROM approval a WHERE a.id = c.approval))), '[]')::text
   FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)
   LEFT JOIN LATERAL (SELECT session, run, tool FROM audit WHERE audit.seq = c.seq) d ON true),
- ARRAY(SELECT DISTINCT run FROM boundary_run WHERE run = ANY($3::text[]) AND execution = 'shadow'),
+ (WITH RECURSIVE up AS (
+      SELECT agent, run, session, execution, started_by, 1 AS generation FROM boundary_run WHERE run = ANY($3::text[])
+      UNION
+      SELECT b.agent, b.run, b.session, b.execution, b.started_by, generation + 1
+      FROM up JOIN boundary_run b ON b.run = up.started_by WHERE generation < 16)
+  SELECT coalesce(json_agg(json_build_object('agent', agent, 'run', run, 'session', session,
+      'in_shadow', execution = 'shadow', 'started_by', started_by)), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'taints', taints,
       'uninterceptable', uninterceptable)), '[]')::text
   FROM boundary_session JOIN unnest($4::text[], $5::text[]) k(agent, session) USING (agent, session)),
@@ -292,6 +362,21 @@ SELECT clock(),
   FROM (SELECT DISTINCT ON (digest) digest, id, state, expires_at FROM approval
         WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()
         ORDER BY digest, asked_at DESC, id DESC) a)";
+
+/// The time; overrides, calls, runs further up, sessions and approvals.
+type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String);
+
+fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
+    let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
+    let (session_agents, sessions) = split(&wanted.sessions);
+    sqlx::query_as(READ)
+        .bind(call_agents)
+        .bind(call_ids)
+        .bind(up)
+        .bind(session_agents)
+        .bind(sessions)
+        .bind(&wanted.digests)
+}
 
 fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {
     names.iter().map(|(agent, name)| (agent.as_str(), name.as_str())).unzip()

@@ -129,17 +129,6 @@ impl Store {
         Ok(paths.bind(session).fetch_all(&self.read).await?)
     }
 
-    /// Whether any run of this name was in shadow.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn was_in_shadow(&self, run: &str) -> Result<bool, StoreError> {
-        let known = sqlx::query_scalar(
-            "/* execution.run */ SELECT EXISTS (SELECT FROM boundary_run WHERE run = $1 AND execution = 'shadow')",
-        );
-        Ok(known.bind(run).fetch_one(&self.read).await?)
-    }
-
     /// An approval; `None` if there is none of this id.
     ///
     /// # Errors

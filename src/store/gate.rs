@@ -10,6 +10,23 @@ const MOST_TOOLS: i64 = 10_000;
 /// Rows of the audit behind its follower that are looked at.
 const MOST_BEHIND: i64 = 10_000;
 
+/// Calls of a tool by an agent that ran although they were told not to, as their outcomes say.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct UnexpectedRow {
+    /// Who called.
+    pub agent: String,
+    /// What.
+    pub tool: String,
+    /// How often.
+    pub calls: i64,
+    /// The first time.
+    pub first_at: jiff_sqlx::Timestamp,
+    /// The last time.
+    pub last_at: jiff_sqlx::Timestamp,
+    /// The last outcome's number in the audit.
+    pub last_seq: i64,
+}
+
 /// Calls of a tool by an agent that no decision was asked for.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct UnguardedRow {
@@ -78,6 +95,18 @@ impl Store {
     pub async fn unguarded(&self, within: Duration) -> Result<Vec<UnguardedRow>, StoreError> {
         let rows = sqlx::query_as(
             "/* gate.unguarded */ SELECT agent, tool, calls, first_at, last_at, last_event FROM unguarded_call
+             WHERE last_at > clock() - make_interval(secs => $1) ORDER BY last_at DESC, agent, tool LIMIT $2",
+        );
+        Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.read).await?)
+    }
+
+    /// Calls that ran against their decision within so long, the latest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn unexpected(&self, within: Duration) -> Result<Vec<UnexpectedRow>, StoreError> {
+        let rows = sqlx::query_as(
+            "/* gate.unexpected */ SELECT agent, tool, calls, first_at, last_at, last_seq FROM unexpected_call
              WHERE last_at > clock() - make_interval(secs => $1) ORDER BY last_at DESC, agent, tool LIMIT $2",
         );
         Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.read).await?)

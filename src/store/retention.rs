@@ -230,7 +230,11 @@ impl Sweep {
     /// The database does not answer, or the locks were not had: try again later.
     pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        self.delete_older(&[("tool_seen", "last_at"), ("unguarded_call", "last_at")], oldest).await
+        self.delete_older(
+            &[("tool_seen", "last_at"), ("unguarded_call", "last_at"), ("unexpected_call", "last_at")],
+            oldest,
+        )
+        .await
     }
 
     async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {

@@ -54,12 +54,15 @@ metrics_list! {
     WEBHOOK_SECONDS = "umbra_webhook_delivery_seconds", histogram(Seconds), "One attempt to deliver a message.";
     WEBHOOK_BACKLOG = "umbra_webhook_backlog", gauge, "Messages by endpoint and state: waiting, dead.";
     DECISIONS = "umbra_decisions_total", counter, "Decided calls of tools by decision and effect.";
-    DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the audit, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
+    DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the database, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
     DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed.";
     DECISION_FLUSH_SECONDS = "umbra_decision_flush_seconds", histogram(Seconds), "One transaction of decisions, from its first statement to its commit.";
     ENVIRONMENT = "umbra_environment", gauge, "1 for the environment that this process is of: the setting `boundary.environment`.";
     STALE_CONTRACTS = "umbra_stale_contracts", gauge, "Contracts in force that live results no longer fit, or that none has confirmed for too long.";
     LIVE_RESULTS = "umbra_live_results_total", counter, "Results of calls that ran, held against their contracts, by result: fit, misfit.";
     UNGUARDED_CALLS = "umbra_unguarded_calls_total", counter, "Calls seen in events that no decision was asked for, where the setting `boundary.require_decisions` asks for one.";
+    UNEXPECTED_CALLS = "umbra_unexpected_calls_total", counter, "Calls that were answered by a stub or refused, and ran all the same, as their outcomes say.";
+    AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge, "1 while the audit's folder cannot be written: its files fall behind the database, and nothing can be noted while that is away.";
+    AUDIT_UNMERGED = "umbra_audit_unmerged_bytes", gauge, "Bytes of decisions that were made without the database and are not in the audit yet.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

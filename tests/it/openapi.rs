@@ -31,7 +31,8 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
                 assert_eq!(has(status), reads_body, "{method} {path}: {status}");
             }
             let one = format!("{method} {path}");
-            let named = path.contains('{') || one.starts_with("post /v1/reviews") || one == "put /v1/execution";
+            let execution = ["put /v1/execution", "get /v1/execution/effective"].contains(&one.as_str());
+            let named = path.contains('{') || one.starts_with("post /v1/reviews") || execution;
             assert_eq!(has("404"), named, "{one}: 404");
             // What carries an id of the caller's own may carry it for another body.
             let keyed = ["post /v1/events", "post /v1/decide", "post /v1/calls/{call_id}/outcome"];

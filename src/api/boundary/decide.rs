@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
         Api,
         auth::Caller,
         body::{Media, expect_media},
+        entrance::Arrived,
         events::invalid_request,
         params::PathPart,
         problem::Problem,
@@ -123,6 +125,7 @@ pub struct OutcomeSchema {
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
+    let asked = request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0);
     let body = api.bodies.read(request).await?;
     let CallRequest { call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;
@@ -136,7 +139,7 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
             detail,
         ));
     }
-    let answer = api.pipeline.boundary.decide(call, &digest_input).await.map_err(|error| match error {
+    let answer = api.pipeline.boundary.decide_since(asked, call, &digest_input).await.map_err(|error| match error {
         DecideError::Mismatch => Problem::idempotency_mismatch(error.to_string()),
         DecideError::Erased => Problem::conflict(error.to_string()),
     })?;

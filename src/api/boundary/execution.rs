@@ -81,7 +81,8 @@ pub struct OverrideChange {
     responses((status = 200, description = "How it stands", body = ExecutionView)))]
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
-    let effective = api.pipeline.boundary.effective(None, None, None, None).await?;
+    let nobody = || Problem::internal("a parent where none was named");
+    let effective = api.pipeline.boundary.effective(None, None, None, None).await?.ok_or_else(nobody)?;
     let overrides = api.pipeline.boundary.store.overrides().await?;
     let rules = api.pipeline.boundary.rules.load();
     let Configured { environment, settings, variable, default } = rules.configured.clone();
@@ -135,7 +136,9 @@ pub async fn put_execution(
         ("session" = Option<String>, Query, description = "In which session"),
         ("tool" = Option<String>, Query, description = "Which tool, as `server.name`"),
         ("parent_run" = Option<String>, Query, description = "The run that started the call's run")),
-    responses((status = 200, description = "Whether it would", body = Effective)))]
+    responses((status = 200, description = "Whether it would", body = Effective),
+        (status = 404, description = "Nothing is known of the parent run, so what changes something does not run",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_effective(
     State(api): State<Api>,
     caller: Caller,
@@ -152,7 +155,10 @@ pub async fn get_effective(
         .boundary
         .effective(agent.as_deref(), session.as_deref(), tool.as_deref(), parent.as_deref())
         .await?;
-    Ok(Json(effective))
+    let unknown = || {
+        Problem::not_found("nothing is known of this parent_run, or of a run further up: name one that has made a call")
+    };
+    Ok(Json(effective.ok_or_else(unknown)?))
 }
 
 /// The value as it is kept; every fault at once.

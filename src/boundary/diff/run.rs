@@ -55,6 +55,8 @@ struct Decided {
 #[derive(Deserialize)]
 struct CameOfIt {
     status: String,
+    /// What its caller was told, at the last.
+    decision: Option<Decision>,
 }
 
 /// What is compared of a payload.
@@ -103,6 +105,11 @@ impl Run {
                     args: args.map(canonical),
                 };
                 if let Some(known) = self.places.get(&place).and_then(|at| self.calls.get_mut(*at)) {
+                    // What was told while the database was away may come behind what was told, and ran, since.
+                    let ran = known.decision == Decision::Execute && known.outcome.is_some();
+                    if row.kind == AuditKind::Merged && ran {
+                        return;
+                    }
                     call.seq = known.seq;
                     *known = call;
                 } else {
@@ -116,6 +123,7 @@ impl Run {
                     && matches!(came.status.as_str(), "ok" | "error")
                 {
                     call.outcome = Some(came.status);
+                    call.decision = came.decision.unwrap_or(call.decision);
                 }
             }
             AuditKind::Execution | AuditKind::Approval | AuditKind::Erasure => {}

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::{
-    boundary::execution::{Configured, Whose, effective, safe_mode},
+    boundary::execution::{Configured, Descent, Whose, effective, safe_mode},
     domain::{Execution, Override, OverrideId, OverrideScope},
 };
 
@@ -30,7 +30,7 @@ fn set(scope: OverrideScope, value: &str, execution: Execution) -> Override {
 }
 
 const WHOSE: Whose<'_> =
-    Whose { agent: Some("writer-1"), session: Some("s1"), tool: Some("stripe.refund"), shadow_parent: None };
+    Whose { agent: Some("writer-1"), session: Some("s1"), tool: Some("stripe.refund"), descent: None };
 
 #[test]
 fn the_stricter_of_settings_and_variable_wins_and_the_default_comes_last() {
@@ -76,9 +76,24 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
     // What is past is none, and a sub-run of a shadow run stays in shadow.
     let past = Override { expires_at: Some(Timestamp::UNIX_EPOCH), ..set(Global, "", Live) };
     assert_eq!(decide(&[past]).execution, Shadow);
-    let sub = Whose { shadow_parent: Some("r0"), ..WHOSE };
-    let decided = effective(&base, &[set(Tool, "*", Live)], sub, Timestamp::UNIX_EPOCH);
-    assert_eq!((decided.execution, decided.won.source, decided.overruled.len()), (Shadow, "parent_run", 4));
+    for (descent, source) in
+        [(Descent::Shadow("r0".to_owned()), "parent_run"), (Descent::Began("r0".to_owned()), "run")]
+    {
+        let sub = Whose { descent: Some(&descent), ..WHOSE };
+        let decided = effective(&base, &[set(Tool, "*", Live)], sub, Timestamp::UNIX_EPOCH);
+        assert_eq!((decided.execution, decided.won.source, decided.overruled.len()), (Shadow, source, 4));
+    }
+}
+
+#[test]
+fn what_is_for_every_name_is_for_any_call() {
+    use Execution::{Live, Shadow};
+    use OverrideScope::{Agent, Session, Tool};
+    let base = configured(Some(Shadow), None, Live);
+    let any = |one: Override| effective(&base, &[one], Whose::default(), Timestamp::UNIX_EPOCH).execution;
+    assert_eq!([any(set(Tool, "*", Live)), any(set(Agent, "**", Live))], [Live, Live]);
+    let narrow = [set(Tool, "mail.*", Live), set(Agent, "a*", Live), set(Session, "*", Live)];
+    assert_eq!(narrow.map(any), [Shadow; 3]);
 }
 
 #[test]

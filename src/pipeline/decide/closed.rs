@@ -1,41 +1,84 @@
-//! The answer where no decision can be stored: what would change something does not run; a read does, with a warning.
+//! The answer where the database gives none: what would change something does not run; a read does, with a warning. Either
+//! goes to a local file, durably, before it is answered, and from there into the audit later.
 //!
 //! The one exception is a tool whose contract says `on_unavailable: allow`, where everything this process has last seen
-//! says that calls run: then the decision goes to a local file, durably, before it is answered, and from there into the
-//! audit later.
+//! says that calls run. What would run and cannot be noted does not, but for a read where calls are known to be live.
+//!
+//! A transaction that was under way when the caller was answered may commit all the same. Its row is then followed by
+//! this one, which names it as `instead_of`: the caller was told what stands here.
 
 use serde_json::json;
+use tokio::time::{Duration, Instant};
 
-use super::{Boundary, LastState, Question, plan::sealed};
+use super::{
+    Boundary, LastState, Question,
+    plan::{is_quiet, sealed},
+    spool::{Line, Unnoted},
+};
 use crate::{
     boundary::{
         answer::Answer,
         decide::{Decided, Decision, Standing, decide},
+        execution::Descent,
     },
     domain::{Call, DecisionId, Effect, Execution, audit::AuditKind},
     store::decisions::NewAudit,
     telemetry::metric,
 };
 
+/// How long the disk is waited for behind the deadline of a caller.
+const TOLERANCE: Duration = Duration::from_millis(200);
+
+/// Why the database gives no answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closed {
+    /// As a code.
+    pub reason: &'static str,
+    /// In words.
+    pub words: &'static str,
+    /// The writer had the call: its decision may be stored, or be yet.
+    pub handed: bool,
+}
+
 impl Boundary {
-    /// Answers a call by itself. `reason` is its code.
-    pub(super) async fn closed(&self, question: &Question, reason: &'static str, words: &str) -> Answer {
-        let (mut decided, was_live) = self.as_last_seen(question);
+    /// Answers a call by itself, shortly after its deadline at the latest.
+    pub(super) async fn closed(&self, question: &Question, closed: Closed, deadline: Instant) -> Answer {
+        let Closed { reason, words, handed } = closed;
+        let (mut decided, known_live) = self.as_last_seen(question);
+        let is_read = decided.effect == Effect::Read;
+        let allowed = is_read || (known_live && question.rules.tools.allows_unavailable(&question.call));
+        if decided.decision != Decision::Block && !(decided.decision == Decision::Execute && allowed) {
+            refuse(&mut decided, reason, words);
+        }
         let id = DecisionId(self.clock.new_id());
-        let runs = decided.decision == Decision::Execute;
+        let by = deadline.max(Instant::now()) + TOLERANCE;
+        let instead_of = handed.then_some(question.id);
         let mut warning = None;
-        if runs && decided.effect == Effect::Read {
-            warning = Some(format!("{words}: a read runs all the same, and the audit has no row of it"));
-        } else if runs && was_live && question.rules.tools.allows_unavailable(&question.call) {
-            match self.spool.append(self.later(question, &decided, id)).await {
+        if decided.decision != Decision::Execute {
+            if self.note(question, &decided, id, instead_of, by).await.is_err() {
+                decided.detail =
+                    decided.detail.map(|detail| format!("{detail}; the audit's folder cannot be written either"));
+            }
+        } else if is_quiet(&self.settings, &decided, question) {
+            warning = Some(format!("{words}: a read runs all the same"));
+        } else {
+            match self.note(question, &decided, id, instead_of, by).await {
+                Ok(()) if is_read => {
+                    warning = Some(format!("{words}: a read runs all the same; the audit has it later"));
+                }
                 Ok(()) => warning = Some(format!("{words}: the contract lets it run; the audit has it later")),
-                Err(error) => {
-                    tracing::warn!(%error, "a call that its contract lets run is refused: it cannot be noted");
-                    refuse(&mut decided, reason, words);
+                Err(_) if is_read && known_live => {
+                    warning = Some(format!("{words}: a read runs all the same, and the audit has no row of it"));
+                }
+                Err(unnoted) => {
+                    refuse(&mut decided, reason, &format!("{words}, and the audit's folder cannot be written"));
+                    if unnoted == Unnoted::Late {
+                        // Should the first come after all, this follows it.
+                        let refused = DecisionId(self.clock.new_id());
+                        drop(self.later(question, &decided, refused, Some(id)).map(|line| self.spool.push(&line)));
+                    }
                 }
             }
-        } else if decided.decision != Decision::Block {
-            refuse(&mut decided, reason, words);
         }
         let mut answer = Answer::of(id, &question.call, &decided);
         answer.warning = warning;
@@ -49,7 +92,7 @@ impl Boundary {
     pub fn decide_alone(&self, call: Call) -> Answer {
         let question = self.question(call, &[]);
         let (decided, _) = self.as_last_seen(&question);
-        Answer::of(DecisionId(self.clock.new_id()), &question.call, &decided)
+        Answer::of(question.id, &question.call, &decided)
     }
 
     /// What would be decided as far as this process has seen, and whether that is known to be live.
@@ -58,12 +101,13 @@ impl Boundary {
         let seen = self.last_seen();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
         let run_was_live = run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
-        let parent = call.parent_run.as_deref();
-        let known = seen.state.is_some() && run_was_live && parent.is_none();
+        // How it stands with its parent now, nobody can say.
+        let descent = call.parent_run.clone().map(Descent::Shadow);
+        let known = seen.state.is_some() && run_was_live && descent.is_none();
         let standing = Standing {
             now: seen.state.as_ref().map_or_else(|| self.clock.now(), LastState::now),
             overrides: seen.state.as_ref().map_or(&[], |state| &state.overrides),
-            shadow_parent: parent,
+            descent: descent.as_ref(),
             run: None,
             recorded: &[],
             taints: &[],
@@ -76,13 +120,34 @@ impl Boundary {
         (decided, known && live)
     }
 
+    async fn note(
+        &self,
+        question: &Question,
+        decided: &Decided,
+        id: DecisionId,
+        instead_of: Option<DecisionId>,
+        by: Instant,
+    ) -> Result<(), Unnoted> {
+        let line = self.later(question, decided, id, instead_of).ok_or(Unnoted::Failed)?;
+        self.spool.append(&line, by).await
+    }
+
     /// What goes into the audit later.
-    fn later(&self, question: &Question, decided: &Decided, id: DecisionId) -> NewAudit {
+    fn later(
+        &self,
+        question: &Question,
+        decided: &Decided,
+        id: DecisionId,
+        instead_of: Option<DecisionId>,
+    ) -> Option<Line> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
         let mut body = answer.body(call, &decided.execution.won);
         body["decided_at"] = json!(self.clock.now());
-        NewAudit {
+        if let Some(other) = instead_of {
+            body["instead_of"] = json!(other.0.simple().to_string());
+        }
+        let row = NewAudit {
             id: id.0,
             kind: AuditKind::Merged,
             agent: Some(call.agent.clone()),
@@ -92,7 +157,8 @@ impl Boundary {
             tool: Some(call.tool.to_string()),
             body: body.to_string(),
             payload: Some(sealed(answer.payload(&question.args, call).to_string())),
-        }
+        };
+        Line::of(row, &question.body, answer.decision, serde_json::to_string(&answer).ok()?)
     }
 }
 

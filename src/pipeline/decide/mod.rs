@@ -5,6 +5,9 @@
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
 mod closed;
+mod descent;
+mod files;
+mod merge;
 mod names;
 mod outcome;
 mod overrides;
@@ -28,11 +31,13 @@ use tokio::{
 };
 
 use self::{
+    closed::Closed,
     names::{clean, redacted},
     spool::Spool,
     writer::Waiting,
 };
 pub use self::{
+    files::{AuditFile, AuditFiles},
     outcome::{ReportError, Reported},
     overrides::{NewOverride, OverrideError},
     writer::DecisionWriter,
@@ -41,7 +46,7 @@ use crate::{
     boundary::{answer::Answer, decide::Rules, lately::Lately},
     clock::Clock,
     config::settings::AuditedReads,
-    domain::{Call, Execution, Override},
+    domain::{Call, DecisionId, Execution, Override},
     store::{Store, decisions::Named, installation::Installation},
 };
 
@@ -84,6 +89,8 @@ pub struct Parts {
     pub stale: ArcSwap<HashMap<String, String>>,
     /// What calls came to lately.
     pub lately: Lately,
+    /// Whether the audit's files can be written.
+    pub files: Arc<AuditFiles>,
     /// Bounds.
     pub settings: BoundarySettings,
     waiting: mpsc::Sender<Waiting>,
@@ -127,6 +134,8 @@ impl LastState {
 
 /// A call that waits for its decision.
 pub(super) struct Question {
+    /// Of the decision, if the database has it.
+    pub id: DecisionId,
     pub rules: Arc<Rules>,
     pub call: Call,
     /// Keyed hash of the request.
@@ -158,7 +167,8 @@ impl Boundary {
         settings: BoundarySettings,
     ) -> (Self, DecisionWriter) {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
-        let spool = Spool::new(&settings.dir);
+        let files = Arc::<AuditFiles>::default();
+        let spool = Spool::new(&settings.dir, Arc::clone(&files));
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
         let boundary = Self(Arc::new(Parts {
@@ -168,6 +178,7 @@ impl Boundary {
             rules,
             stale,
             lately: Lately::default(),
+            files,
             settings,
             waiting,
             seen,
@@ -183,20 +194,32 @@ impl Boundary {
     /// # Errors
     /// The id belongs to another call, or to one that was erased.
     pub async fn decide(&self, call: Call, request: &[u8]) -> Result<Answer, DecideError> {
+        self.decide_since(Instant::now(), call, request).await
+    }
+
+    /// The same for a caller that has waited since `asked`.
+    ///
+    /// # Errors
+    /// The id belongs to another call, or to one that was erased.
+    pub async fn decide_since(&self, asked: Instant, call: Call, request: &[u8]) -> Result<Answer, DecideError> {
         let wait = call.deadline_ms.map_or(self.settings.deadline, Duration::from_millis).min(self.settings.deadline);
+        let deadline = asked + wait;
         let question = Arc::new(self.question(call, request));
         let Ok(place) = self.waiting.try_reserve() else {
-            return Ok(self.closed(&question, "overloaded", "more calls wait for a decision than can be taken").await);
+            let words = "more calls wait for a decision than can be taken";
+            let closed = Closed { reason: "overloaded", words, handed: false };
+            return Ok(self.closed(&question, closed, deadline).await);
         };
         let (answer, mut answered) = oneshot::channel();
         place.send(Waiting::Decide(Arc::clone(&question), answer));
-        let answered = if let Ok(answered) = tokio::time::timeout(wait, &mut answered).await {
+        let answered = if let Ok(answered) = tokio::time::timeout_at(deadline, &mut answered).await {
             answered.ok()
         } else {
             answered.close();
             // It may have come at the last moment.
             let Ok(answered) = answered.try_recv() else {
-                return Ok(self.closed(&question, "deadline", "no decision was had in time").await);
+                let closed = Closed { reason: "deadline", words: "no decision was had in time", handed: true };
+                return Ok(self.closed(&question, closed, deadline).await);
             };
             Some(answered)
         };
@@ -204,8 +227,9 @@ impl Boundary {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(Some(error))) => Err(error),
             Some(Err(None)) | None => {
-                let words = "the database does not answer, so nothing can be audited";
-                Ok(self.closed(&question, "unavailable", words).await)
+                let words = "the database does not answer";
+                let closed = Closed { reason: "unavailable", words, handed: true };
+                Ok(self.closed(&question, closed, deadline).await)
             }
         }
     }
@@ -231,7 +255,8 @@ impl Boundary {
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let digest = self.installation.hash("arguments", &parts);
         let body = self.installation.hash("call", &[request]);
-        Question { rules: self.rules.load_full(), args: redacted(&arguments), call, body, digest }
+        let id = DecisionId(self.clock.new_id());
+        Question { id, rules: self.rules.load_full(), args: redacted(&arguments), call, body, digest }
     }
 
     /// Whether a call's execution is known to have been live, as far as this process has seen.

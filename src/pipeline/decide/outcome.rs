@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 
 use super::{Boundary, plan::sealed, redacted, writer::Waiting};
 use crate::{
+    boundary::decide::Decision,
     domain::{CallOutcome, audit::AuditKind},
-    store::decisions::{KnownCall, NewAudit, NewOutcome},
+    store::decisions::{CLOSED, KnownCall, NewAudit, NewOutcome},
 };
 
 /// An outcome that is stored.
@@ -95,7 +96,9 @@ pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
         (Some(_), _) => Judged::Refused(ReportError::Mismatch),
         (None, _) => {
             let mut body = report.public.clone();
-            body["decision"] = json!(known.decision);
+            // Refused while the database was away, it could be asked about again.
+            let decision = if known.decision == CLOSED { Decision::Block.as_str() } else { &known.decision };
+            body["decision"] = json!(decision);
             body["expected"] = json!(expected);
             Judged::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
         }

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::{Boundary, clean};
 use crate::{
-    boundary::execution::{Effective, Whose, effective},
     domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
     store::{StoreError, decisions::NewAudit, execution::ApprovalItem},
 };
@@ -76,29 +75,6 @@ impl Boundary {
             self.said(AuditKind::Execution, &body)
         };
         self.store.lift_override(scope, &self.name_asked_for(value), said).await
-    }
-
-    /// Whether a call of these would run, and who decides that.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn effective(
-        &self,
-        agent: Option<&str>,
-        session: Option<&str>,
-        tool: Option<&str>,
-        parent_run: Option<&str>,
-    ) -> Result<Effective, StoreError> {
-        let overrides = self.store.overrides().await?;
-        let [agent, session, tool, parent_run] =
-            [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
-        let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);
-        let shadow_parent = match parent_run {
-            Some(run) if self.store.was_in_shadow(run).await? => Some(run),
-            _ => None,
-        };
-        let whose = Whose { agent, session, tool, shadow_parent };
-        Ok(effective(&self.rules.load().configured, &overrides, whose, self.clock.now()))
     }
 
     /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no

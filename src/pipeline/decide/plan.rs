@@ -8,12 +8,17 @@ use std::{
 use rand::Rng;
 use serde_json::json;
 
-use super::{Boundary, DecideError, Question, clean, outcome, redacted, writer::Waiting};
+use super::{
+    Boundary, BoundarySettings, DecideError, Question, clean,
+    descent::{Judged, handed_down},
+    outcome, redacted,
+    writer::Waiting,
+};
 use crate::{
     boundary::{
         answer::{Answer, ApprovalAnswer},
         decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
-        execution::{Whose, effective},
+        execution::{Descent, Whose, effective},
         seal::payload_mac,
         stub::{Recorded, RunState},
     },
@@ -23,8 +28,8 @@ use crate::{
         audit::{AuditKind, AuditPayload},
     },
     store::decisions::{
-        KnownApproval, KnownCall, KnownRun, KnownSession, Named, NewApproval, NewAudit, NewCall, RunChange, Stands,
-        Wanted, Written,
+        CLOSED, KnownApproval, KnownCall, KnownParent, KnownRun, KnownSession, Named, NewApproval, NewAudit, NewCall,
+        RunChange, Stands, Wanted, Written,
     },
 };
 
@@ -50,6 +55,7 @@ pub(super) struct QuestionNames {
 pub(super) enum Fate {
     Decided(Box<Answer>, Option<usize>),
     Refused(DecideError),
+    Gone,
     Reported(outcome::Reported, Option<usize>),
     Unreported(outcome::ReportError),
 }
@@ -58,8 +64,11 @@ pub(super) enum Fate {
 struct Run {
     new: bool,
     changed: bool,
+    began_in_shadow: bool,
     in_shadow: bool,
     parent: Option<String>,
+    started_by: Option<String>,
+    session: Option<String>,
     state: Option<RunState>,
 }
 
@@ -124,8 +133,8 @@ fn may_infer(question: &Question, stands: &Stands) -> bool {
     let configured = &rules.configured;
     let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || stands.overrides.iter().any(|one| one.execution == Execution::Shadow)
-        || !stands.shadow_parents.is_empty()
-        || stands.runs.values().any(|run| run.parent.is_some());
+        || !stands.parents.is_empty()
+        || stands.runs.values().any(|run| run.parent.is_some() || run.began_in_shadow);
     any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
 }
 
@@ -134,8 +143,9 @@ impl<'b> Plan<'b> {
         let runs = std::mem::take(&mut stands.runs).into_iter();
         let run = |(name, known): (Named, KnownRun)| {
             let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-            let KnownRun { in_shadow, parent, .. } = known;
-            (name, Run { new: false, changed: false, in_shadow, parent, state })
+            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, .. } = known;
+            let (new, changed) = (false, false);
+            (name, Run { new, changed, began_in_shadow, in_shadow, parent, started_by, session, state })
         };
         let runs = runs.map(run).collect();
         let sessions = std::mem::take(&mut stands.sessions).into_iter();
@@ -186,8 +196,11 @@ impl<'b> Plan<'b> {
         let changed = |(name, run): (Named, Run)| RunChange {
             name,
             new: run.new,
+            began_in_shadow: run.began_in_shadow,
             in_shadow: run.in_shadow,
             parent: run.parent,
+            started_by: run.started_by,
+            session: run.session,
             state: run.state.and_then(|mut state| {
                 state.clean(redacted);
                 serde_json::to_string(&state).ok()
@@ -214,20 +227,20 @@ impl<'b> Plan<'b> {
         {
             return fate;
         }
-        let Question { call, rules, digest, args, body } = question;
+        let Question { id, call, rules, digest, args, body } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
         let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
         if let Some(name) = &session_name {
             let session = self.sessions.entry(name.clone()).or_default();
             session.changed |= add(&mut session.uninterceptable, &call.uninterceptable);
         }
-        let shadow_parent = self.shadow_parent(call.parent_run.as_ref(), run_name.as_ref());
+        let descent = self.descent(question, run_name.as_ref());
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
         let digest_hex = hex::encode(digest);
         let standing = Standing {
             now: self.stands.now,
             overrides: &self.stands.overrides,
-            shadow_parent: shadow_parent.as_deref(),
+            descent: descent.as_ref(),
             run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.taints),
@@ -237,13 +250,12 @@ impl<'b> Plan<'b> {
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
-        self.remember(&decided, session_name, run_name, shadow_parent);
-        let id = DecisionId(self.boundary.clock.new_id());
+        self.remember(question, &decided, session_name, run_name, descent);
         if let Some(used) = decided.used.take() {
             self.written.used.push(used);
             self.stands.approvals.remove(&digest_hex);
         }
-        let mut answer = Answer::of(id, call, &decided);
+        let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
             answer.approval = Some(self.ask(question, &decided, digest_hex));
         }
@@ -254,7 +266,7 @@ impl<'b> Plan<'b> {
         stored.merge = stored.merge.as_ref().map(redacted);
         // It names keys of the arguments.
         stored.detail = stored.detail.as_deref().map(clean);
-        if !self.is_audited(&decided, body) {
+        if self.written.used.is_empty() && is_quiet(&self.boundary.settings, &decided, question) {
             return Fate::Decided(Box::new(answer), None);
         }
         let won = &decided.execution.won;
@@ -288,6 +300,10 @@ impl<'b> Plan<'b> {
         if known.body != hex::encode(question.body) {
             return Some(Fate::Refused(DecideError::Mismatch));
         }
+        // It was refused while the database was away: it is decided now.
+        if known.decision == CLOSED {
+            return None;
+        }
         let waits = known.decision == Decision::Ask.as_str();
         if waits && known.approval_state.as_deref() != Some("pending") {
             return None;
@@ -308,47 +324,94 @@ impl<'b> Plan<'b> {
     }
 
     /// Whether a call would run by now.
-    fn execution(&self, Question { call, rules, .. }: &Question) -> Execution {
+    fn execution(&self, question: &Question) -> Execution {
+        let Question { call, rules, .. } = question;
         let run = call.run.clone().map(|run| (call.agent.clone(), run));
-        let parent = self.shadow_parent(call.parent_run.as_ref(), run.as_ref());
+        let descent = self.descent(question, run.as_ref());
         let tool = call.tool.to_string();
         let whose = Whose {
             agent: Some(&call.agent),
             session: call.session.as_deref(),
             tool: Some(&tool),
-            shadow_parent: parent.as_deref(),
+            descent: descent.as_ref(),
         };
         effective(&rules.configured, &self.stands.overrides, whose, self.stands.now).execution
     }
 
-    /// The run that makes this one shadow: its own parent of before, or the one that is named now.
-    fn shadow_parent(&self, parent: Option<&String>, run: Option<&Named>) -> Option<String> {
-        let inherited = run.and_then(|name| self.runs.get(name)).and_then(|run| run.parent.clone());
-        inherited.or_else(|| {
-            let parent = parent?;
-            let here = || self.runs.iter().any(|((_, name), run)| name == parent && run.in_shadow);
-            (self.stands.shadow_parents.contains(parent) || here()).then(|| parent.clone())
-        })
+    /// What the call's run makes of it, as it stands now.
+    fn descent(&self, question: &Question, run: Option<&Named>) -> Option<Descent> {
+        let Question { call, rules, .. } = question;
+        let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
+        match run {
+            Some(((_, name), run)) if run.began_in_shadow && run.parent.is_none() => {
+                return Some(Descent::Began(name.clone()));
+            }
+            Some((_, Run { parent: Some(parent), .. })) => return Some(Descent::Shadow(parent.clone())),
+            _ => {}
+        }
+        let started_by = run.and_then(|(_, run)| run.started_by.as_deref());
+        let mut names: Vec<&str> = started_by.into_iter().chain(call.parent_run.as_deref()).collect();
+        names.dedup();
+        if names.is_empty() {
+            return None;
+        }
+        // What this transaction has changed comes before what it read.
+        let here = self.runs.iter().map(|((agent, run), now)| KnownParent {
+            agent: agent.clone(),
+            run: run.clone(),
+            session: now.session.clone(),
+            in_shadow: now.in_shadow,
+            started_by: now.started_by.clone(),
+        });
+        let known: Vec<KnownParent> = here.chain(self.stands.parents.iter().cloned()).collect();
+        let tool = call.tool.to_string();
+        let (overrides, now) = (self.stands.overrides.as_slice(), self.stands.now);
+        handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
     }
 
     /// Takes over what the decision changes.
     fn remember(
         &mut self,
+        question: &Question,
         decided: &Decided,
         session: Option<Named>,
         run: Option<Named>,
-        shadow_parent: Option<String>,
+        descent: Option<Descent>,
     ) {
         if let Some(session) = session.and_then(|name| self.sessions.get_mut(&name)) {
             session.changed |= add(&mut session.taints, &decided.taints);
         }
         let Some(name) = run else { return };
-        let new = || Run { new: true, changed: true, in_shadow: false, parent: None, state: None };
-        let run = self.runs.entry(name).or_insert_with(new);
+        let Question { call, rules, .. } = question;
+        // Of the run as a whole: an override for one tool does not keep all others in shadow.
+        let whole =
+            Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
+        let begin = || {
+            let whole = effective(&rules.configured, &self.stands.overrides, whole, self.stands.now);
+            Run {
+                new: true,
+                changed: true,
+                began_in_shadow: whole.execution == Execution::Shadow,
+                in_shadow: false,
+                parent: None,
+                started_by: None,
+                session: None,
+                state: None,
+            }
+        };
+        let run = self.runs.entry(name).or_insert_with(begin);
         let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
-        run.changed |= in_shadow != run.in_shadow || run.parent != shadow_parent;
-        run.in_shadow = in_shadow;
-        run.parent = shadow_parent;
+        let parent = match descent {
+            Some(Descent::Shadow(parent)) => Some(parent),
+            _ => run.parent.clone(),
+        };
+        let started_by = run.started_by.clone().or_else(|| call.parent_run.clone());
+        let session = call.session.clone().or_else(|| run.session.clone());
+        run.changed |= in_shadow != run.in_shadow
+            || run.parent != parent
+            || run.started_by != started_by
+            || run.session != session;
+        (run.in_shadow, run.parent, run.started_by, run.session) = (in_shadow, parent, started_by, session);
         if let Some(state) = &decided.run {
             run.state = Some(state.clone());
             run.changed = true;
@@ -378,16 +441,15 @@ impl<'b> Plan<'b> {
         self.stands.approvals.insert(digest, KnownApproval::pending(id, expires_at));
         ApprovalAnswer { id, expires_at }
     }
+}
 
-    fn is_audited(&self, decided: &Decided, body: &[u8; 32]) -> bool {
-        let quiet = decided.effect == Effect::Read
-            && matches!(decided.decision, Decision::Execute)
-            && self.written.used.is_empty();
-        match self.boundary.settings.reads {
-            AuditedReads::None => !quiet,
-            AuditedReads::Sampled => !quiet || body[0] < 26,
-            AuditedReads::All => true,
-        }
+/// Whether the call is a read that runs and leaves no row, by the settings.
+pub(super) fn is_quiet(settings: &BoundarySettings, decided: &Decided, question: &Question) -> bool {
+    let runs = decided.effect == Effect::Read && decided.decision == Decision::Execute;
+    runs && match settings.reads {
+        AuditedReads::None => true,
+        AuditedReads::Sampled => question.body[0] >= 26,
+        AuditedReads::All => false,
     }
 }
 

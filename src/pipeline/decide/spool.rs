@@ -1,141 +1,295 @@
-//! Decisions that were made while the database was away: a line of JSON each, on the disk before they are answered, and
-//! from there into the audit.
+//! Decisions that were made without the database: a line of JSON each, on the disk before they are answered, and from there
+//! into the audit, in order and once.
+//!
+//! Whoever has something to note adds it to a queue; one thread writes all that waits and syncs once. A line that a crash or
+//! a full disk has torn was not answered, and spoils no other. Several processes may share the folder.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 use uuid::Uuid;
 
-use super::Boundary;
+use super::files::{AuditFile, AuditFiles};
 use crate::{
-    boundary::seal::payload_mac,
+    boundary::{decide::Decision, seal::payload_mac},
     domain::audit::{AuditKind, AuditPayload},
-    store::{StoreError, decisions::NewAudit},
+    store::decisions::{CLOSED, NewAudit, NewCall, Written},
 };
 
 /// The file, in the audit's folder.
 const FILE: &str = "unmerged.jsonl";
-/// Between looks at it.
-const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_secs(1);
+/// Held while it is written or moved.
+const LOCK: &str = "unmerged.lock";
+/// What is being merged, and who does it.
+const TAKEN: &str = "unmerged.merging";
+const TAKEN_LOCK: &str = "unmerged.merging.lock";
+/// Written to see whether the folder can be.
+const PROBE: &str = "unmerged.probe";
+/// Lines that may wait.
+const MOST_WAITING: usize = 8_192;
+/// Bytes that the file may have.
+const MOST_BYTES: u64 = 512 * 1024 * 1024;
+/// Rows of one transaction, and their bytes.
+const PAGE: usize = 500;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The file's way in.
+/// The file's way in. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Spool(Arc<(PathBuf, Mutex<()>)>);
+pub(super) struct Spool(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    dir: PathBuf,
+    files: Arc<AuditFiles>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Vec<(Vec<u8>, oneshot::Sender<bool>)>,
+    /// A thread is writing, and will take what comes.
+    writing: bool,
+}
+
+/// Why something is not noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unnoted {
+    /// It is not there.
+    Failed,
+    /// It may yet come.
+    Late,
+}
 
 /// A row on its way.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    id: Uuid,
-    agent: Option<String>,
-    session: Option<String>,
-    run: Option<String>,
-    call_id: Option<String>,
-    tool: Option<String>,
-    body: String,
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    pub id: Uuid,
+    pub agent: String,
+    pub session: Option<String>,
+    pub run: Option<String>,
+    pub call_id: String,
+    pub tool: String,
+    pub body: String,
     salt: String,
     payload: String,
+    /// Keyed hash of the request, in hex.
+    request: String,
+    decision: Decision,
+    answer: String,
+}
+
+impl Line {
+    /// What is kept of the answer to a call. The payload's salt comes with it.
+    pub fn of(row: NewAudit, request: &[u8], decision: Decision, answer: String) -> Option<Self> {
+        let NewAudit { id, agent, session, run, call_id, tool, body, payload, .. } = row;
+        let (AuditPayload { salt, body: payload }, _) = payload?;
+        let (salt, request) = (hex::encode(salt), hex::encode(request));
+        let (agent, call_id, tool) = (agent?, call_id?, tool?);
+        Some(Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer })
+    }
+
+    fn add(self, to: &mut Written) {
+        let Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer } = self;
+        let payload = AuditPayload { salt: hex::decode(salt).unwrap_or_default(), body: payload };
+        let mac = payload_mac(&payload);
+        to.calls.push(NewCall {
+            agent: agent.clone(),
+            call_id: call_id.clone(),
+            body: hex::decode(request).unwrap_or_default(),
+            row: i64::try_from(to.audit.len() + 1).unwrap_or(0),
+            decision: if decision == Decision::Execute { decision.as_str() } else { CLOSED },
+            answer,
+            approval: None,
+        });
+        to.audit.push(NewAudit {
+            id,
+            kind: AuditKind::Merged,
+            agent: Some(agent),
+            session,
+            run,
+            call_id: Some(call_id),
+            tool: Some(tool),
+            body,
+            payload: Some((payload, mac)),
+        });
+    }
 }
 
 impl Spool {
-    pub fn new(dir: &Path) -> Self {
-        Self(Arc::new((dir.join(FILE), Mutex::default())))
+    pub fn new(dir: &Path, files: Arc<AuditFiles>) -> Self {
+        Self(Arc::new(Parts { dir: dir.to_owned(), files, queue: Mutex::default() }))
     }
 
-    /// Appends a row, durably.
-    pub async fn append(&self, row: NewAudit) -> io::Result<()> {
-        let spool = self.clone();
-        let written = tokio::task::spawn_blocking(move || spool.append_blocking(row)).await;
-        written.unwrap_or_else(|_| Err(io::Error::other("the writer has failed")))
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append_blocking(&self, row: NewAudit) -> io::Result<()> {
-        let NewAudit { id, agent, session, run, call_id, tool, body, payload, .. } = row;
-        let Some((AuditPayload { salt, body: payload }, _)) = payload else { return Ok(()) };
-        let line = Line { id, agent, session, run, call_id, tool, body, salt: hex::encode(salt), payload };
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
-        let (path, turn) = &*self.0;
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir)?;
+    /// Appends a line durably, until then at the latest.
+    pub async fn append(&self, line: &Line, by: Instant) -> Result<(), Unnoted> {
+        match timeout_at(by, self.push(line)?).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(_) => Err(Unnoted::Failed),
+            Err(_) => Err(Unnoted::Late),
         }
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        file.write_all(&text)?;
-        file.sync_all()
     }
 
-    /// Takes what is there out of the way of new rows; it is there again after a crash.
-    fn take(&self) -> io::Result<Vec<NewAudit>> {
-        let (path, turn) = &*self.0;
-        let taken = path.with_extension("merging");
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if !taken.exists() {
-            match fs::rename(path, &taken) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+    /// Appends a line behind those that wait already, some time.
+    pub fn push(&self, line: &Line) -> Result<oneshot::Receiver<bool>, Unnoted> {
+        let mut text = serde_json::to_vec(line).map_err(|_| Unnoted::Failed)?;
+        text.push(b'\n');
+        let (written, answer) = oneshot::channel();
+        let mut queue = self.queue();
+        if queue.waiting.len() >= MOST_WAITING {
+            return Err(Unnoted::Failed);
+        }
+        queue.waiting.push((text, written));
+        if !std::mem::replace(&mut queue.writing, true) {
+            let spool = self.clone();
+            tokio::task::spawn_blocking(move || spool.write_waiting());
+        }
+        Ok(answer)
+    }
+
+    fn write_waiting(&self) {
+        loop {
+            let mut queue = self.queue();
+            if queue.waiting.is_empty() {
+                queue.writing = false;
+                return;
+            }
+            let (lines, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
+            drop(queue);
+            let result = self.write(&lines.concat());
+            self.0.files.note(AuditFile::Spool, result.as_ref().err());
+            for one in waiting {
+                let _ = one.send(result.is_ok());
+            }
+        }
+    }
+
+    fn locked(&self, name: &str) -> io::Result<File> {
+        fs::create_dir_all(&self.0.dir)?;
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.0.dir.join(name))
+    }
+
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        let lock = self.locked(LOCK)?;
+        lock.lock()?;
+        let path = self.0.dir.join(FILE);
+        let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(&path)?;
+        let before = file.metadata()?.len();
+        if before + text.len() as u64 > MOST_BYTES {
+            return Err(io::Error::other("as much as may wait for the database is noted already"));
+        }
+        let written = (|| {
+            if is_torn(&mut file, before)? {
+                file.write_all(b"\n")?;
+            }
+            file.write_all(text)?;
+            file.sync_all()?;
+            // A new file is there after a crash only if its folder says so.
+            if before == 0 { File::open(&self.0.dir)?.sync_all() } else { Ok(()) }
+        })();
+        if written.is_err() {
+            // Whoever asked is told that nothing is there.
+            drop(file.set_len(before));
+        }
+        written
+    }
+
+    /// Whether the folder can be written at all.
+    pub fn probe(&self) {
+        let path = self.0.dir.join(PROBE);
+        let probed = fs::create_dir_all(&self.0.dir).and_then(|()| {
+            let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
+            file.write_all(&[b' '; 4096])?;
+            file.sync_all()
+        });
+        drop(fs::remove_file(path));
+        self.0.files.note(AuditFile::Spool, probed.as_ref().err());
+    }
+
+    /// Bytes that wait to be merged.
+    pub fn len(&self) -> u64 {
+        let len = |name| fs::metadata(self.0.dir.join(name)).map_or(0, |found| found.len());
+        len(FILE) + len(TAKEN)
+    }
+
+    /// Takes what is there out of the way of new lines; it is there again after a crash. None where there is nothing, or
+    /// another process merges.
+    pub fn take(&self) -> io::Result<Option<Taken>> {
+        if self.len() == 0 {
+            return Ok(None);
+        }
+        let merging = self.locked(TAKEN_LOCK)?;
+        match merging.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let path = self.0.dir.join(TAKEN);
+        if !path.exists() {
+            let lock = self.locked(LOCK)?;
+            lock.lock()?;
+            match fs::rename(self.0.dir.join(FILE), &path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 renamed => renamed?,
             }
         }
-        let text = fs::read_to_string(&taken)?;
-        // A line that a crash has torn was not answered.
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(row).collect())
-    }
-
-    fn taken(&self) -> io::Result<()> {
-        fs::remove_file(self.0.0.with_extension("merging"))
+        let lines = BufReader::new(File::open(&path)?);
+        Ok(Some(Taken { path, lines, _merging: merging }))
     }
 }
 
-fn row(line: Line) -> NewAudit {
-    let Line { id, agent, session, run, call_id, tool, body, salt, payload } = line;
-    let payload = AuditPayload { salt: hex::decode(salt).unwrap_or_default(), body: payload };
-    let mac = payload_mac(&payload);
-    let payload = Some((payload, mac));
-    NewAudit { id, kind: AuditKind::Merged, agent, session, run, call_id, tool, body, payload }
+/// Whether the last line has no end.
+fn is_torn(file: &mut File, len: u64) -> io::Result<bool> {
+    if len == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::Start(len - 1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
-/// Why rows are not merged yet.
-#[derive(Debug, thiserror::Error)]
-enum MergeError {
-    #[error(transparent)]
-    File(#[from] io::Error),
-    #[error(transparent)]
-    Store(#[from] StoreError),
+/// What is being merged.
+#[derive(Debug)]
+pub(super) struct Taken {
+    path: PathBuf,
+    lines: BufReader<File>,
+    _merging: File,
 }
 
-impl Boundary {
-    /// Brings what was decided without the database into the audit, until `stop`.
-    pub async fn merge_until(self, stop: CancellationToken) {
-        loop {
-            match self.merge().await {
-                Ok(0) => {}
-                Ok(rows) => tracing::info!(rows, "calls that ran while the database was away are in the audit now"),
-                Err(error) => {
-                    tracing::warn!(%error, "calls that ran while the database was away are not in the audit yet");
-                }
+impl Taken {
+    /// The next rows, in order; none at the end.
+    pub fn page(&mut self) -> io::Result<Option<Written>> {
+        let (mut page, mut bytes, mut line) = (Written::default(), 0, Vec::new());
+        while page.audit.len() < PAGE && bytes < PAGE_BYTES {
+            line.clear();
+            let read = self.lines.read_until(b'\n', &mut line)?;
+            if read == 0 {
+                break;
             }
-            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
-                return;
+            bytes += read;
+            if let Ok(line) = serde_json::from_slice::<Line>(&line) {
+                line.add(&mut page);
             }
         }
+        Ok((!page.audit.is_empty()).then_some(page))
     }
 
-    async fn merge(&self) -> Result<usize, MergeError> {
-        let rows = self.spool.take()?;
-        let count = rows.len();
-        for row in rows {
-            // By its id: what was merged before a crash is not there twice.
-            self.store.append_audit(&row).await?;
-        }
-        if count > 0 {
-            self.spool.taken()?;
-        }
-        Ok(count)
+    /// All of it is in the audit.
+    pub fn done(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
     }
 }

@@ -167,7 +167,9 @@ impl DecisionWriter {
         let names = to_infer(batch, &stands);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = Plan::new(&self.boundary, stands, recorded);
-        let fates = batch.iter().map(|waiting| plan.take(waiting)).collect();
+        // Who has gone by now was told something else.
+        let take = |waiting| if Waiting::is_gone(waiting) { Fate::Gone } else { plan.take(waiting) };
+        let fates = batch.iter().map(take).collect();
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
         let (stands, written) = plan.finish();
         let nothing = written.audit.is_empty()

@@ -78,8 +78,14 @@ pub struct RunChange {
     pub new: bool,
     /// Whether any of its calls was in shadow.
     pub in_shadow: bool,
-    /// The shadow run that started it.
+    /// The shadow run that it descends from.
     pub parent: Option<String>,
+    /// Whether it began in shadow.
+    pub began_in_shadow: bool,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The session of its last call.
+    pub session: Option<String>,
     /// What its stubs remember, as JSON.
     pub state: Option<String>,
 }
@@ -144,7 +150,7 @@ WITH f AS (
         r(agent, call_id, body, row, decision, answer, approval)
     ON CONFLICT (agent, call_id) DO UPDATE SET seq = excluded.seq, decision = excluded.decision,
         answer = excluded.answer, approval = excluded.approval, decided_at = excluded.decided_at
-        WHERE call.decision = 'ask' AND call.body = excluded.body
+        WHERE call.decision IN ('ask', 'closed') AND call.body = excluded.body
     RETURNING 1
 ), o AS (
     UPDATE call SET outcome = r.body, outcome_seq = f.base + r.row
@@ -152,14 +158,15 @@ WITH f AS (
     WHERE (call.agent, call.call_id) = (r.agent, r.call_id) AND call.outcome IS NULL
     RETURNING 1
 ), rn AS (
-    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at)
-    SELECT agent, run, execution, parent, state, t.at FROM t,
-    unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[])
-        r(agent, run, new, execution, parent, state) WHERE new
+    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at, began, started_by, session)
+    SELECT agent, run, execution, parent, state, t.at, began, started_by, session FROM t,
+    unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[], $41::text[], $42::text[],
+           $43::text[]) r(agent, run, new, execution, parent, state, started_by, session, began) WHERE new
 ), ru AS (
-    UPDATE boundary_run b SET execution = r.execution, parent = r.parent, state = r.state, updated_at = t.at
-    FROM t, unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[])
-        r(agent, run, new, execution, parent, state) WHERE NOT new AND (b.agent, b.run) = (r.agent, r.run)
+    UPDATE boundary_run b SET execution = r.execution, parent = r.parent, state = r.state, updated_at = t.at,
+        started_by = r.started_by, session = r.session
+    FROM t, unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[], $41::text[], $42::text[])
+        r(agent, run, new, execution, parent, state, started_by, session) WHERE NOT new AND (b.agent, b.run) = (r.agent, r.run)
 ), s AS (
     INSERT INTO boundary_session (agent, session, taints, uninterceptable, updated_at)
     SELECT agent, session, taints::text[], uninterceptable::text[], t.at FROM t,
@@ -210,7 +217,7 @@ pub(super) async fn write(
         .bind(runs.iter().map(|r| r.name.0.as_str()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.name.1.as_str()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.new).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| if r.in_shadow { "shadow" } else { "live" }).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| execution(r.in_shadow)).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.parent.as_deref()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.state.as_deref()).collect::<Vec<_>>())
         .bind(sessions.iter().map(|(name, _)| name.0.as_str()).collect::<Vec<_>>())
@@ -224,8 +231,15 @@ pub(super) async fn write(
         .bind(approvals.iter().map(|a| a.rule.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.reason.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.expires_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(used.iter().map(|id| id.0).collect::<Vec<_>>());
+        .bind(used.iter().map(|id| id.0).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.started_by.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.session.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| execution(r.began_in_shadow)).collect::<Vec<_>>());
     Ok(query.fetch_one(&mut **tx).await?)
+}
+
+fn execution(in_shadow: bool) -> &'static str {
+    if in_shadow { "shadow" } else { "live" }
 }
 
 /// A Postgres array literal of texts: arrays of arrays of different lengths cannot be bound.

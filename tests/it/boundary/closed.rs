@@ -238,4 +238,13 @@ async fn a_decision_that_came_too_late_is_marked_so_and_kept_for_the_retry() {
     let retried = umbra.decide(&with(write("late", "a"), &json!({"run": "r1"}))).await;
     assert_eq!((&retried["decision"], &retried["replayed"]), (&json!("execute"), &json!(true)), "{retried}");
     assert_eq!(marked["decision_id"], retried["decision_id"]);
+    // The audit says what its caller was told at first.
+    let told = until("the answer to be merged", async || umbra.audit("kind=merged").await.pop()).await;
+    assert_eq!(
+        (&told["call_id"], &told["decision"], &told["reason"], &told["run"]),
+        (&json!("late"), &json!("block"), &json!("deadline"), &json!("r1")),
+        "{told}"
+    );
+    let stored = &umbra.audit("call_id=late").await[0];
+    assert_eq!((&stored["decision"], &stored["id"]), (&json!("execute"), &told["instead_of"]), "{stored}");
 }

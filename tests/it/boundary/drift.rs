@@ -138,7 +138,10 @@ async fn without_the_setting_nothing_is_looked_for() {
         (behind == 0).then_some(())
     })
     .await;
-    assert_eq!(umbra.get("/v1/drift").await, json!({"contracts": [], "unguarded": [], "behaviour": null}));
+    assert_eq!(
+        umbra.get("/v1/drift").await,
+        json!({"contracts": [], "unguarded": [], "unexpected": [], "behaviour": null})
+    );
 }
 
 #[tokio::test]

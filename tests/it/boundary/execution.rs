@@ -125,6 +125,84 @@ async fn what_a_shadow_run_starts_is_shadow_whatever_comes_later() {
     );
 }
 
+/// A write of a run that another started.
+fn sub(id: &str, run: &str, parent: &str) -> Value {
+    with(write(id, "worker"), &json!({"run": run, "parent_run": parent}))
+}
+
+#[tokio::test]
+async fn what_a_run_hands_down_is_how_it_stands_when_a_call_is_decided() {
+    let umbra = Umbra::with().go().await;
+    // r0 in session s1 starts r1, and that starts r2: all are live.
+    umbra.decide(&with(write("p1", "planner"), &json!({"run": "r0", "session": "s1"}))).await;
+    for (id, run, parent) in [("a1", "r1", "r0"), ("b1", "r2", "r1")] {
+        assert_eq!(umbra.decide(&sub(id, run, parent)).await["decision"], "execute");
+    }
+    // The session of r0 turns shadow: nothing below it runs any more, although r0 has not called since.
+    let set = |execution: Value| json!({"scope": "session", "value": "s1", "execution": execution, "reason": "drill"});
+    assert_eq!(umbra.put("/v1/execution", &set(json!("shadow"))).await.status, 200);
+    for (id, run) in [("b2", "r2"), ("a2", "r1")] {
+        let call = with(write(id, "worker"), &json!({"run": run}));
+        let answer = umbra.decide(&call).await;
+        assert_eq!((&answer["execution"], &answer["decision"]), (&json!("shadow"), &json!("block")), "{answer}");
+        let source = &umbra.audit(&format!("call_id={id}")).await[0]["execution_source"];
+        assert_eq!((&source["source"], &source["name"]), (&json!("parent_run"), &json!("r0")));
+    }
+    let effective = umbra.get("/v1/execution/effective?agent=worker&parent_run=r1").await;
+    assert_eq!(effective["execution"], "shadow", "{effective}");
+    // They have seen it, and stay there.
+    assert_eq!(umbra.put("/v1/execution", &set(Value::Null)).await.status, 200);
+    assert_eq!(umbra.decide(&with(write("a3", "worker"), &json!({"run": "r1"}))).await["execution"], "shadow");
+    // A run of its own is live again.
+    assert_eq!(umbra.decide(&with(write("c1", "worker"), &json!({"run": "r9"}))).await["execution"], "live");
+}
+
+#[tokio::test]
+async fn of_a_parent_that_nobody_knows_nothing_is_inherited_and_nothing_changed() {
+    let umbra = Umbra::with().go().await;
+    let refused = umbra.decide(&sub("w1", "r1", "r-misspelt")).await;
+    assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("unknown_parent")), "{refused}");
+    assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("r-misspelt")), "{refused}");
+    let looked = with(read("l1", "worker"), &json!({"run": "r1", "parent_run": "r-misspelt"}));
+    assert_eq!(umbra.decide(&looked).await["decision"], "execute");
+    let effective = umbra.send(reqwest::Method::GET, "/v1/execution/effective?parent_run=r-misspelt", &[], None).await;
+    assert_eq!(effective.status, 404, "{}", effective.text);
+    // Once it has made a call it is known.
+    umbra.decide(&with(read("p1", "planner"), &json!({"run": "r-misspelt"}))).await;
+    assert_eq!(umbra.decide(&sub("w2", "r1", "r-misspelt")).await["decision"], "execute");
+    // Runs that started each other end nowhere, and one that is too far down is none that inherits.
+    umbra.decide(&with(read("p2", "planner"), &json!({"run": "x0"}))).await;
+    assert_eq!(umbra.decide(&sub("x1", "x1", "x0")).await["decision"], "execute");
+    assert_eq!(umbra.decide(&sub("x2", "x0", "x1")).await["decision"], "execute");
+    assert_eq!(umbra.decide(&sub("x3", "x1", "x0")).await["decision"], "execute");
+    umbra.decide(&with(read("d0", "planner"), &json!({"run": "d0"}))).await;
+    for n in 1..=20 {
+        let answer = umbra.decide(&sub(&format!("d{n}"), &format!("d{n}"), &format!("d{}", n - 1))).await;
+        let expected = if n <= 16 { "execute" } else { "block" };
+        assert_eq!(answer["decision"], expected, "{n} runs down: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_began_in_shadow_executes_nothing_from_a_live_session() {
+    let umbra = Umbra::with().go().await;
+    let set = json!({"scope": "session", "value": "s1", "execution": "shadow", "reason": "rehearsal"});
+    assert_eq!(umbra.put("/v1/execution", &set).await.status, 200);
+    umbra.decide(&with(read("c1", "worker"), &json!({"run": "r1", "session": "s1"}))).await;
+    for (id, session) in [("c2", Some("s2")), ("c3", None)] {
+        let call = with(write(id, "worker"), &json!({"run": "r1", "session": session}));
+        let answer = umbra.decide(&call).await;
+        assert_eq!((&answer["execution"], &answer["decision"]), (&json!("shadow"), &json!("block")), "{answer}");
+        let source = &umbra.audit(&format!("call_id={id}")).await[0]["execution_source"];
+        assert_eq!((&source["source"], &source["name"]), (&json!("run"), &json!("r1")));
+    }
+    // One tool in shadow is not the run.
+    let tool = json!({"scope": "tool", "value": "crm.*", "execution": "shadow", "reason": "its vendor is down"});
+    assert_eq!(umbra.put("/v1/execution", &tool).await.status, 200);
+    assert_eq!(umbra.decide(&with(read("d1", "worker"), &json!({"run": "r2"}))).await["execution"], "shadow");
+    assert_eq!(umbra.decide(&with(write("d2", "worker"), &json!({"run": "r2"}))).await["decision"], "execute");
+}
+
 #[tokio::test]
 async fn a_session_that_can_write_past_us_is_refused_shadow() {
     let umbra = Umbra::with().go().await;

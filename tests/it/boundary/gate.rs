@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Umbra,
     boundary::{read, write},
+    model_server::{Answer, ModelServer},
     until,
 };
 
@@ -174,4 +175,73 @@ async fn a_process_is_not_ready_while_stubs_alone_answer_if_an_operator_says_so(
     umbra.put("/v1/execution", &live_until("2999-01-01T00:00:00Z")).await;
     umbra.decide(&write("live", "writer")).await;
     assert_eq!(ready().await.status, 200);
+}
+
+#[tokio::test]
+async fn the_gate_says_of_overrides_for_every_name_what_calls_come_to() {
+    let umbra = Umbra::with().tools(TOOLS).settings("boundary: {execution: shadow}").go().await;
+    assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: boundary.execution".to_owned()]));
+    let set = async |scope: &str, value: &str, execution: Value| {
+        let body = json!({"scope": scope, "value": value, "execution": execution, "reason": "a release"});
+        assert_eq!(umbra.put("/v1/execution", &body).await.status, 200);
+    };
+    let effective = async |query: &str| {
+        umbra.get(&format!("/v1/execution/effective?{query}")).await["execution"].as_str() == Some("live")
+    };
+    // Every tool is live: no call is in shadow, whoever makes it, and neither says so.
+    set("tool", "*", json!("live")).await;
+    set("session", "s1", json!("shadow")).await;
+    assert!(effective("").await && effective("agent=writer&session=s1&tool=mail.send_email").await);
+    assert_eq!(umbra.decide(&write("c1", "writer")).await["decision"], "execute");
+    assert_eq!(gate(&umbra).await, (true, vec![]));
+    // Among equals the stricter wins.
+    set("tool", "mail.*", json!("shadow")).await;
+    assert!(effective("").await && !effective("tool=mail.send_email").await);
+    assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: tool:mail.*".to_owned()]));
+    // One that is for every agent and wins is told once.
+    set("tool", "mail.*", Value::Null).await;
+    set("tool", "*", Value::Null).await;
+    set("session", "s1", Value::Null).await;
+    set("agent", "*", json!("shadow")).await;
+    assert!(!effective("").await);
+    assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: agent:*".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_call_that_ran_although_it_was_told_not_to_stands_against_production() {
+    let hook = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
+    let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
+    let settings =
+        format!("webhooks:\n  - {{name: h, url: '{}/hook', secret_env: HOOK, events: [boundary]}}\n", hook.url());
+    let umbra = Umbra::with().tools(TOOLS).settings(&settings).env("HOOK", secret).go().await;
+    let set = |execution: Value| json!({"scope": "global", "execution": execution, "reason": "drill"});
+    umbra.put("/v1/execution", &set(json!("shadow"))).await;
+    for n in 1..=2 {
+        let stubbed = umbra.decide(&write(&format!("c{n}"), "writer")).await;
+        assert_eq!(stubbed["decision"], "stub", "{stubbed}");
+        let outcome = json!({"agent": "writer", "status": "ok", "result": {"id": "m1"}});
+        let told = umbra.post(&format!("/v1/calls/c{n}/outcome"), &outcome).await;
+        assert_eq!((told.status.as_u16(), &told.body["expected"]), (200, &json!(false)), "{}", told.text);
+    }
+    umbra.put("/v1/execution", &set(Value::Null)).await;
+    let expected = (false, vec!["unexpected_call: mail.send_email".to_owned()]);
+    until("the gate to know", async || (gate(&umbra).await == expected).then_some(())).await;
+    assert_eq!(check(&umbra, &[], &[]), (1, expected.1.clone()));
+    let drift = until("both to be counted", async || {
+        let drift = umbra.get("/v1/drift?agent=writer").await;
+        (drift["unexpected"][0]["calls"] == 2).then_some(drift)
+    })
+    .await;
+    let last = umbra.audit("kind=outcome").await.pop().unwrap_or_default();
+    assert_eq!((&drift["unexpected"][0]["tool"], &drift["unexpected"][0]["last_seq"]), (&last["tool"], &last["seq"]));
+    let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains("umbra_unexpected_calls_total 2"), "{metrics}");
+    until("a message", async || (hook.count() >= 1).then_some(())).await;
+    assert!(hook.seen()[0].raw.contains("call.unexpected"), "{}", hook.seen()[0].raw);
+    assert_eq!(hook.count(), 1, "it is told once a day");
+    // What ran as it was told to is none.
+    umbra.decide(&write("c3", "reader")).await;
+    let outcome = json!({"agent": "reader", "status": "ok", "result": {"id": "m3"}});
+    assert_eq!(umbra.post("/v1/calls/c3/outcome", &outcome).await.body["expected"], true);
+    assert_eq!(umbra.get("/v1/drift?agent=reader").await["unexpected"], json!([]));
 }

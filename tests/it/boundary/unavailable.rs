@@ -11,7 +11,11 @@ use tempfile::TempDir;
 
 use crate::{
     chaos::postgres,
-    support::{Umbra, boundary::write, until},
+    support::{
+        Umbra,
+        boundary::{read, with, write},
+        until,
+    },
 };
 
 const TOOLS: &str = "
@@ -76,8 +80,14 @@ async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_
         .await;
     };
     back().await;
+    let ran = async || {
+        let mut rows = umbra.audit("kind=merged").await;
+        let ran = |row: &Value| row["decision"] == "execute" && row["call_id"].as_str() != Some("back");
+        rows.retain(ran);
+        rows
+    };
     let merged = until("the calls to be merged", async || {
-        let rows = umbra.audit("kind=merged").await;
+        let rows = ran().await;
         (rows.len() >= alone.len()).then_some(rows)
     })
     .await;
@@ -100,7 +110,7 @@ async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_
     }
     assert!(refused > 0, "the database was never away");
     back().await;
-    assert_eq!(umbra.audit("kind=merged").await.len(), alone.len());
+    assert_eq!(ran().await.len(), alone.len());
 }
 
 #[tokio::test]
@@ -140,4 +150,152 @@ async fn what_cannot_be_noted_first_does_not_run() {
     })
     .await;
     assert!(merged.len() == 1 && merged[0]["call_id"] == "noted", "{merged:?}");
+}
+
+/// What a caller was told, as the audit is to have it.
+fn told(answer: &Value) -> [String; 4] {
+    ["call_id", "decision", "reason", "effect"].map(|key| answer[key].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoever_is_killed() {
+    let audit = TempDir::new().expect("a directory");
+    let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", audit.path().display().to_string());
+    let mut umbra = start().go().await;
+    refuse(&umbra, true).await;
+    let mut expected = Vec::new();
+    for n in 0..12 {
+        let id = format!("c{n}");
+        let call = if n % 2 == 0 { write(&id, "a") } else { read(&id, "a") };
+        let answer = umbra.decide(&call).await;
+        assert_eq!(answer["decision"], if n % 2 == 0 { "block" } else { "execute" }, "{answer}");
+        expected.push(told(&answer));
+    }
+    // It is killed with a line half written.
+    umbra.kill();
+    let file = audit.path().join("unmerged.jsonl");
+    let mut text = std::fs::read(&file).unwrap_or_default();
+    text.extend(b"{\"id\":\"0197a3c1-d2e4");
+    std::fs::write(&file, text).expect("it is written");
+    let two = start().on(&umbra.schema).go().await;
+    expected.push(told(&two.decide(&write("c12", "a")).await));
+    refuse(&two, false).await;
+    let merged = until("the answers to be merged", async || {
+        let rows = two.audit("kind=merged").await;
+        (rows.len() >= expected.len()).then_some(rows)
+    })
+    .await;
+    assert_eq!(merged.iter().map(told).collect::<Vec<_>>(), expected);
+    let times: Vec<&str> = merged.iter().filter_map(|row| row["decided_at"].as_str()).collect();
+    assert!(times.len() == expected.len() && times.is_sorted(), "{times:?}");
+    // A read that ran may be reported; what was refused is decided when it is asked about again.
+    let outcome = json!({"agent": "a", "status": "ok", "result": {"id": "c1"}});
+    let reported = two.post("/v1/calls/c1/outcome", &outcome).await;
+    assert_eq!((reported.status.as_u16(), &reported.body["expected"]), (200, &json!(true)), "{}", reported.text);
+    let against = two.post("/v1/calls/c0/outcome", &outcome).await;
+    assert_eq!((against.status.as_u16(), &against.body["expected"]), (200, &json!(false)), "{}", against.text);
+    let again = two.decide(&write("c2", "a")).await;
+    assert_eq!((&again["decision"], &again["replayed"]), (&json!("execute"), &json!(false)), "{again}");
+    assert_eq!(two.audit("kind=merged").await.len(), expected.len());
+    let verified = two.cli(&["audit", "verify"], None);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_seen_and_in_shadow_what_cannot_be_noted_does_not_run() {
+    let umbra = Umbra::with().settings("boundary: {execution: shadow}").go().await;
+    let ready = async |status: &str| {
+        until(status, async || {
+            let ready = umbra.get("/readyz").await;
+            (ready["status"] == status).then_some(ready)
+        })
+        .await
+    };
+    let failing = async || umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    ready("ok").await;
+    assert_eq!(umbra.decide(&read("before", "a")).await["decision"], "execute");
+    let (folder, aside) = (umbra.file("audit"), umbra.file("aside"));
+    std::fs::rename(&folder, &aside).expect("it is moved");
+    std::fs::write(&folder, "no folder").expect("a file");
+    let degraded = ready("degraded").await;
+    assert!(degraded["detail"].as_str().is_some_and(|text| text.contains("boundary.audit.dir")), "{degraded}");
+    assert!(failing().await.contains("umbra_audit_files_failing 1"));
+    // While the database is there, it has them.
+    assert!(umbra.decide(&read("stored", "a")).await["audit_seq"].is_i64());
+    refuse(&umbra, true).await;
+    let answer = umbra.decide(&read("unnoted", "a")).await;
+    assert_eq!((&answer["decision"], &answer["reason"]), (&json!("block"), &json!("unavailable")), "{answer}");
+    assert!(answer["detail"].as_str().is_some_and(|text| text.contains("folder")), "{answer}");
+    std::fs::remove_file(&folder).expect("it goes");
+    std::fs::rename(&aside, &folder).expect("it is back");
+    ready("ok").await;
+    assert!(failing().await.contains("umbra_audit_files_failing 0"));
+    assert_eq!(umbra.decide(&read("noted", "a")).await["decision"], "execute");
+    refuse(&umbra, false).await;
+    let merged = until("the call to be merged", async || umbra.audit("kind=merged").await.pop()).await;
+    assert_eq!(merged["call_id"], "noted");
+    let log = umbra.log();
+    assert_eq!(log.matches("cannot be written (what is decided").count(), 1, "{log}");
+}
+
+/// A server and all its backends.
+fn processes(server: &umbra::store::postgres::PrivatePostgres) -> Vec<Pid> {
+    let postmaster = server.status().pid.expect("a postmaster").to_string();
+    let of = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
+        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
+        (parent == postmaster || name == postmaster).then(|| name.parse().ok()).flatten().map(Pid::from_raw)
+    };
+    std::fs::read_dir("/proc").expect("it is Linux").filter_map(of).collect()
+}
+
+#[tokio::test]
+async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audit_says_what_was_told() {
+    let files = TempDir::new().expect("a directory");
+    let server = postgres(files.path()).await;
+    let mut umbra = Umbra::with()
+        .settings("boundary: {deadline: 500ms}")
+        .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
+        .env("UMBRA__DATABASE__SCHEMA", "umbra")
+        .go()
+        .await;
+    umbra.unchecked();
+    umbra.decide(&write("before", "a")).await;
+    let stopped = processes(&server);
+    // A backend may have ended by itself.
+    let signal = |signal| stopped.iter().filter(|pid| kill(**pid, signal).is_ok()).count();
+    assert!(signal(Signal::SIGSTOP) > 3, "nothing was stopped");
+    let mut expected = Vec::new();
+    let mut slowest = std::time::Duration::ZERO;
+    let began = std::time::Instant::now();
+    for n in 0.. {
+        let id = format!("c{n}");
+        let call = if n % 2 == 0 { write(&id, "a") } else { read(&id, "a") };
+        let call = if n % 3 == 0 { with(call, &json!({"deadline_ms": 100})) } else { call };
+        let started = std::time::Instant::now();
+        let answer = umbra.decide(&call).await;
+        slowest = slowest.max(started.elapsed());
+        assert_eq!(answer["decision"], if n % 2 == 0 { "block" } else { "execute" }, "{answer}");
+        expected.push(told(&answer));
+        // Longer than the pools wait.
+        if began.elapsed() > std::time::Duration::from_secs(7) {
+            break;
+        }
+    }
+    assert!(signal(Signal::SIGCONT) > 3, "nothing goes on");
+    assert!(slowest < std::time::Duration::from_millis(1_500), "somebody waited {slowest:?}");
+    let merged = until("the answers to be merged", async || {
+        let answered = umbra.send(reqwest::Method::GET, "/v1/audit?kind=merged", &[], None).await;
+        let rows: Vec<Value> = answered.text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (answered.status == 200 && rows.len() >= expected.len()).then_some(rows)
+    })
+    .await;
+    assert_eq!(merged.iter().map(told).collect::<Vec<_>>(), expected);
+    // Of what was stored after all, too, it is said what the caller was told.
+    for row in umbra.audit("").await {
+        if row["kind"] == "decision" && row["call_id"] != "before" {
+            assert!(merged.iter().any(|told| told["instead_of"] == row["id"]), "{row}");
+        }
+    }
 }

@@ -69,7 +69,7 @@ impl<'a> Agent<'a> {
         let standing = Standing {
             now: Timestamp::UNIX_EPOCH,
             overrides: &[],
-            shadow_parent: None,
+            descent: None,
             run: self.run.clone(),
             recorded: &[],
             taints: &[],

@@ -1,0 +1,60 @@
+//! What was decided without the database, brought into the audit.
+
+use std::{io, time::Duration};
+
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use super::Boundary;
+use crate::{store::StoreError, telemetry::metric};
+
+/// Between looks at what waits.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Looks between which the folder is tried, while all is well.
+const LOOKS_PER_PROBE: u32 = 5;
+
+/// Why rows are not merged yet.
+#[derive(Debug, thiserror::Error)]
+enum MergeError {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boundary {
+    /// Brings what was decided without the database into the audit, until `stop`.
+    pub async fn merge_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        for look in 0_u32.. {
+            if look % LOOKS_PER_PROBE == 0 || self.files.complaint().is_some() {
+                block_in_place(|| self.spool.probe());
+            }
+            let merged = self.merge().await;
+            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+            metrics::gauge!(metric::AUDIT_UNMERGED).set(self.spool.len() as f64);
+            match &merged {
+                Ok(0) => {}
+                Ok(rows) => tracing::info!(rows, "what was decided while the database was away is in the audit now"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "what was decided while the database was away is not in the audit yet; trying again");
+                }
+                Err(_) => {}
+            }
+            failing = merged.is_err();
+            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn merge(&self) -> Result<u64, MergeError> {
+        let Some(mut taken) = block_in_place(|| self.spool.take())? else { return Ok(0) };
+        let mut merged = 0;
+        while let Some(page) = block_in_place(|| taken.page())? {
+            merged += self.store.merge(page).await?;
+        }
+        block_in_place(|| taken.done())?;
+        Ok(merged)
+    }
+}
