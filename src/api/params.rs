@@ -31,8 +31,38 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, Problem> {
         let axum::extract::Query(pairs) =
             axum::extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
-        Ok(Self { pairs, faults: Vec::new() })
+        let mut params = Self { pairs, faults: Vec::new() };
+        // Read as another text, it would be looked for and not found.
+        let raw = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let garbled: Vec<String> =
+            params.pairs.iter().zip(raw).filter(|(_, raw)| !is_utf8(raw)).map(|((name, _), _)| name.clone()).collect();
+        for name in garbled {
+            params.fault(&shown(&name), "bad_text", "these bytes are no UTF-8: percent-encode the text as UTF-8");
+        }
+        Ok(params)
     }
+}
+
+/// Whether what is percent-encoded here is UTF-8.
+fn is_utf8(encoded: &str) -> bool {
+    let digit =
+        |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|n| u8::try_from(n).ok());
+    let mut rest = encoded.as_bytes();
+    let mut bytes = Vec::with_capacity(rest.len());
+    while let [first, after @ ..] = rest {
+        let (byte, left) = match (first, digit(after.first()), digit(after.get(1))) {
+            (b'%', Some(high), Some(low)) => (high << 4 | low, after.get(2..).unwrap_or_default()),
+            (byte, ..) => (*byte, after),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8(bytes).is_ok()
+}
+
+/// A name of the request's, to be told.
+fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
 /// A part of the path, or the problem that it cannot be read.
@@ -138,8 +168,7 @@ impl Params {
     /// `bad_query` with every fault; `bad_cursor` where the cursor alone is at fault.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.pairs) {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
-            self.fault(&shown, "unknown", "there is no such parameter here; /docs lists them");
+            self.fault(&shown(&name), "unknown", "there is no such parameter here; /docs lists them");
         }
         if self.faults.is_empty() {
             return Ok(());
@@ -276,6 +305,21 @@ mod tests {
             ("text/markdownish", false),
         ] {
             assert_eq!(prefers_markdown(&headers("accept", accept)), markdown, "{accept}");
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_utf8_or_told() {
+        for (encoded, utf8) in [
+            ("run=r1", true),
+            ("run=%C3%A4+%E2%82%AC", true),
+            ("run=100%", true),
+            ("run=%zz%4", true),
+            ("run=%FF", false),
+            ("run=%C3", false),
+            ("r%80n=1", false),
+        ] {
+            assert_eq!(is_utf8(encoded), utf8, "{encoded}");
         }
     }
 

@@ -106,7 +106,7 @@ fn tell(gate: &Gate) {
     }
     for reason in reasons {
         let line = format!("{environment}: {}: {} {}", reason.rule, reason.subject, reason.detail);
-        complain(&table::plain(&line));
+        answer(&table::plain(&line));
     }
 }
 

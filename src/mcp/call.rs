@@ -4,7 +4,7 @@ use rmcp::{
     ErrorData, RoleServer,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, CustomRequest,
-        Extensions, JsonObject, ServerResult, Tool,
+        ErrorCode, Extensions, JsonObject, ServerResult, Tool,
     },
     service::RequestContext,
 };
@@ -171,7 +171,7 @@ impl Gateway {
                 other => ErrorData::internal_error(other.to_string(), None),
             })
         } else {
-            Err(ErrorData::invalid_request(results::text(&results::refusal(&ruling)), None))
+            Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, results::text(&results::refusal(&ruling)), None))
         };
         let value = answer.and_then(|answer| {
             serde_json::to_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))

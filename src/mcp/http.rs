@@ -22,6 +22,7 @@ use rmcp::{
     },
 };
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -149,20 +150,18 @@ impl Profile {
         B: http_body::Body + Send + 'static,
         B::Error: Display,
     {
-        let Some(session) = session(request.headers()) else {
-            if self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-                let words = "too many sessions: end some, or let them end by themselves";
-                let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, words);
-                refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
-                return refusal;
-            }
-            return self.pass(caller, request).await;
-        };
+        let session = session(request.headers());
+        if session.is_none() && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
+            let words = "too many sessions: end some, or let them end by themselves";
+            let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, words);
+            refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
+            return refusal;
+        }
         // A client that names no run of its own has one for each session.
-        caller.run = caller.run.or_else(|| Some(session.clone()));
-        caller.session = caller.session.or_else(|| Some(session.clone()));
+        caller.run = caller.run.or_else(|| session.clone());
+        caller.session = caller.session.or_else(|| session.clone());
         if request.method() != Method::POST {
-            let ends = request.method() == Method::DELETE;
+            let ends = session.is_some() && request.method() == Method::DELETE;
             let mut answer = self.pass(caller, request).await;
             if ends && answer.status() == StatusCode::ACCEPTED {
                 // It has ended; clients take "accepted" for a failure.
@@ -175,24 +174,27 @@ impl Profile {
             return plain(StatusCode::BAD_REQUEST, "the body ended early");
         };
         let id = serde_json::from_slice(&body).ok().and_then(|head: Head| head.id.filter(|_| head.method.is_some()));
-        let request = Request::from_parts(parts, Full::new(body));
-        let Some(id) = id else { return self.pass(caller, request).await };
+        let Some((session, id)) = session.zip(id) else { return self.pass_message(caller, parts, body).await };
         let Some(place) = Place::take(&self.underway, (session, id.clone())) else {
             let words = "a request of this id is under way: give each request an id of its own";
-            let error = ErrorData::new(ErrorCode::INVALID_REQUEST, words, None);
-            let text = serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id))).unwrap_or_default();
-            let mut refusal = plain(StatusCode::BAD_REQUEST, text);
-            refusal.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-            return refusal;
+            return refusal(ErrorCode::INVALID_REQUEST, words, Some(id));
         };
         // Its place is free again when the answer is read, or nobody reads it any more.
-        self.pass(caller, request).await.map(|body| {
+        self.pass_message(caller, parts, body).await.map(|body| {
             let held = move |frame| {
                 let _ = &place;
                 frame
             };
             body.map_frame(held).boxed()
         })
+    }
+
+    /// Passes a message on. One that cannot be read is refused in the protocol's words, with its id where it has one.
+    async fn pass_message(&self, caller: Caller, parts: http::request::Parts, body: Bytes) -> Answer {
+        let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_json = kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
+        let answer = self.pass(caller, Request::from_parts(parts, Full::new(body.clone()))).await;
+        if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE { unreadable(&body) } else { answer }
     }
 
     async fn pass<B>(&self, caller: Caller, mut request: Request<B>) -> Answer
@@ -229,6 +231,29 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
+}
+
+/// The refusal of what is no message.
+fn unreadable(body: &[u8]) -> Answer {
+    match serde_json::from_slice(body) {
+        Err(_) => refusal(ErrorCode::PARSE_ERROR, "the body is no JSON", None),
+        Ok(Value::Array(_)) => refusal(
+            ErrorCode::INVALID_REQUEST,
+            "batches are no part of this protocol: send each message by itself",
+            None,
+        ),
+        Ok(value) => {
+            let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+            refusal(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id)
+        }
+    }
+}
+
+fn refusal(code: ErrorCode, words: &'static str, id: Option<RequestId>) -> Answer {
+    let error = ServerJsonRpcMessage::error(ErrorData::new(code, words, None), id);
+    let mut refusal = plain(StatusCode::BAD_REQUEST, serde_json::to_string(&error).unwrap_or_default());
+    refusal.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    refusal
 }
 
 fn plain(status: StatusCode, words: impl Into<Bytes>) -> Answer {

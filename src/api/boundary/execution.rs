@@ -63,8 +63,8 @@ pub struct OverrideRequest {
     #[schema(min_length = 1, max_length = 2000)]
     pub reason: String,
     /// When it ends by itself (RFC 3339); without it, when somebody lifts it.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub expires_at: Option<Timestamp>,
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
 }
 
 /// What was changed.
@@ -106,8 +106,8 @@ pub async fn put_execution(
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
     let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
-    let value = check(&request, api.pipeline.clock.now())?;
-    let OverrideRequest { scope, execution, reason, expires_at, .. } = request;
+    let (value, expires_at) = check(&request, api.pipeline.clock.now())?;
+    let OverrideRequest { scope, execution, reason, .. } = request;
     let Some(execution) = execution else {
         let lifted = api.pipeline.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
         let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
@@ -161,8 +161,8 @@ pub async fn get_effective(
     Ok(Json(effective.ok_or_else(unknown)?))
 }
 
-/// The value as it is kept; every fault at once.
-fn check(request: &OverrideRequest, now: Timestamp) -> Result<String, Problem> {
+/// The value and the end as they are kept; every fault at once.
+fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Timestamp>), Problem> {
     let OverrideRequest { scope, value, reason, expires_at, .. } = request;
     let value = value.clone().unwrap_or_default();
     let mut faults = Vec::new();
@@ -190,11 +190,24 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<String, Problem> {
     if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
         faults.push(("/reason", "range", format!("say why, in at most {REASON_CHARS} characters")));
     }
-    if expires_at.is_some_and(|end| end <= now) {
-        faults.push(("/expires_at", "range", "this is past: give a time that is to come, or leave it out".to_owned()));
-    }
+    let end: Option<Result<Timestamp, _>> = expires_at.as_ref().map(|end| end.parse());
+    let expires_at = match end {
+        Some(Err(_)) => {
+            let words = "write a time such as 2026-02-28T14:30:00Z (RFC 3339), at the latest 9999-12-30T22:00:00Z; leave it \
+                 out for an override without an end";
+            faults.push(("/expires_at", "format", words.to_owned()));
+            None
+        }
+        Some(Ok(end)) if end <= now => {
+            let words = "this is past: give a time that is to come, or leave it out";
+            faults.push(("/expires_at", "range", words.to_owned()));
+            None
+        }
+        Some(Ok(end)) => Some(end),
+        None => None,
+    };
     if faults.is_empty() {
-        return Ok(value);
+        return Ok((value, expires_at));
     }
     let mut problem = Problem::invalid_request("the override breaks rules; errors lists them");
     for (pointer, code, detail) in faults {

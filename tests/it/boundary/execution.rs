@@ -82,6 +82,11 @@ async fn what_is_no_override_is_refused_with_every_fault() {
             json!({"scope": "global", "value": "x", "execution": "live", "reason": "r", "expires_at": "2020-01-01T00:00:00Z"}),
             vec!["/value", "/expires_at"],
         ),
+        (
+            json!({"scope": "global", "execution": "live", "reason": "r", "expires_at": "9999-12-31T23:59:59Z"}),
+            vec!["/expires_at"],
+        ),
+        (json!({"scope": "global", "execution": "live", "reason": "r", "expires_at": "tomorrow"}), vec!["/expires_at"]),
         (json!({"scope": "tool", "value": "a[", "execution": "live", "reason": "r"}), vec!["/value"]),
         (json!({"scope": "tool", "value": "a", "execution": "dry", "reason": "r"}), vec!["/execution"]),
         (json!({"scope": "tool", "value": "a", "execution": "live"}), vec![""]),
@@ -91,6 +96,10 @@ async fn what_is_no_override_is_refused_with_every_fault() {
         let told: Vec<&str> =
             refused.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["pointer"].as_str()).collect();
         assert_eq!(told, pointers, "{}", refused.text);
+        let words: Vec<&str> =
+            refused.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["detail"].as_str()).collect();
+        // Ours, with what would be right.
+        assert!(!told.contains(&"/expires_at") || words.iter().any(|said| said.contains("leave it out")), "{words:?}");
     }
     assert_eq!(umbra.get("/v1/execution").await["overrides"], json!([]));
 }

@@ -21,8 +21,11 @@ const SAFE: (&str, &str) = ("AGENT_SAFE_MODE", "yes");
 /// What `umbra check --environment production` says: its exit code, and rule and subject of each line.
 fn check(umbra: &Umbra, env: &[(&str, &str)], args: &[&str]) -> (i32, Vec<String>) {
     let output = umbra.cli_in(env, &[&["check", "--environment", "production"], args].concat(), None);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // The answer, of which it is a part, is on standard output alone.
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("production: "));
     let lines = said.lines().filter_map(|line| line.strip_prefix("production: "));
+    let lines = lines.filter(|line| *line != "nothing stands against it");
     let named = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     (output.status.code().unwrap_or(-1), lines.map(named).collect())
 }

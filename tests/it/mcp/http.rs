@@ -136,6 +136,42 @@ async fn several_servers_are_one_and_each_key_sees_its_own() {
     assert_eq!((scripted::notes(one.path()).len(), scripted::notes(other.path()).len()), (1, 0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_message_is_refused_in_the_words_of_the_protocol() {
+    let folder = TempDir::new().expect("a folder");
+    let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
+    let known = session(&umbra).await;
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    for (body, code, id) in [
+        ("{", -32700, json!(null)),
+        ("[]", -32600, json!(null)),
+        ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, json!(null)),
+        ("{\"jsonrpc\":\"2.0\"}", -32600, json!(null)),
+        ("{\"jsonrpc\":\"1.0\",\"id\":7,\"method\":\"ping\"}", -32600, json!(7)),
+        ("{\"id\":\"a\",\"method\":\"ping\"}", -32600, json!("a")),
+    ] {
+        for session in [&[][..], &[("mcp-session-id", known.as_str())]] {
+            let headers = [&headers[..], session].concat();
+            let refused = umbra.send(Method::POST, "/mcp/notes", &headers, Some(body.as_bytes().to_vec())).await;
+            assert_eq!(
+                (refused.status.as_u16(), &refused.body["error"]["code"]),
+                (400, &json!(code)),
+                "{body}: {}",
+                refused.text
+            );
+            assert_eq!(
+                (&refused.body["jsonrpc"], &refused.body["id"]),
+                (&json!("2.0"), &id),
+                "{body}: {}",
+                refused.text
+            );
+        }
+    }
+    let other = [("content-type", "text/plain"), ("accept", "application/json, text/event-stream")];
+    let refused = umbra.send(Method::POST, "/mcp/notes", &other, Some(b"{}".to_vec())).await;
+    assert_eq!(refused.status, 415, "another media type stays one: {}", refused.text);
+}
+
 /// A session of before 2026-07-28.
 async fn session(umbra: &Umbra) -> String {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":

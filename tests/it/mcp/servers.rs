@@ -110,6 +110,7 @@ async fn without_the_boundary_reads_run_and_nothing_else() {
     assert!(["deadline", "unavailable"].iter().any(|reason| refused.contains(reason)), "{refused}");
     let unknown = client.ask("notes/purge", json!({}));
     assert!(unknown["error"]["message"].as_str().is_some_and(|words| words.contains("Not executed")), "{unknown}");
+    assert_eq!(unknown["error"]["code"], -32601, "to a client it is a method that is not there: {unknown}");
     assert_eq!(notes(folder.path()), ["a.note", "b.note"]);
     let writes = received(folder.path()).into_iter().filter(|what| what == "write_note").count();
     assert_eq!(writes, 1, "the one of before");
