@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     boundary::{
+        checkpoints,
         contract::faults,
         decide::Rules as BoundaryRules,
         drift::bypass::Required,
@@ -414,6 +415,18 @@ impl App {
         let (pipeline, writer) = Pipeline::new(parts, bounds);
         Ok(Self { pipeline, dispatcher, writer, decisions, warnings })
     }
+}
+
+/// Signs from now on what goes into the audit, with the key of its folder.
+///
+/// # Errors
+/// There is no key, and none can be made.
+pub fn sign_audit(setup: &Setup, store: &Store) -> anyhow::Result<()> {
+    let dir = setup.audit_dir();
+    let words =
+        || format!("the audit is signed with a key in {}, which cannot be used (boundary.audit.dir)", dir.display());
+    store.sign_audit_with(checkpoints::signer(&dir).with_context(words)?);
+    Ok(())
 }
 
 /// Bounds of decisions.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup};
+use super::{App, Database, Setup, sign_audit};
 use crate::{
     api::mcp::{McpDoor, McpRequest},
     clock::Clock,
@@ -88,6 +88,7 @@ impl Running {
                 proxy.profile
             )
         };
+        sign_audit(&setup, &database.store)?;
         let App { pipeline, writer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
         let (guard, scribe) = Guard::new(pipeline.clone());
         if proxy.caller.agent.is_empty() {

@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audit};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
@@ -63,6 +63,7 @@ async fn run(
     let metrics = telemetry::start_metrics();
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
+    sign_audit(setup, &database.store)?;
     let App { pipeline, dispatcher, writer, decisions, warnings } =
         App::build(setup, &database.store, Clock::system()).await?;
     for warning in warnings {

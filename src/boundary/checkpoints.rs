@@ -5,58 +5,158 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
+    sync::Arc,
 };
 
 use jiff::Timestamp;
-use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair},
+};
 
-use super::seal::Checkpoint;
-use crate::domain::audit::AuditSeal;
+use super::{
+    seal::Checkpoint,
+    stamp::{named, stamp},
+};
+use crate::domain::audit::{AuditFolder, AuditSeal, AuditSigner};
 
 /// The file of checkpoints, in the audit's folder.
 pub const FILE: &str = "checkpoints.jsonl";
 /// The key, in the audit's folder: PKCS #8, readable by us alone.
-const KEY: &str = "checkpoint-key";
+pub const KEY: &str = "checkpoint-key";
 
 /// Signs checkpoints and appends them.
 #[derive(Debug)]
 pub struct Signer {
     key: Ed25519KeyPair,
-    path: PathBuf,
+    path: std::path::PathBuf,
     /// The newest block that a checkpoint of ours is for.
     newest: i64,
+    /// The last row of before rows were signed.
+    unsigned: i64,
 }
 
 impl Signer {
-    /// With the key of this folder; the first time it makes one.
+    /// With the key of this folder; the first time it makes one. `noted` is how far the database was told that folders
+    /// are: what is gone from our file is missed by that. `unsigned` is the last row that nobody signed, where the file
+    /// does not say so.
     ///
     /// # Errors
     /// The folder cannot be written, or the key in it is none.
-    pub fn open(dir: &Path) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
-        let key = key(&dir.join(KEY))?;
+    pub fn open(dir: &Path, noted: &[AuditFolder], unsigned: i64) -> io::Result<Self> {
+        let key = key(dir)?;
         let path = dir.join(FILE);
-        let newest = read(&path)?.iter().map(|checkpoint| checkpoint.block).max().unwrap_or(0);
-        Ok(Self { key, path, newest })
+        let signed = read(&path)?;
+        cut_torn(&path)?;
+        let public = key.public_key().as_ref();
+        let ours = signed.iter().filter(|checkpoint| checkpoint.is_genuine() && checkpoint.key() == public);
+        let noted = noted.iter().filter(|folder| folder.key == public).map(|folder| folder.block);
+        let newest = ours.map(|checkpoint| checkpoint.block).chain(noted).max().unwrap_or(0);
+        let unsigned = signed.iter().filter_map(|checkpoint| checkpoint.unsigned).min().unwrap_or(unsigned);
+        Ok(Self { key, path, newest, unsigned })
     }
 
-    /// Appends a checkpoint of this block, durably, unless there is one.
+    /// Its public key.
+    pub fn public_key(&self) -> &[u8] {
+        self.key.public_key().as_ref()
+    }
+
+    /// Appends a checkpoint of this block, durably, unless there is one; answers whether it did.
     ///
     /// # Errors
     /// The file cannot be written: a part of the line may be there.
-    pub fn append(&mut self, seal: &AuditSeal, at: Timestamp) -> io::Result<()> {
+    pub fn append(&mut self, seal: &AuditSeal, at: Timestamp) -> io::Result<bool> {
         if seal.block <= self.newest {
-            return Ok(());
+            return Ok(false);
         }
-        let checkpoint = Checkpoint::sign(&self.key, seal.block, seal.last, &seal.hash, at);
+        let checkpoint = Checkpoint::sign(&self.key, seal, at, (self.newest, self.unsigned));
         let mut line = serde_json::to_vec(&checkpoint)?;
         line.push(b'\n');
         let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
         file.write_all(&line)?;
         file.sync_data()?;
         self.newest = seal.block;
-        Ok(())
+        Ok(true)
+    }
+}
+
+/// What signs rows with the key of this folder; the first time it makes one.
+///
+/// # Errors
+/// The folder cannot be written, or the key in it is none.
+pub fn signer(dir: &Path) -> io::Result<AuditSigner> {
+    let key = key(dir)?;
+    Ok(Arc::new(move |rows| stamp(&key, rows)))
+}
+
+/// The public key of this folder; `None` where it has no key.
+///
+/// # Errors
+/// The key cannot be read, or is none.
+pub fn public_key(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    Ok(existing(&dir.join(KEY))?.map(|key| key.public_key().as_ref().to_vec()))
+}
+
+/// What is missing from the checkpoints of a folder: lines that later ones name, and its end, as far as the database was
+/// told of it. `elsewhere` is the newest block of the checkpoints that are known from elsewhere: what these vouch for
+/// is worth knowing and no more.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// What is wrong.
+    pub faults: Vec<String>,
+    /// What is worth knowing.
+    pub warnings: Vec<String>,
+}
+
+impl Missing {
+    /// Looks at the checkpoints of the folder whose key this is.
+    pub fn from(path: &Path, own: &[Checkpoint], key: Option<&[u8]>, noted: &[AuditFolder], elsewhere: i64) -> Self {
+        let mut missing = Self::default();
+        let path = path.display();
+        let own: Vec<&Checkpoint> = own.iter().filter(|checkpoint| checkpoint.is_genuine()).collect();
+        for checkpoint in &own {
+            let previous = checkpoint.previous.unwrap_or(0);
+            let follows = |other: &&Checkpoint| other.block == previous && other.public_key == checkpoint.public_key;
+            if previous > 0 && !own.iter().any(follows) {
+                missing.tell(
+                    previous <= elsewhere,
+                    format!(
+                        "{path}: the checkpoint of block {previous} is gone, which that of block {} followed: put the \
+                         file back from a copy, or give the copy by --checkpoint",
+                        checkpoint.block
+                    ),
+                );
+            }
+        }
+        for folder in noted.iter().filter(|folder| folder.block > 0) {
+            let theirs = own.iter().filter(|checkpoint| checkpoint.key() == folder.key);
+            let newest = theirs.map(|checkpoint| checkpoint.block).max();
+            let here = newest.is_some() || key == Some(&folder.key);
+            let newest = newest.unwrap_or(0);
+            if here && newest < folder.block {
+                missing.tell(
+                    folder.block <= elsewhere,
+                    format!(
+                        "{path} ends with block {newest}, and block {} was signed in it: its end is gone; put the file \
+                         back from a copy, or give the copy by --checkpoint",
+                        folder.block
+                    ),
+                );
+            } else if !here && folder.block > elsewhere {
+                missing.warnings.push(format!(
+                    "another server (key {}) signed up to block {}: give its checkpoints.jsonl by --checkpoint, and they \
+                     are compared as well",
+                    named(&folder.key),
+                    folder.block
+                ));
+            }
+        }
+        missing
+    }
+
+    fn tell(&mut self, known: bool, what: String) {
+        if known { self.warnings.push(what) } else { self.faults.push(what) }
     }
 }
 
@@ -83,23 +183,48 @@ pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
     Ok(checkpoints)
 }
 
-fn key(path: &Path) -> io::Result<Ed25519KeyPair> {
-    let unusable = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
-    match fs::read(path) {
-        Ok(bytes) => return Ed25519KeyPair::from_pkcs8(&bytes).map_err(|_| unusable("this is no Ed25519 key")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+/// Takes off a last line that a crash has torn: the next one would be torn with it.
+fn cut_torn(path: &Path) -> io::Result<()> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read?,
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
     }
-    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| unusable("no key can be made"))?;
-    // Whole or not at all: a torn key would be none.
-    let draft = path.with_extension("new");
-    drop(fs::remove_file(&draft));
+    Ok(())
+}
+
+/// The key of a folder, made where there is none.
+fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
+    fs::create_dir_all(dir)?;
+    let path = dir.join(KEY);
+    if let Some(key) = existing(&path)? {
+        return Ok(key);
+    }
+    let none = || io::Error::other(format!("{}: no key can be made", path.display()));
+    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| none())?;
+    // Whole or not at all: a torn key would be none. And once: of two processes, the second takes the first one's.
+    let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|_| none())?;
+    let draft = path.with_extension(named(pair.public_key().as_ref()));
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
     file.write_all(document.as_ref())?;
     file.sync_all()?;
-    fs::rename(&draft, path)?;
-    if let Some(dir) = path.parent() {
-        File::open(dir)?.sync_all()?;
+    let made = fs::hard_link(&draft, &path);
+    fs::remove_file(&draft)?;
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => File::open(dir)?.sync_all()?,
     }
-    Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|_| unusable("this is no Ed25519 key"))
+    existing(&path)?.ok_or_else(none)
+}
+
+fn existing(path: &Path) -> io::Result<Option<Ed25519KeyPair>> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let none = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is no Ed25519 key", path.display()));
+    Ed25519KeyPair::from_pkcs8(&bytes).map(Some).map_err(none)
 }

@@ -6,7 +6,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::line::ERASABLE;
 
 /// The file that is written.
-const FILE: &str = "audit.jsonl";
+pub(super) const FILE: &str = "audit.jsonl";
 /// Held by the one process that writes.
 const LOCK: &str = "lock";
 
@@ -36,10 +36,18 @@ struct Open {
     last: i64,
 }
 
+impl Open {
+    /// Whether the file is still there as we left it.
+    fn is_at(&self, path: &Path) -> bool {
+        let (Ok(there), Ok(ours)) = (fs::metadata(path), self.file.metadata()) else { return false };
+        (there.dev(), there.ino(), there.len()) == (ours.dev(), ours.ino(), self.len)
+    }
+}
+
 /// What is read of a line to know it again.
 #[derive(Deserialize)]
-struct Known {
-    seq: i64,
+pub(super) struct Known {
+    pub seq: i64,
     #[serde(default)]
     agent: Option<String>,
 }
@@ -65,6 +73,9 @@ impl Journal {
     /// # Errors
     /// The file cannot be read or opened.
     pub fn last(&mut self) -> io::Result<i64> {
+        // Cut, emptied or taken away, it is looked at anew: what is missing from its end is written again.
+        let path = self.dir.join(FILE);
+        self.open = self.open.take().filter(|open| open.is_at(&path));
         Ok(self.opened()?.last)
     }
 
@@ -162,7 +173,7 @@ fn whole(file: &File) -> io::Result<(u64, Option<i64>)> {
 }
 
 /// The full files.
-fn full(dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn full(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -175,7 +186,7 @@ fn full(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The last row of a full file, by its name.
-fn last_of(path: &Path) -> Option<i64> {
+pub(super) fn last_of(path: &Path) -> Option<i64> {
     path.file_name()?.to_str()?.strip_prefix("audit-")?.strip_suffix(".jsonl")?.parse().ok()
 }
 

@@ -8,7 +8,8 @@
 //! 6. [`decide`] is the whole of one decision, [`answer`] what is told and kept of it.
 //! 7. [`drift`] holds what was seen against what was promised and against what was usual; [`gate`] says what stands against
 //!    production, [`lately`] whether a process still does anything, and [`diff`] lays two runs beside each other.
-//! 8. [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of the database.
+//! 8. [`stamp`], [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of
+//!    the database, and [`lines`] compares what lies there.
 //!
 //! Pure, but for the files of the audit: values in, values out. Nothing here asks a clock, a database or a network.
 
@@ -24,8 +25,10 @@ pub mod gate;
 pub mod journal;
 pub mod lately;
 pub mod line;
+pub mod lines;
 pub mod overlay;
 pub mod seal;
+pub mod stamp;
 pub mod stub;
 pub mod tools;
 pub mod verify;

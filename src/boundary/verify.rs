@@ -3,13 +3,17 @@
 //!
 //! A row that was changed, moved, added or removed changes its block's hash; whoever computes the chain anew changes the
 //! hash that a checkpoint has signed; whoever cuts the end off is behind it. What came after the last checkpoint is
-//! covered by the numbers alone, which have no gap.
+//! covered by the numbers, which have no gap, and by the signatures of those who wrote it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::seal::{Checkpoint, GENESIS, block, payload_mac};
+use super::{
+    seal::{Checkpoint, GENESIS, block, payload_mac},
+    stamp::Stamps,
+};
 use crate::domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal};
 
 /// Faults that are told; the rest are counted.
@@ -42,6 +46,12 @@ pub struct Verified {
     pub checkpoints: usize,
     /// Payloads that were erased, as rows of the audit say.
     pub erased: u64,
+    /// Rows of before rows were signed.
+    pub unsigned: u64,
+    /// Lines of files that were compared with their rows.
+    pub lines: u64,
+    /// What is worth knowing and no fault.
+    pub warnings: Vec<String>,
     /// What does not fit, at most a hundred.
     pub faults: Vec<AuditFault>,
     /// How many faults there are.
@@ -53,20 +63,34 @@ pub struct Verified {
 pub struct ErasedPayloads {
     /// First and last, both included, in order.
     pub payloads: Vec<(i64, i64)>,
+    /// SHA-256 over the numbers and keyed hashes of all of them, in hex; none in erasures of before rows were signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs_sha256: Option<String>,
 }
 
 impl ErasedPayloads {
-    /// Numbers in order, put together.
-    pub fn of(seqs: &[i64]) -> Self {
+    /// Numbers in order with the keyed hashes of their payloads, put together.
+    pub fn of(gone: &[(i64, Vec<u8>)]) -> Self {
         let mut payloads: Vec<(i64, i64)> = Vec::new();
-        for seq in seqs {
+        for (seq, _) in gone {
             match payloads.last_mut() {
                 Some((_, last)) if *last + 1 == *seq => *last = *seq,
                 _ => payloads.push((*seq, *seq)),
             }
         }
-        Self { payloads }
+        Self { payloads, macs_sha256: Some(macs(gone.iter().map(|(seq, mac)| (*seq, mac)))) }
     }
+}
+
+/// The hash of numbers and keyed hashes.
+fn macs<'m>(gone: impl Iterator<Item = (i64, &'m Vec<u8>)>) -> String {
+    let mut hash = Sha256::new();
+    for (seq, mac) in gone {
+        hash.update(seq.to_be_bytes());
+        hash.update((mac.len() as u64).to_be_bytes());
+        hash.update(mac);
+    }
+    hex::encode(hash.finalize())
 }
 
 /// Reads an audit from its first row to its last.
@@ -80,15 +104,18 @@ pub struct Verifier {
     blocks: i64,
     rows: i64,
     unsealed: u64,
-    missing: Vec<i64>,
-    erased: Vec<(i64, i64)>,
+    stamps: Stamps,
+    /// Rows without the payload that they had, with its keyed hash.
+    missing: BTreeMap<i64, Vec<u8>>,
+    /// What erasures say, with their own numbers.
+    erasures: Vec<(i64, ErasedPayloads)>,
     faults: Vec<AuditFault>,
     faults_total: u64,
 }
 
 impl Verifier {
-    /// With what is known from outside.
-    pub fn new(checkpoints: Vec<Checkpoint>) -> Self {
+    /// With what is known from outside: checkpoints, whose keys are believed, and keys that are believed beside them.
+    pub fn new(checkpoints: Vec<Checkpoint>, keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut verifier = Self {
             checkpoints: BTreeMap::new(),
             compared: 0,
@@ -97,14 +124,18 @@ impl Verifier {
             blocks: 0,
             rows: 0,
             unsealed: 0,
-            missing: Vec::new(),
-            erased: Vec::new(),
+            stamps: Stamps::of(keys),
+            missing: BTreeMap::new(),
+            erasures: Vec::new(),
             faults: Vec::new(),
             faults_total: 0,
         };
         for checkpoint in checkpoints {
             if checkpoint.is_genuine() {
                 verifier.vouched = verifier.vouched.max(checkpoint.seq);
+                let stamps = &mut verifier.stamps;
+                stamps.keys.insert(checkpoint.key());
+                stamps.unsigned_until = [stamps.unsigned_until, checkpoint.unsigned].into_iter().flatten().min();
                 verifier.checkpoints.entry(checkpoint.block).or_default().push(checkpoint);
             } else {
                 verifier.fault(None, format!("the checkpoint of block {} has no valid signature", checkpoint.block));
@@ -162,16 +193,12 @@ impl Verifier {
                 format!("the checkpoint of {} signed block {}, which is not there", checkpoint.at, checkpoint.block);
             self.fault(Some(checkpoint.seq), what);
         }
-        self.erased.sort_unstable();
-        let mut erased = 0;
-        for seq in std::mem::take(&mut self.missing) {
-            // The last span that begins at or before it; spans of several erasures do not overlap.
-            let at = self.erased.partition_point(|(first, _)| *first <= seq);
-            if at.checked_sub(1).and_then(|at| self.erased.get(at)).is_some_and(|(_, last)| seq <= *last) {
-                erased += 1;
-            } else {
-                self.fault(Some(seq), format!("the payload of row {seq} is gone, and no erasure says so"));
-            }
+        if let Some(what) = self.stamps.ended() {
+            self.fault(None, what);
+        }
+        let erased = self.erasures_hold();
+        for seq in std::mem::take(&mut self.missing).into_keys() {
+            self.fault(Some(seq), format!("the payload of row {seq} is gone, and no erasure says so"));
         }
         Verified {
             intact: self.faults_total == 0,
@@ -181,9 +208,32 @@ impl Verifier {
             after_checkpoint: u64::try_from(self.rows - self.vouched).unwrap_or(0),
             checkpoints: self.compared,
             erased,
+            unsigned: self.stamps.unsigned,
+            lines: 0,
+            warnings: Vec::new(),
             faults: self.faults,
             faults_total: self.faults_total,
         }
+    }
+
+    /// Takes what erasures say out of what is missing; answers how much that was. One that names what it did not erase
+    /// erased nothing.
+    fn erasures_hold(&mut self) -> u64 {
+        let before = self.missing.len();
+        for (said_by, ErasedPayloads { payloads, macs_sha256 }) in std::mem::take(&mut self.erasures) {
+            let named = |(first, last): &(i64, i64)| *first <= *last && *last < said_by;
+            let held =
+                payloads.iter().filter(|span| named(span)).flat_map(|(first, last)| self.missing.range(first..=last));
+            let held: Vec<(i64, Vec<u8>)> = held.map(|(seq, mac)| (*seq, mac.clone())).collect();
+            if macs_sha256.is_some_and(|said| said != macs(held.iter().map(|(seq, mac)| (*seq, mac)))) {
+                self.fault(Some(said_by), format!("the erasure of row {said_by} was of other payloads"));
+                continue;
+            }
+            for (seq, _) in held {
+                self.missing.remove(&seq);
+            }
+        }
+        (before - self.missing.len()) as u64
     }
 
     fn take(&mut self, records: &[AuditRecord]) {
@@ -192,22 +242,27 @@ impl Verifier {
             if row.seq != self.rows {
                 self.fault(Some(row.seq), format!("row {} stands where row {} belongs", row.seq, self.rows));
             }
+            let unsigned = self.stamps.take(row);
+            // What nobody signed says nothing.
+            let counts = unsigned.is_empty();
+            unsigned.into_iter().for_each(|what| self.fault(Some(row.seq), what));
             match (payload, &row.payload_mac) {
-                (None, Some(_)) => self.missing.push(row.seq),
+                (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),
                 (Some(payload), Some(mac)) if payload_mac(payload) == *mac => {}
                 (Some(_), _) => self.fault(Some(row.seq), format!("the payload of row {} is another one", row.seq)),
                 (None, None) => {}
             }
-            if row.kind == AuditKind::Erasure {
+            if row.kind == AuditKind::Erasure && counts {
                 match serde_json::from_str::<ErasedPayloads>(&row.body) {
-                    Ok(said) => self.erased.extend(said.payloads),
+                    Ok(said) => self.erasures.push((row.seq, said)),
                     Err(_) => self.fault(Some(row.seq), format!("the erasure of row {} cannot be read", row.seq)),
                 }
             }
         }
     }
 
-    fn fault(&mut self, seq: Option<i64>, problem: String) {
+    /// Notes a fault that was seen elsewhere, or here.
+    pub fn fault(&mut self, seq: Option<i64>, problem: String) {
         self.faults_total += 1;
         if self.faults.len() < TOLD {
             self.faults.push(AuditFault { seq, problem });

@@ -1,17 +1,23 @@
 //! `umbra audit`: whether the audit is what it was, and all of it as lines of JSON.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::Subcommand;
 
 use super::{Failure, Global, answer, answer_json, complain};
 use crate::{
     boundary::{
-        checkpoints::{self, FILE},
+        checkpoints::{self, FILE, Missing},
         line::line,
+        lines::Lines,
+        seal::Checkpoint,
         verify::{Verified, Verifier},
     },
-    store::{Store, StoreError, audit::AuditFilter, seek::Feed},
+    domain::audit::{AuditFolder, AuditRecord},
+    store::{Store, audit::AuditFilter, seek::Feed},
 };
 
 /// Rows, and blocks, of one read.
@@ -19,25 +25,54 @@ const PAGE: i64 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Recompute the chain from the first row to the last and compare it with signed checkpoints; exit 1 if anything does
-    /// not fit.
+    /// Recompute the audit from its first row to its last, and compare it with signed checkpoints and with its files; exit 1
+    /// if anything does not fit.
+    #[command(after_help = "\
+With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
+payloads that went without a signed erasure, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
+are not what their rows are, each compared byte by byte.
+With checkpoints that were kept elsewhere (--checkpoint) it finds even what somebody did before them who has the folder too.
+With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.
+Files without a database cannot be verified: a line is vouched for by its row.")]
     Verify {
-        /// A file of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line); the one in the audit's
-        /// folder without it.
+        /// A file of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give
+        /// it several times for several; the one in the audit's folder is always compared.
         #[arg(long, value_name = "FILE")]
-        checkpoint: Option<PathBuf>,
+        checkpoint: Vec<PathBuf>,
+        /// A folder that full files (audit-N.jsonl) were moved to; give it several times for several.
+        #[arg(long, value_name = "DIR")]
+        files: Vec<PathBuf>,
+        /// Rows up to this one lie in files that were moved away, and are not looked for.
+        #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+        moved: i64,
     },
-    /// Print every row as a line of JSON, oldest first.
+    /// Print every row as a line of JSON, oldest first: the same lines as in the files.
     Export,
+}
+
+/// Where to look beside the database.
+struct Places {
+    dir: PathBuf,
+    given: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    moved: i64,
+}
+
+/// What lies outside of the database.
+struct Outside {
+    noted: Vec<AuditFolder>,
+    own: Vec<Checkpoint>,
+    given: Vec<Checkpoint>,
+    key: Option<Vec<u8>>,
+    lines: Lines,
 }
 
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
     let done = match action {
-        Action::Verify { checkpoint } => {
-            let given = checkpoint.is_some();
-            let path = checkpoint.unwrap_or_else(|| setup.audit_dir().join(FILE));
-            verify(global, &database.store, &path, given).await
+        Action::Verify { checkpoint, files, moved } => {
+            let places = Places { dir: setup.audit_dir(), given: checkpoint, files, moved };
+            verify(global, &database.store, places).await
         }
         Action::Export => export(&database.store).await,
     };
@@ -45,31 +80,88 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     done
 }
 
-async fn verify(global: &Global, store: &Store, path: &Path, given: bool) -> Result<(), Failure> {
-    let checkpoints = checkpoints::read(path)?;
-    if given && checkpoints.is_empty() {
-        return Err(Failure::Usage(format!("{} holds no checkpoint", path.display())));
+async fn verify(global: &Global, store: &Store, places: Places) -> Result<(), Failure> {
+    let own = places.dir.join(FILE);
+    // What was noted before the files are read is in them, and what is in them is in the database before that is read.
+    let noted = store.audit_folders().await?;
+    let mut given = Vec::new();
+    for path in &places.given {
+        let read = checkpoints::read(path)?;
+        if read.is_empty() {
+            return Err(Failure::Usage(format!("{} holds no checkpoint", path.display())));
+        }
+        given.extend(read);
     }
-    let known = !checkpoints.is_empty();
-    let verified = verified(store, Verifier::new(checkpoints)).await?;
+    let outside = Outside {
+        noted,
+        own: checkpoints::read(&own)?,
+        given,
+        key: checkpoints::public_key(&places.dir)?,
+        lines: Lines::open(&places.dir, &places.files, places.moved)?,
+    };
+    let verified = verified(store, &own, outside).await?;
     if global.json {
         answer_json(&verified)?;
     } else {
         tell(&verified);
     }
-    if !known {
-        complain(&format!(
-            "{} is not there: who can change the database could have written all of it anew",
-            path.display()
-        ));
+    for warning in &verified.warnings {
+        complain(warning);
     }
     if verified.intact { Ok(()) } else { Err(Failure::Said) }
 }
 
-async fn verified(store: &Store, mut verifier: Verifier) -> Result<Verified, StoreError> {
+async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verified, Failure> {
+    let Outside { noted, own: signed, given, key, mut lines } = outside;
+    let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
+    let Missing { faults, mut warnings } = Missing::from(own, &signed, key.as_deref(), &noted, newest_given);
+    let signs_nothing = signed.is_empty() && given.is_empty();
+    // Whose files these are: the key's, or that of its checkpoints where the key went.
+    let keys: BTreeSet<Vec<u8>> = signed.iter().map(Checkpoint::key).chain(key.clone()).collect();
+    let (no_files, no_key) = (lines.is_empty(), key.is_none());
+    let mut verifier = Verifier::new(signed.into_iter().chain(given).collect(), key);
+    faults.into_iter().for_each(|what| verifier.fault(None, what));
+    let (blocks, drawn) = read(store, &mut verifier, &mut lines).await?;
+    if signs_nothing && (blocks > 0 || (no_key && drawn > 0)) {
+        verifier.fault(
+            None,
+            format!(
+                "{} has no checkpoint, so who can change the database could have written all of it anew: put the file back, \
+                 or give a copy that was kept elsewhere, or another server's, by --checkpoint",
+                own.display()
+            ),
+        );
+    }
+    let written = noted.iter().filter(|folder| keys.contains(&folder.key)).map(|folder| folder.written).max();
+    let (compared, faults, more) = lines.finish(written.unwrap_or(0))?;
+    faults.into_iter().for_each(|(seq, what)| verifier.fault(seq, what));
+    warnings.extend(if no_files { vec![format!("no file of the audit lies in {}", folder(own))] } else { more });
+    let mut verified = verifier.finish(drawn);
+    if verified.unsigned > 0 {
+        warnings.push(format!(
+            "{} rows are of before rows were signed: checkpoints alone vouch for them",
+            verified.unsigned
+        ));
+    }
+    (verified.lines, verified.warnings) = (compared, warnings);
+    Ok(verified)
+}
+
+fn folder(own: &Path) -> String {
+    own.parent().unwrap_or(own).display().to_string()
+}
+
+/// Reads every row, block by block; answers how many blocks there are, and the last number that was given by then.
+async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Result<(i64, i64), Failure> {
     // Read first: whatever is there by then is compared.
-    let mut drawn = store.newest(Feed::Audit).await?;
-    let (mut block, mut after) = (0, 0);
+    let drawn = store.newest(Feed::Audit).await?;
+    let (mut block, mut after, mut blocks) = (0, 0, 0);
+    let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
+        for record in records {
+            lines.compare(record)?.for_each(|(seq, what)| verifier.fault(seq, what));
+        }
+        Ok(())
+    };
     loop {
         let seals = store.seals(block, PAGE).await?;
         for seal in &seals {
@@ -83,8 +175,9 @@ async fn verified(store: &Store, mut verifier: Verifier) -> Result<Verified, Sto
             // Numbers that jump over the block's end belong to the next.
             after = after.max(seal.last);
             records.retain(|record| record.row.seq <= seal.last);
+            compare(verifier, &records)?;
             verifier.block(seal, &records);
-            block = seal.block.max(block + 1);
+            (block, blocks) = (seal.block.max(block + 1), blocks + 1);
         }
         if seals.is_empty() {
             break;
@@ -94,15 +187,16 @@ async fn verified(store: &Store, mut verifier: Verifier) -> Result<Verified, Sto
         let page = store.audit(&AuditFilter::default(), after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.row.seq;
+        compare(verifier, &page)?;
         verifier.unsealed(&page);
     }
     // A running server has written more meanwhile.
-    drawn = drawn.max(after.min(store.newest(Feed::Audit).await?));
-    Ok(verifier.finish(drawn))
+    Ok((blocks, drawn.max(after.min(store.newest(Feed::Audit).await?))))
 }
 
 fn tell(verified: &Verified) {
-    let Verified { rows, blocks, unsealed, after_checkpoint, checkpoints, erased, faults, faults_total, .. } = verified;
+    let Verified { rows, blocks, unsealed, after_checkpoint, checkpoints, erased, lines, faults, faults_total, .. } =
+        verified;
     for fault in faults {
         answer(&fault.problem);
     }
@@ -112,8 +206,8 @@ fn tell(verified: &Verified) {
     }
     let word = if verified.intact { "intact" } else { "TAMPERED WITH" };
     answer(&format!(
-        "{word}: {rows} rows in {blocks} blocks, {checkpoints} checkpoints; {unsealed} rows not sealed yet, {after_checkpoint} \
-         behind the last checkpoint; {erased} payloads erased on request"
+        "{word}: {rows} rows in {blocks} blocks, {checkpoints} checkpoints, {lines} lines of files; {unsealed} rows not sealed \
+         yet, {after_checkpoint} behind the last checkpoint; {erased} payloads erased on request"
     ));
 }
 

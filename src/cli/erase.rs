@@ -10,11 +10,15 @@ use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
-    app::artifact_places,
+    app::{Setup, artifact_places, sign_audit},
+    boundary::checkpoints,
     clock::Clock,
     findings::ErasedFiles,
     pipeline::erasure::{Erased, Folders, erase, forecast},
-    store::erasure::{Counts, Whose},
+    store::{
+        Store,
+        erasure::{Counts, Whose},
+    },
 };
 
 #[derive(Debug, Args)]
@@ -63,6 +67,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             // Where nothing is counted, a note or a score may still be left.
             Some(counts) if dry_run => Ok(counts),
             _ => {
+                sign(&setup, store, &whose).await?;
                 let replica = Clock::system().new_id();
                 Ok(erase(store, &whose, replica, places.clone()).await?)
             }
@@ -85,6 +90,19 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         complain(&format!("files were looked for in {}", folders(&places)));
     }
     Ok(())
+}
+
+/// Signs what the audit will say of it, with the key that servers sign with: an erasure that nobody signed is tampering.
+async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()> {
+    let dir = setup.audit_dir();
+    if checkpoints::public_key(&dir)?.is_none() && store.count_audit(whose).await? > 0 {
+        anyhow::bail!(
+            "what the audit says of it has to be erased under the signature of a server, and its key is not in {}: run \
+             this where the folder of the audit is (boundary.audit.dir, --data-dir)",
+            dir.display()
+        );
+    }
+    sign_audit(setup, store)
 }
 
 fn words(erased: Erased) -> String {

@@ -1,5 +1,7 @@
 //! What the audit holds: a row that never changes, and beside it a payload that may be erased.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -71,6 +73,47 @@ pub struct AuditRow {
     pub body: String,
     /// HMAC-SHA256 of the payload under its salt; none where there is no payload.
     pub payload_mac: Option<Vec<u8>>,
+    /// The signature of the process that wrote it, over this row and those of the same transaction that follow it; none
+    /// where an earlier row's covers it.
+    pub stamp: Option<Vec<u8>>,
+}
+
+/// What a row says: all of it that is known before the database gives it a number and a time.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditSaid<'r> {
+    /// Its id.
+    pub id: Uuid,
+    /// What happened.
+    pub kind: AuditKind,
+    /// Agent, session, run, call and tool, as far as it is about any.
+    pub names: [Option<&'r str>; 5],
+    /// Everything else, as JSON.
+    pub body: &'r str,
+    /// The keyed hash of its payload.
+    pub payload_mac: Option<&'r [u8]>,
+}
+
+/// Signs the rows of a transaction, in order. What it signs with is not in the database.
+pub type AuditSigner = Arc<dyn Fn(&[AuditSaid<'_>]) -> Vec<u8> + Send + Sync>;
+
+impl AuditRow {
+    /// What it says.
+    pub fn said(&self) -> AuditSaid<'_> {
+        let Self { id, kind, agent, session, run, call_id, tool, body, payload_mac, .. } = self;
+        let names = [agent, session, run, call_id, tool].map(Option::as_deref);
+        AuditSaid { id: *id, kind: *kind, names, body, payload_mac: payload_mac.as_deref() }
+    }
+}
+
+/// How far the files of one folder are, as the database was told after they were written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFolder {
+    /// The public key of its checkpoints.
+    pub key: Vec<u8>,
+    /// The newest block that has a checkpoint there.
+    pub block: i64,
+    /// The last row that is written there.
+    pub written: i64,
 }
 
 /// What an agent or a tool said in a call: redacted, and erasable.

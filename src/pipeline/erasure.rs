@@ -121,7 +121,7 @@ async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
     let mut erased = 0;
     loop {
         let page = again(async || {
-            let said = |seqs: &[i64]| erasure(agent, seqs);
+            let said = |gone: &[(i64, Vec<u8>)]| erasure(agent, gone);
             Ok(Counts { audit: store.erase_audit(agent, COUNT_STEP, said).await?, ..Counts::default() })
         });
         let page = page.await?.audit;
@@ -141,7 +141,7 @@ async fn audit_lines(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Resul
 }
 
 /// The row that says whose payloads went. It names the rows, not what they held.
-fn erasure(agent: &str, seqs: &[i64]) -> NewAudit {
+fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> NewAudit {
     NewAudit {
         id: Clock::system().new_id(),
         kind: AuditKind::Erasure,
@@ -150,7 +150,7 @@ fn erasure(agent: &str, seqs: &[i64]) -> NewAudit {
         run: None,
         call_id: None,
         tool: None,
-        body: serde_json::to_string(&ErasedPayloads::of(seqs)).unwrap_or_default(),
+        body: serde_json::to_string(&ErasedPayloads::of(gone)).unwrap_or_default(),
         payload: None,
     }
 }

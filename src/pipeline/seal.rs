@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use super::decide::{AuditFile, Boundary};
 use crate::{
     boundary::{
-        checkpoints::Signer,
+        checkpoints::{Signer, public_key},
         journal::Journal,
         line::line,
         seal::{GENESIS, block},
     },
-    domain::audit::AuditSeal,
+    domain::audit::{AuditFolder, AuditSeal},
     store::{StoreError, audit::AuditFilter},
 };
 
@@ -74,6 +74,13 @@ impl Boundary {
     }
 
     async fn seal(&self, signer: &mut Option<Signer>) -> Result<(), SealError> {
+        let signer = match signer {
+            Some(signer) => signer,
+            None => {
+                let (noted, unsigned) = (self.store.audit_folders().await?, self.store.last_unsigned().await?);
+                signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
+            }
+        };
         while let Some(sealing) = self.store.begin_sealing(PAGE).await? {
             let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };
             let (number, previous) = match &sealing.last {
@@ -89,14 +96,11 @@ impl Boundary {
             }
         }
         let Some(newest) = self.store.newest_seal().await? else { return Ok(()) };
-        let appended = block_in_place(|| {
-            let signer = match signer {
-                Some(signer) => signer,
-                None => signer.insert(Signer::open(&self.settings.dir)?),
-            };
-            signer.append(&newest, self.clock.now())
-        });
-        Ok(appended?)
+        if block_in_place(|| signer.append(&newest, self.clock.now()))? {
+            let key = signer.public_key().to_vec();
+            self.store.note_folder(&AuditFolder { key, block: newest.block, written: 0 }).await?;
+        }
+        Ok(())
     }
 
     async fn write_audit(&self, journal: &mut Option<Journal>) -> Result<(), SealError> {
@@ -110,6 +114,12 @@ impl Boundary {
             let page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
             let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
             block_in_place(|| journal.append(&lines))?;
+            // Only now: what the database was told of is there.
+            if let Some((written, _)) = lines.last()
+                && let Some(key) = block_in_place(|| public_key(&self.settings.dir))?
+            {
+                self.store.note_folder(&AuditFolder { key, block: 0, written: *written }).await?;
+            }
             if i64::try_from(lines.len()) != Ok(PAGE) {
                 return Ok(());
             }

@@ -40,12 +40,12 @@ pub struct Sealing {
 
 const COLUMNS: &str =
     "SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
-    p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq WHERE true";
+    a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq WHERE true";
 
 /// The rows of a run that are about calls; an outcome without its payload.
 pub(super) const COLUMNS_OF_RUN: &str =
     "/* runs.rows */ SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
-    p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
+    a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
     WHERE a.run = $1 AND a.seq > $2 AND a.kind IN ('decision', 'merged', 'outcome') ORDER BY a.seq LIMIT $3";
 
 pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
@@ -67,6 +67,7 @@ pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
             tool: row.try_get("tool")?,
             body: row.try_get("body")?,
             payload_mac: row.try_get("payload_mac")?,
+            stamp: row.try_get("stamp")?,
         },
         payload: salt.zip(payload).map(|(salt, body)| AuditPayload { salt, body }),
     })
@@ -168,7 +169,7 @@ impl Store {
     }
 
     /// Erases the payloads of so many of an agent's rows at most, with what was answered to its calls and what its runs
-    /// remember; `said` makes the row that says so, of their numbers. Answers of how many rows.
+    /// remember; `said` makes the row that says so, of their numbers and keyed hashes. Answers of how many rows.
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again, what was erased stays so.
@@ -176,13 +177,14 @@ impl Store {
         &self,
         agent: &str,
         most: i64,
-        said: impl FnOnce(&[i64]) -> NewAudit,
+        said: impl FnOnce(&[(i64, Vec<u8>)]) -> NewAudit,
     ) -> Result<u64, StoreError> {
         let mut tx = self.work.begin().await?;
-        let mut gone: Vec<i64> = sqlx::query_scalar(
-            "/* audit.erase */ DELETE FROM audit_payload WHERE seq IN (
-                 SELECT p.seq FROM audit_payload p JOIN audit a USING (seq) WHERE a.agent = $1 ORDER BY seq LIMIT $2)
-             RETURNING seq",
+        let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+            "/* audit.erase */ DELETE FROM audit_payload p USING (
+                 SELECT seq, payload_mac FROM audit_payload JOIN audit a USING (seq) WHERE a.agent = $1
+                 ORDER BY seq LIMIT $2) a
+             WHERE p.seq = a.seq RETURNING p.seq, coalesce(a.payload_mac, '')",
         )
         .bind(agent)
         .bind(most)
@@ -196,10 +198,41 @@ impl Store {
         }
         if !gone.is_empty() {
             gone.sort_unstable();
-            append(&mut tx, &said(&gone)).await?;
+            self.append_row(&mut tx, &said(&gone)).await?;
         }
         tx.commit().await?;
         Ok(gone.len() as u64)
+    }
+
+    /// Appends a row, the last thing before the commit; answers its number.
+    pub(super) async fn append_row(&self, tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
+        let seq: i64 = sqlx::query_scalar(
+            "/* audit.append */
+             WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)
+             INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac, stamp)
+             SELECT f.last, $1, clock(), $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM f RETURNING seq",
+        )
+        .bind(row.id)
+        .bind(row.kind.as_str())
+        .bind(&row.agent)
+        .bind(&row.session)
+        .bind(&row.run)
+        .bind(&row.call_id)
+        .bind(&row.tool)
+        .bind(&row.body)
+        .bind(row.payload.as_ref().map(|(_, mac)| mac))
+        .bind(self.stamper.stamp(std::slice::from_ref(row)))
+        .fetch_one(&mut *tx)
+        .await?;
+        if let Some((payload, _)) = &row.payload {
+            sqlx::query("INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)")
+                .bind(seq)
+                .bind(&payload.salt)
+                .bind(&payload.body)
+                .execute(tx)
+                .await?;
+        }
+        Ok(seq)
     }
 }
 
@@ -222,34 +255,4 @@ impl Sealing {
 
 fn seal((block, first, last, hash): (i64, i64, i64, Vec<u8>)) -> AuditSeal {
     AuditSeal { block, first, last, hash }
-}
-
-/// Appends a row, the last thing before the commit; answers its number.
-pub(super) async fn append(tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
-    let seq: i64 = sqlx::query_scalar(
-        "/* audit.append */
-         WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)
-         INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac)
-         SELECT f.last, $1, clock(), $2, $3, $4, $5, $6, $7, $8, $9 FROM f RETURNING seq",
-    )
-    .bind(row.id)
-    .bind(row.kind.as_str())
-    .bind(&row.agent)
-    .bind(&row.session)
-    .bind(&row.run)
-    .bind(&row.call_id)
-    .bind(&row.tool)
-    .bind(&row.body)
-    .bind(row.payload.as_ref().map(|(_, mac)| mac))
-    .fetch_one(&mut *tx)
-    .await?;
-    if let Some((payload, _)) = &row.payload {
-        sqlx::query("INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)")
-            .bind(seq)
-            .bind(&payload.salt)
-            .bind(&payload.body)
-            .execute(tx)
-            .await?;
-    }
-    Ok(seq)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use sqlx::{Postgres, Row, Transaction, postgres::PgRow};
 
-use super::{Store, StoreError, audit::append, decisions::NewAudit, webhooks};
+use super::{Store, StoreError, decisions::NewAudit, webhooks};
 use crate::domain::{
     Effect,
     contract::{ContractState, Stale, StaleWhy},
@@ -136,7 +136,7 @@ impl Store {
         if changed.rows_affected() == 0 {
             return Ok(false);
         }
-        append(&mut tx, said).await?;
+        self.append_row(&mut tx, said).await?;
         tx.commit().await?;
         Ok(true)
     }

@@ -13,7 +13,7 @@ use sqlx::{Postgres, Transaction, postgres::PgArguments, query::QueryAs};
 
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, signed::Stamper};
 use crate::domain::{ApprovalId, Override};
 
 mod written;
@@ -180,7 +180,7 @@ pub struct RecordedCall {
 }
 
 /// An open transaction of decisions. Dropped, nothing was decided.
-pub struct Deciding(Transaction<'static, Postgres>);
+pub struct Deciding(Transaction<'static, Postgres>, Stamper);
 
 impl Store {
     /// Opens a transaction of decisions.
@@ -188,7 +188,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or somebody is just changing the execution.
     pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(self.decisions.begin_with(BEGIN).await?))
+        Ok(Deciding(self.decisions.begin_with(BEGIN).await?, self.stamper.clone()))
     }
 
     /// The runs of this name, and those that they descend from.
@@ -231,7 +231,7 @@ impl Store {
         }
         (rows.audit, rows.calls) = (audit, calls.into_values().collect());
         if !rows.audit.is_empty() {
-            written::write(&mut tx, &rows).await?;
+            written::write(&mut tx, &self.stamper, &rows).await?;
             tx.commit().await?;
         }
         Ok(rows.audit.len() as u64)
@@ -314,7 +314,7 @@ impl Deciding {
     /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval; nothing is stored,
     /// read again. [`StoreError::Unavailable`]: the outcome is unknown; read again, and a call that was stored is known.
     pub async fn write(mut self, written: &Written) -> Result<i64, StoreError> {
-        let (base, calls, outcomes, used) = written::write(&mut self.0, written).await?;
+        let (base, calls, outcomes, used) = written::write(&mut self.0, &self.1, written).await?;
         let all = |count: i64, wanted: usize| i64::try_from(wanted) == Ok(count);
         if !(all(calls, written.calls.len()) && all(outcomes, written.outcomes.len()) && all(used, written.used.len()))
         {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Store, StoreError, audit::append, decisions::NewAudit};
+use super::{Store, StoreError, decisions::NewAudit};
 use crate::domain::{ApprovalId, Execution, Override, OverrideId, OverrideScope};
 
 /// An approval, for who is to give it.
@@ -77,7 +77,7 @@ impl Store {
         .bind(one.expires_at.map(ToSqlx::to_sqlx))
         .execute(&mut *tx)
         .await?;
-        append(&mut tx, said).await?;
+        self.append_row(&mut tx, said).await?;
         tx.commit().await?;
         self.outwait_decisions().await
     }
@@ -102,7 +102,7 @@ impl Store {
         .fetch_optional(&mut *tx)
         .await?;
         let Some(lifted) = row.and_then(override_of) else { return Ok(None) };
-        append(&mut tx, &said(&lifted)).await?;
+        self.append_row(&mut tx, &said(&lifted)).await?;
         tx.commit().await?;
         self.outwait_decisions().await?;
         Ok(Some(lifted))
@@ -179,7 +179,7 @@ impl Store {
         if changed.rows_affected() == 0 {
             return Ok(false);
         }
-        append(&mut tx, said).await?;
+        self.append_row(&mut tx, said).await?;
         tx.commit().await?;
         Ok(true)
     }

@@ -40,6 +40,7 @@ pub mod reviews;
 pub mod rivals;
 pub mod runs;
 pub mod seek;
+mod signed;
 pub mod status;
 pub mod steps;
 pub mod trajectories;
@@ -102,6 +103,8 @@ pub struct Store {
     schema: String,
     /// The database may lose acknowledged events, and the operator has allowed it.
     degraded: bool,
+    /// Signs what goes into the audit.
+    stamper: signed::Stamper,
 }
 
 impl Store {
@@ -164,6 +167,7 @@ impl Store {
             control: pool(3, false, bounded("2s", "30s", "5s")),
             schema: options.schema.clone(),
             degraded: false,
+            stamper: signed::Stamper::default(),
         };
         match sqlx::query("SELECT 1").execute(&store.control).await {
             Ok(_) => Ok(store),

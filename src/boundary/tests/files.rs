@@ -87,7 +87,7 @@ fn the_key_is_for_us_alone_and_signs_each_block_once() {
     let seal = |block| AuditSeal { block, first: block, last: block, hash: vec![7; 32] };
     for _ in 0..2 {
         // Opened anew, it goes on with the same key.
-        let mut signer = Signer::open(dir.path()).unwrap();
+        let mut signer = Signer::open(dir.path(), &[], 0).unwrap();
         for block in [1, 2, 2, 1, 3] {
             signer.append(&seal(block), Timestamp::UNIX_EPOCH).unwrap();
         }

@@ -2,4 +2,5 @@
 
 mod executions;
 mod files;
+mod outside;
 mod tampering;

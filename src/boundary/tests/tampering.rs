@@ -1,15 +1,20 @@
-//! Whoever changes an audit is found, with nothing but the last checkpoint from outside of the database.
+//! Whoever changes an audit is found, with nothing but the last checkpoint from outside of the database; and so is whoever
+//! adds to it, with nothing but the key that its rows are signed with.
 //!
 //! `UMBRA_SABOTAGE=1` takes that checkpoint away: a full rewrite then goes unseen, and the story must fail.
 
 use jiff::Timestamp;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair},
+};
 use uuid::Uuid;
 
 use crate::{
     boundary::{
         seal::{Checkpoint, GENESIS, block, payload_mac},
+        stamp::stamp,
         verify::{ErasedPayloads, Verified, Verifier},
     },
     domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal},
@@ -21,9 +26,11 @@ struct Audit {
     records: Vec<AuditRecord>,
     seals: Vec<AuditSeal>,
     drawn: i64,
+    /// The public key of who wrote it.
+    key: Vec<u8>,
 }
 
-fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
+pub(super) fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
     let payload = AuditPayload {
         salt: random.random::<[u8; 16]>().to_vec(),
         body: format!("{{\"args\":{{\"amount\":{}}}}}", random.random_range(0..1000)),
@@ -43,6 +50,7 @@ fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
             tool: name(random, "tool"),
             body: r#"{"decision":"block"}"#.to_owned(),
             payload_mac: Some(payload_mac(&payload)),
+            stamp: None,
         },
         payload: Some(payload),
     }
@@ -64,7 +72,7 @@ fn sealed(records: &[AuditRecord], lengths: &[usize]) -> Vec<AuditSeal> {
 
 /// As `umbra audit verify` reads it: by the numbers that the blocks say.
 fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> Verified {
-    let mut verifier = Verifier::new(checkpoints);
+    let mut verifier = Verifier::new(checkpoints, [audit.key.clone()]);
     let mut after = 0;
     for seal in &audit.seals {
         let in_block = |record: &&AuditRecord| record.row.seq > after && record.row.seq <= seal.last;
@@ -77,30 +85,58 @@ fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> Verified {
     verifier.finish(audit.drawn)
 }
 
-fn key() -> Ed25519KeyPair {
+pub(super) fn key() -> Ed25519KeyPair {
     let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
     Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap()
 }
 
 const LENGTHS: [usize; 4] = [3, 1, 5, 2];
 
+/// Signs rows as the transactions of a server do, of these many rows each.
+fn sign(records: &mut [AuditRecord], key: &Ed25519KeyPair, lengths: &[usize]) {
+    let (mut lengths, mut rest) = (lengths.iter().cycle(), records);
+    while let Some(length) = lengths.next().filter(|_| !rest.is_empty()) {
+        let (together, others) = rest.split_at_mut((*length).min(rest.len()));
+        let signed = stamp(key, &together.iter().map(|record| record.row.said()).collect::<Vec<_>>());
+        together[0].row.stamp = Some(signed);
+        rest = others;
+    }
+}
+
+/// Adds a row at the end, which a sealer finds and takes for genuine.
+fn append(audit: &mut Audit, mut record: AuditRecord) {
+    audit.drawn += 1;
+    record.row.seq = audit.drawn;
+    let last = audit.seals.last().unwrap();
+    let hash = block(&last.hash, last.block + 1, std::slice::from_ref(&record.row)).to_vec();
+    audit.seals.push(AuditSeal { block: last.block + 1, first: audit.drawn, last: audit.drawn, hash });
+    audit.records.push(record);
+}
+
+/// A row that says whose payloads went.
+fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
+    let mut said = record(0, random);
+    said.row.kind = AuditKind::Erasure;
+    said.row.body = serde_json::to_string(&ErasedPayloads::of(gone)).unwrap();
+    (said.row.payload_mac, said.payload) = (None, None);
+    said
+}
+
 fn honest(random: &mut StdRng, rows: i64) -> (Audit, Checkpoint) {
     let mut records: Vec<AuditRecord> = (1..=rows).map(|seq| record(seq, random)).collect();
     // Somebody was erased, and a row says so.
-    let gone = [2, 3];
-    for seq in gone {
+    let mut gone = Vec::new();
+    for seq in [2, 3] {
         records[seq - 1].payload = None;
+        gone.push((i64::try_from(seq).unwrap(), records[seq - 1].row.payload_mac.clone().unwrap()));
     }
-    let said = ErasedPayloads::of(&[2, 3]);
-    let erasure = records.last_mut().unwrap();
-    erasure.row.kind = AuditKind::Erasure;
-    erasure.row.body = serde_json::to_string(&said).unwrap();
-    erasure.row.payload_mac = None;
-    erasure.payload = None;
+    *records.last_mut().unwrap() = erasure(&gone, random);
+    records.last_mut().unwrap().row.seq = rows;
+    let key = key();
+    sign(&mut records, &key, &[6, 1, 8]);
     let seals = sealed(&records, &LENGTHS);
-    let last = seals.last().unwrap();
-    let checkpoint = Checkpoint::sign(&key(), last.block, last.last, &last.hash, Timestamp::UNIX_EPOCH);
-    (Audit { records, seals, drawn: rows }, checkpoint)
+    let checkpoint = Checkpoint::sign(&key, seals.last().unwrap(), Timestamp::UNIX_EPOCH, (0, 0));
+    (Audit { records, seals, drawn: rows, key: key.public_key().as_ref().to_vec() }, checkpoint)
 }
 
 /// One row is changed.
@@ -123,6 +159,47 @@ fn edit(record: &mut AuditRecord, random: &mut StdRng) {
     }
 }
 
+/// Adds a row between two looks of the sealer, which seals it as if it were genuine; some of them are to hide that a payload
+/// went.
+fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
+    let held: Vec<usize> = (0..audit.records.len()).filter(|at| audit.records[*at].payload.is_some()).collect();
+    let at = held[random.random_range(0..held.len())];
+    let gone = (audit.records[at].row.seq, audit.records[at].row.payload_mac.clone().unwrap());
+    let (mut forged, how) = match random.random_range(0..6) {
+        0 => (record(0, random), "a row that nobody signed was added"),
+        1 => {
+            let mut late = record(0, random);
+            late.row.kind = AuditKind::Merged;
+            (late, "a late call that nobody signed was added")
+        }
+        2 => {
+            let mut own = [record(0, random)];
+            sign(&mut own, &key(), &[1]);
+            let [own] = own;
+            (own, "a row signed with another key was added")
+        }
+        3 => (audit.records[at].clone(), "a row was copied"),
+        4 => {
+            let mut borrowed = record(0, random);
+            borrowed.row.stamp.clone_from(&audit.records[0].row.stamp);
+            (borrowed, "a row with another one's signature was added")
+        }
+        _ => {
+            audit.records[at].payload = None;
+            (erasure(&[gone.clone()], random), "a payload went, and a forged erasure says so")
+        }
+    };
+    if random.random_ratio(1, 4) {
+        // The genuine erasure again, made out to be of another row.
+        audit.records[at].payload = None;
+        forged = audit.records.iter().find(|record| record.row.kind == AuditKind::Erasure).unwrap().clone();
+        forged.row.id = Uuid::from_u128(random.random());
+        forged.row.body = serde_json::to_string(&ErasedPayloads::of(&[gone])).unwrap();
+    }
+    append(audit, forged);
+    how
+}
+
 /// Tampers in one of the ways that somebody has who can do anything to the database.
 fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
     let any = random.random_range(0..audit.records.len());
@@ -132,7 +209,14 @@ fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         }
         audit.drawn = i64::try_from(audit.records.len()).unwrap();
     };
-    match random.random_range(0..10) {
+    match random.random_range(0..13) {
+        10 | 11 => return add(audit, random),
+        12 => {
+            let stamped: Vec<usize> =
+                (0..audit.records.len()).filter(|at| audit.records[*at].row.stamp.is_some()).collect();
+            audit.records[stamped[any % stamped.len()]].row.stamp = None;
+            "a signature was taken off"
+        }
         0 => {
             edit(&mut audit.records[any], random);
             "a row was changed"
@@ -214,13 +298,21 @@ fn ten_thousand_tamperings_are_found() {
 fn what_came_after_the_checkpoint_grows_and_stays_intact() {
     let mut random = StdRng::seed_from_u64(1);
     let (mut audit, checkpoint) = honest(&mut random, 11);
-    audit.records.extend((12..=20).map(|seq| record(seq, &mut random)));
+    let mut later: Vec<AuditRecord> = (12..=20).map(|seq| record(seq, &mut random)).collect();
+    let other = key();
+    sign(&mut later, &other, &[2]);
+    audit.records.extend(later);
     audit.drawn = 20;
-    let unsealed = verify(&audit, vec![checkpoint.clone()]);
+    // Another server's rows are believed by its checkpoints.
+    let theirs = Checkpoint::sign(&other, audit.seals.last().unwrap(), Timestamp::UNIX_EPOCH, (0, 0));
+    let unknown = verify(&audit, vec![checkpoint.clone()]);
+    assert!(!unknown.intact && unknown.faults[0].problem.contains("--checkpoint"), "{unknown:?}");
+    let known = || vec![checkpoint.clone(), theirs.clone()];
+    let unsealed = verify(&audit, known());
     assert!(unsealed.intact && unsealed.unsealed == 9 && unsealed.after_checkpoint == 9, "{unsealed:?}");
     audit.seals = sealed(&audit.records, &LENGTHS);
-    let whole = verify(&audit, vec![checkpoint]);
-    assert!(whole.intact && whole.unsealed == 0 && whole.checkpoints == 1, "{whole:?}");
+    let whole = verify(&audit, known());
+    assert!(whole.intact && whole.unsealed == 0 && whole.checkpoints == 2, "{whole:?}");
     // Cut off behind the checkpoint, the numbers tell.
     audit.records.pop();
     audit.seals.retain(|seal| seal.last < 20);
@@ -235,8 +327,54 @@ fn a_checkpoint_that_nobody_signed_is_a_fault() {
         Checkpoint { seq: 10, ..checkpoint.clone() },
         Checkpoint { hash: "00".repeat(32), ..checkpoint.clone() },
         Checkpoint { signature: String::new(), ..checkpoint.clone() },
+        Checkpoint { previous: Some(3), ..checkpoint.clone() },
+        Checkpoint { unsigned: Some(9), ..checkpoint.clone() },
+        Checkpoint { previous: None, unsigned: None, ..checkpoint.clone() },
         Checkpoint { public_key: "AAAA".to_owned(), ..checkpoint },
     ] {
         assert!(!forged.is_genuine() && !verify(&audit, vec![forged]).intact);
     }
+}
+
+#[test]
+fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
+    let mut random = StdRng::seed_from_u64(3);
+    let mut records: Vec<AuditRecord> = (1..=9).map(|seq| record(seq, &mut random)).collect();
+    let key = key();
+    sign(&mut records[5..], &key, &[2]);
+    let seals = sealed(&records, &LENGTHS);
+    let mut audit = Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec() };
+    let old = verify(&audit, Vec::new());
+    assert!(old.intact && old.unsigned == 5, "{old:?}");
+    // A checkpoint says since when they are signed: then none before is taken for an old one.
+    let sign = |unsigned| vec![Checkpoint::sign(&key, &audit.seals[0], Timestamp::UNIX_EPOCH, (0, unsigned))];
+    assert!(verify(&audit, sign(5)).intact);
+    assert!(!verify(&audit, sign(4)).intact);
+    append(&mut audit, record(0, &mut random));
+    assert!(!verify(&audit, Vec::new()).intact);
+}
+
+#[test]
+fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
+    let mut random = StdRng::seed_from_u64(4);
+    let key = key();
+    let audit = |said: &dyn Fn(&[AuditRecord]) -> Vec<(i64, Vec<u8>)>, random: &mut StdRng| {
+        let mut records: Vec<AuditRecord> = (1..=6).map(|seq| record(seq, random)).collect();
+        records[1].payload = None;
+        let mut said = erasure(&said(&records), random);
+        said.row.seq = 4;
+        records[3] = said;
+        sign(&mut records, &key, &[1]);
+        let seals = sealed(&records, &LENGTHS);
+        Audit { records, seals, drawn: 6, key: key.public_key().as_ref().to_vec() }
+    };
+    let mac = |records: &[AuditRecord], at: usize| records[at].row.payload_mac.clone().unwrap();
+    assert!(verify(&audit(&|rows| vec![(2, mac(rows, 1))], &mut random), Vec::new()).intact);
+    assert!(!verify(&audit(&|rows| vec![(2, mac(rows, 2))], &mut random), Vec::new()).intact, "another payload");
+    assert!(!verify(&audit(&|rows| vec![(3, mac(rows, 2))], &mut random), Vec::new()).intact, "another row");
+    // Of what came after it, it cannot have spoken.
+    let mut later = audit(&|rows| vec![(2, mac(rows, 1)), (6, mac(rows, 5))], &mut random);
+    later.records[5].payload = None;
+    later.seals = sealed(&later.records, &LENGTHS);
+    assert!(!verify(&later, Vec::new()).intact, "a later row");
 }

@@ -74,6 +74,9 @@ impl Boundary {
         parent_run: Option<&str>,
     ) -> Result<Option<Effective>, StoreError> {
         let overrides = self.store.overrides().await?;
+        let [agent, session, tool, parent_run] =
+            [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
+        let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);
         let rules = self.rules.load();
         let now = self.clock.now();
         let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };

@@ -9,9 +9,9 @@ use super::{KnownSession, Named};
 use crate::{
     domain::{
         ApprovalId,
-        audit::{AuditKind, AuditPayload},
+        audit::{AuditKind, AuditPayload, AuditSaid},
     },
-    store::StoreError,
+    store::{StoreError, signed::Stamper},
 };
 
 /// A row for the audit.
@@ -35,6 +35,16 @@ pub struct NewAudit {
     pub body: String,
     /// What may be erased, with its keyed hash.
     pub payload: Option<(AuditPayload, Vec<u8>)>,
+}
+
+impl NewAudit {
+    /// What it says, to be signed.
+    pub fn said(&self) -> AuditSaid<'_> {
+        let Self { id, kind, agent, session, run, call_id, tool, body, payload } = self;
+        let names = [agent, session, run, call_id, tool].map(Option::as_deref);
+        let payload_mac = payload.as_ref().map(|(_, mac)| mac.as_slice());
+        AuditSaid { id: *id, kind: *kind, names, body, payload_mac }
+    }
 }
 
 /// A decision to be found again by its call.
@@ -135,8 +145,9 @@ WITH f AS (
     RETURNING last - cardinality($1::uuid[]) AS base
 ), t AS MATERIALIZED (SELECT clock() AS at
 ), a AS (
-    INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac)
-    SELECT f.base + o, id, t.at, kind, agent, session, run, call_id, tool, body, mac FROM f, t,
+    INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac, stamp)
+    SELECT f.base + o, id, t.at, kind, agent, session, run, call_id, tool, body, mac, CASE o WHEN 1 THEN $44::bytea END
+    FROM f, t,
     unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
         WITH ORDINALITY r(id, kind, agent, session, run, call_id, tool, body, mac, o)
 ), p AS (
@@ -187,6 +198,7 @@ SELECT f.base, (SELECT count(*) FROM c), (SELECT count(*) FROM o), (SELECT count
 
 pub(super) async fn write(
     tx: &mut Transaction<'static, Postgres>,
+    stamper: &Stamper,
     written: &Written,
 ) -> Result<(i64, i64, i64, i64), StoreError> {
     let Written { audit, calls, outcomes, runs, sessions, approvals, used } = written;
@@ -234,7 +246,8 @@ pub(super) async fn write(
         .bind(used.iter().map(|id| id.0).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.started_by.as_deref()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.session.as_deref()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| execution(r.began_in_shadow)).collect::<Vec<_>>());
+        .bind(runs.iter().map(|r| execution(r.began_in_shadow)).collect::<Vec<_>>())
+        .bind(stamper.stamp(audit));
     Ok(query.fetch_one(&mut **tx).await?)
 }
 
