@@ -623,34 +623,48 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
-    """What the run has rehearsed, put into and taken out of a list that ran: a run reads its own writes."""
+    """What the run has rehearsed, put into, changed in and taken out of a read that ran: a run reads its own writes."""
     steps = [step for step in str(merge.get("items") or "").split(".") if step]
-    holder: Any = {"": result}
-    last = ""
+    items = result
     for step in steps:
-        holder, last = holder[last], step
-        if not isinstance(holder, dict) or step not in holder:
-            return result
-    items = holder[last]
+        items = items.get(step) if isinstance(items, dict) else None
+    key, patch = merge.get("key") or "", merge.get("patch") or []
+    if isinstance(items, dict) and not key and "error" not in items:
+        for fields in patch:
+            _lay_over(items, fields)
     if not isinstance(items, list):
         return result
-    key = merge.get("key") or "id"
-    put = list(merge.get("put") or [])
 
     def of(item: Any) -> Optional[str]:
         value = item.get(key) if isinstance(item, Mapping) else None
         return value if isinstance(value, str) else None if value is None else json.dumps(value)
 
+    removed = set(merge.get("remove") or [])
+    items[:] = [item for item in items if of(item) not in removed]
+    for fields in patch:
+        for item in items:
+            if isinstance(item, dict) and of(item) == of(fields):
+                _lay_over(item, fields)
     follows: Any = result if merge.get("more") else None
     for step in str(merge.get("more") or "").split("."):
         follows = follows.get(step) if isinstance(follows, Mapping) else None
-    if follows:
-        # What the run added comes with the last page.
-        here = {of(item) for item in items}
-        put = [item for item in put if of(item) in here]
-    replaced = {of(item) for item in put} | set(merge.get("remove") or [])
-    holder[last] = [item for item in items if of(item) not in replaced] + put
-    return result if steps else holder[""]
+    for record in merge.get("put") or []:
+        places = [place for place, item in enumerate(items) if of(item) == of(record)]
+        if places:
+            items[places[0]] = record
+        elif not follows:
+            # What the run added comes with the last page.
+            items.append(record)
+    return result
+
+
+def _lay_over(record: Dict[str, Any], fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        own = record.get(name)
+        if isinstance(own, dict) and isinstance(value, Mapping):
+            _lay_over(own, value)
+        else:
+            record[name] = value
 
 
 def _first_line(path: Optional[str]) -> Optional[str]:

@@ -27,6 +27,7 @@ pub(super) struct Reader {
     pub contract: String,
     pub collection: String,
     pub key: Expression,
+    pub at: String,
     pub result: Option<Template>,
     pub on_missing: Option<Template>,
 }
@@ -41,10 +42,10 @@ pub(super) struct Lister {
     pub more: Option<String>,
 }
 
-/// What is to be merged into the result of a list that ran live.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What is to be merged into the result of a read that ran live: of a list, or of one record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Merge {
-    /// Where the list stands in the result, as `data.items`; the result itself where empty.
+    /// Where the list, or the record, stands in the result, as `data.items`; the result itself where empty.
     pub items: String,
     /// The field of an item that is its key.
     pub key: String,
@@ -52,6 +53,9 @@ pub struct Merge {
     pub put: Vec<Value>,
     /// Keys of records that the run removed.
     pub remove: Vec<String>,
+    /// Fields that the run changed: of the record, or, with its key, of each item of the list that has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patch: Vec<Value>,
     /// Where the result says that more pages follow: what the run added comes with the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<String>,
@@ -84,6 +88,10 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
         let Some(record) = state.records.get(&reader.collection).and_then(|records| records.get(&key)) else {
             continue;
         };
+        if state.is_partial(&reader.collection, &key) {
+            let patch = record.iter().cloned().collect();
+            return Ok(Look::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
+        }
         let mint = SharedMint::of(state);
         let stub = show(contracts, reader, call, record.as_ref(), &mint)?;
         mint.commit(state);
@@ -141,14 +149,16 @@ fn show(
 fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     let records = state.records.get(&lister.collection).filter(|records| !records.is_empty())?;
     let (items, key, more) = (lister.items.clone(), lister.key.clone(), lister.more.clone());
-    let mut merge = Merge { items, key, put: Vec::new(), remove: Vec::new(), more };
+    let mut merge = Merge { items, key, more, ..Merge::default() };
     for (key, record) in records {
         match record {
             None => merge.remove.push(key.clone()),
             Some(Value::Object(fields)) => {
                 let mut fields = fields.clone();
                 fields.entry(lister.key.clone()).or_insert_with(|| Value::String(key.clone()));
-                merge.put.push(Value::Object(fields));
+                let is_partial = state.is_partial(&lister.collection, key);
+                let kind = if is_partial { &mut merge.patch } else { &mut merge.put };
+                kind.push(Value::Object(fields));
             }
             // A record without fields has no place for its key.
             Some(record) => {
@@ -160,17 +170,33 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     Some(merge)
 }
 
-/// The live result of a list with what the run wrote: replaced, added (to the last page), removed. A result without such a
-/// list stays as it is.
+/// The live result of a list with what the run wrote: replaced, changed, added (to the last page), removed; or that of one
+/// record with the fields that the run changed. A result without such a list or record stays as it is.
 pub fn merge(mut result: Value, merge: &Merge) -> Value {
     let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect::<Vec<_>>();
     let follows = merge.more.as_ref().and_then(|more| parts(more).iter().try_fold(&result, |at, part| at.get(part)));
     let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "");
     let list = parts(&merge.items).iter().try_fold(&mut result, |at, part| at.get_mut(part));
-    let Some(Value::Array(items)) = list else { return result };
+    let items = match list {
+        Some(Value::Array(items)) => items,
+        // What is no record of ours but, say, an error has no fields to change.
+        Some(Value::Object(record)) if merge.key.is_empty() && !record.contains_key("error") => {
+            merge.patch.iter().for_each(|patch| lay_over(record, patch));
+            return result;
+        }
+        _ => return result,
+    };
     let key = |item: &Value| item.get(&merge.key).and_then(key_text);
     let removed: BTreeSet<&str> = merge.remove.iter().map(String::as_str).collect();
     items.retain(|item| key(item).is_none_or(|key| !removed.contains(key.as_str())));
+    for patch in &merge.patch {
+        let wanted = key(patch);
+        for item in items.iter_mut().filter(|item| wanted.is_some() && key(item) == wanted) {
+            if let Value::Object(item) = item {
+                lay_over(item, patch);
+            }
+        }
+    }
     for record in &merge.put {
         let wanted = key(record);
         match items.iter_mut().find(|item| wanted.is_some() && key(item) == wanted) {
@@ -180,6 +206,17 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
         }
     }
     result
+}
+
+/// Fields laid over those of a record, members of members as well (RFC 7396, but that null is a value).
+fn lay_over(record: &mut Map<String, Value>, patch: &Value) {
+    let Value::Object(fields) = patch else { return };
+    for (name, value) in fields {
+        match (record.get_mut(name), value) {
+            (Some(Value::Object(own)), Value::Object(_)) => lay_over(own, value),
+            _ => drop(record.insert(name.clone(), value.clone())),
+        }
+    }
 }
 
 /// Notes in the run what a call would have written.
@@ -217,21 +254,33 @@ pub(super) fn keep(
             record = known.cloned().flatten().unwrap_or_else(|| json!({}));
             scope.set("record", &record);
             let value = put.value.as_ref().map(|value| value.render(&scope).map_err(failed("put.value")));
-            Some((key, value.transpose()?.unwrap_or_else(|| result.clone())))
+            let value = value.transpose()?.unwrap_or_else(|| result.clone());
+            let whole = known.is_some() && !state.is_partial(&put.collection, &key);
+            let (value, partial) = match (put.partial, record.clone(), value) {
+                // What the run has stored, all of it or what changed of it before, with what changes now.
+                (true, Value::Object(mut before), changed @ Value::Object(_)) => {
+                    lay_over(&mut before, &changed);
+                    (Value::Object(before), !whole)
+                }
+                (_, _, value) => (value, false),
+            };
+            Some((key, value, partial))
         }
         None => None,
     };
-    let before = state.records.clone();
+    let before = (state.records.clone(), state.partial.clone());
     let write = || {
         if let Some((delete, key)) = contract.delete.as_ref().zip(deleted) {
+            state.set_partial(&delete.collection, &key, false);
             state.record(&delete.collection, key, None)?;
         }
-        if let Some((contract, (key, value))) = contract.put.as_ref().zip(put) {
+        if let Some((contract, (key, value, partial))) = contract.put.as_ref().zip(put) {
+            state.set_partial(&contract.collection, &key, partial);
             state.record(&contract.collection, key, Some(value))?;
         }
         Ok(())
     };
-    write().inspect_err(|_| state.records = before)
+    write().inspect_err(|_| (state.records, state.partial) = before)
 }
 
 /// A key as text.

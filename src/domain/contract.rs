@@ -108,6 +108,8 @@ pub struct Put {
     pub key: String,
     /// The record, over `record` besides, which is what the run had stored there; the result where absent.
     pub value: Option<Value>,
+    /// The record holds only the fields that changed; the others are the live record's.
+    pub partial: bool,
 }
 
 /// A record that is removed.
@@ -128,6 +130,8 @@ pub struct ReadBack {
     pub collection: Option<String>,
     /// The key that a call asks for, in CEL over `args` and `tool`.
     pub key: String,
+    /// Where the record stands in a live result, as `data.item`; the result itself where empty.
+    pub at: String,
     /// What it gives, over `record` besides; the record where absent.
     pub result: Option<Value>,
     /// What it gives for a record that was removed; an error `not_found` where absent.

@@ -125,7 +125,8 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
         let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
         let value = put.value.as_ref();
         let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
-        Some(CompiledPut { collection: put.collection.clone(), key: key?, value: value.flatten() })
+        let (collection, partial) = (put.collection.clone(), put.partial);
+        Some(CompiledPut { collection, key: key?, value: value.flatten(), partial })
     });
     let delete = overlay.delete.as_ref().and_then(|delete| {
         let key = note(predicate(&delete.key, &WRITTEN), &at("overlay", "delete.key"), faults);
@@ -157,6 +158,7 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
             contract: id.to_owned(),
             collection: collection.clone(),
             key,
+            at: read.at.clone(),
             result: result.flatten(),
             on_missing: missing.flatten(),
         });

@@ -68,6 +68,7 @@ pub(super) struct CompiledPut {
     pub collection: String,
     pub key: Expression,
     pub value: Option<Template>,
+    pub partial: bool,
 }
 
 /// A record that a call removes.

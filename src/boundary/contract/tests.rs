@@ -144,11 +144,12 @@ fn a_contract_that_cannot_be_applied_is_refused() {
         (
             Box::new(|contract: &mut ToolContract| {
                 contract.overlay = Some(Overlay {
-                    put: Some(Put { collection: "c".into(), key: "reslt.id".into(), value: None }),
+                    put: Some(Put { collection: "c".into(), key: "reslt.id".into(), value: None, partial: false }),
                     reads: vec![ReadBack {
                         tool: "a.*".into(),
                         collection: None,
                         key: "record.id".into(),
+                        at: String::new(),
                         result: None,
                         on_missing: None,
                     }],

@@ -44,6 +44,9 @@ pub struct RunState {
     /// Records by collection and key.
     #[serde(default)]
     pub records: BTreeMap<String, Collection>,
+    /// Of these, the keys of records that hold only what changed of a live one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub partial: BTreeMap<String, BTreeSet<String>>,
     /// What was recorded since it was read: collections and keys.
     #[serde(skip)]
     fresh: BTreeSet<(String, String)>,
@@ -59,6 +62,7 @@ impl RunState {
             faults: false,
             counters: BTreeMap::new(),
             records: BTreeMap::new(),
+            partial: BTreeMap::new(),
             fresh: BTreeSet::new(),
         }
     }
@@ -73,7 +77,13 @@ impl RunState {
         for (collection, key) in std::mem::take(&mut self.fresh) {
             let Some(records) = self.records.get_mut(&collection) else { continue };
             let Some(value) = records.remove(&key) else { continue };
-            records.insert(name(key), value.as_ref().map(&clean));
+            let cleaned = name(key.clone());
+            if let Some(partial) = self.partial.get_mut(&collection)
+                && partial.remove(&key)
+            {
+                partial.insert(cleaned.clone());
+            }
+            records.insert(cleaned, value.as_ref().map(&clean));
         }
         self.counters = std::mem::take(&mut self.counters).into_iter().map(|(prefix, n)| (name(prefix), n)).collect();
     }
@@ -82,6 +92,20 @@ impl RunState {
     pub fn seeded(seed: impl Into<String>, started_at: Option<Timestamp>) -> Self {
         let start = Timestamp::from_second(SEEDED_START).unwrap_or(Timestamp::UNIX_EPOCH);
         Self::new(seed, started_at.unwrap_or(start))
+    }
+
+    /// Whether a record holds only what changed of a live one.
+    pub(crate) fn is_partial(&self, collection: &str, key: &str) -> bool {
+        self.partial.get(collection).is_some_and(|keys| keys.contains(key))
+    }
+
+    /// Says of a record whether it holds only what changed of a live one.
+    pub(crate) fn set_partial(&mut self, collection: &str, key: &str, partial: bool) {
+        if partial {
+            self.partial.entry(collection.to_owned()).or_default().insert(key.to_owned());
+        } else if let Some(keys) = self.partial.get_mut(collection) {
+            keys.remove(key);
+        }
     }
 
     /// Stores a record, or its removal.

@@ -297,15 +297,56 @@ fn a_list_that_is_the_whole_result_is_merged() {
         key: "n".into(),
         put: vec![json!({"n": 3, "v": 1})],
         remove: vec!["1".into()],
-        more: None,
+        ..Merge::default()
     };
     assert_eq!(merge(json!([{"n": 1}, {"n": 2}, 7]), &change), json!([{"n": 2}, 7, {"n": 3, "v": 1}]));
 }
 
 #[test]
+fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
+    let contracts = contracts(
+        "tools:
+  - {tool: t.change, effect: write, responses: [{result: {ok: true}}],
+     overlay: {put: {collection: t, key: args.id, value: '{{ args.set }}', partial: true},
+               reads: [{tool: t.get, key: args.id, at: item}], lists: [{tool: t.list, items: data, key: id}]}}
+  - {tool: t.add, effect: write, responses: [{result: {id: '{{ args.id }}', title: new}}],
+     overlay: {put: {collection: t, key: args.id}}}
+  - {tool: t.delete, effect: destructive, responses: [{result: {ok: true}}], overlay: {delete: {collection: t, key: args.id}}}
+",
+    );
+    let mut state = RunState::seeded("s", None);
+    let mut change = |tool: &str, args: &Value| {
+        call(&contracts, tool, args, &mut state).unwrap();
+        let seen = |tool: &str, args: &Value| read(&contracts, tool, args, &mut state.clone());
+        (seen("t.get", args), seen("t.list", &json!({})))
+    };
+    change("t.change", &json!({"id": "7", "set": {"status": "closed", "by": {"name": "Ann"}}}));
+    let (one, all) = change("t.change", &json!({"id": "7", "set": {"by": {"team": "b"}}}));
+    let changed = json!({"status": "closed", "by": {"name": "Ann", "team": "b"}});
+    let (Look::Merge(one), Look::Merge(all)) = (one, all) else { panic!("both run") };
+    let live = json!({"item": {"id": "7", "title": "Rain", "status": "open", "by": {"name": "Bo", "at": 1}}});
+    let over = json!({"id": "7", "title": "Rain", "status": "closed", "by": {"name": "Ann", "team": "b", "at": 1}});
+    assert_eq!(one.patch, [changed]);
+    assert_eq!(merge(live.clone(), &one), json!({"item": over}));
+    assert_eq!(merge(json!({"data": [{"id": "6"}, live["item"]]}), &all), json!({"data": [{"id": "6"}, over]}));
+    // What is not there, or not there any more, has no fields to change.
+    assert_eq!(merge(json!({"item": {"error": "not_found"}}), &one), json!({"item": {"error": "not_found"}}));
+    assert_eq!(merge(json!({"data": []}), &all), json!({"data": []}));
+    // A record of the run's own, and one that it has removed, are whole.
+    change("t.add", &json!({"id": "8"}));
+    let (one, _) = change("t.change", &json!({"id": "8", "set": {"status": "closed"}}));
+    let Look::Stub(stub) = one else { panic!("{one:?}") };
+    assert_eq!(stub.result, json!({"id": "8", "title": "new", "status": "closed"}));
+    let (one, all) = change("t.delete", &json!({"id": "7"}));
+    assert!(matches!(one, Look::Stub(stub) if stub.fault.is_some()));
+    assert!(matches!(all, Look::Merge(all) if all.remove == ["7"] && all.patch.is_empty()));
+}
+
+#[test]
 fn what_a_run_added_comes_with_the_last_page() {
     let put = vec![json!({"n": 1, "v": 1}), json!({"n": 3})];
-    let change = Merge { items: "data".into(), key: "n".into(), put, remove: vec![], more: Some("page.next".into()) };
+    let change =
+        Merge { items: "data".into(), key: "n".into(), put, more: Some("page.next".into()), ..Merge::default() };
     for (next, added) in
         [(json!("abc"), false), (json!(true), false), (json!(false), true), (json!(null), true), (json!(""), true)]
     {

@@ -10,7 +10,7 @@ use super::{
         fault::{Faults, is_printable},
         keys::{Keys, Record, Shape},
         number::{Time, decimal, whole},
-        shape::{List, word},
+        shape::{Flag, List, word},
         text::{Text, free_text, printable, text},
         tree::Node,
     },
@@ -183,7 +183,12 @@ fn put(keys: &mut Keys<'_>) -> Option<Put> {
         "The record, over args, tool, result and record (what the run had stored there, or {}); the result unless set.",
         Json,
     );
-    Some(Put { collection: collection?, key: key?, value })
+    let partial = keys.optional(
+        "partial",
+        "Whether the record holds only what changed: a read of it runs, and these fields are laid over its result.",
+        Flag,
+    );
+    Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default() })
 }
 
 fn delete(keys: &mut Keys<'_>) -> Option<Delete> {
@@ -197,10 +202,15 @@ fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
     let collection =
         keys.optional("collection", "Where it looks; the collection of put or delete unless set.", label());
     let key = keys.required("key", "The key that it is asked for, in CEL over args and tool.", expression());
+    let at = keys.optional(
+        "at",
+        "Where the record stands in a live result, as data.item, for a partial one; the result itself unless set.",
+        field_path(),
+    );
     let result = keys.optional("result", "What it gives, over record besides; the record unless set.", Json);
     let on_missing =
         keys.optional("on_missing", "What it gives for a removed record; an error not_found unless set.", Json);
-    Some(ReadBack { tool: tool?, collection, key: key?, result, on_missing })
+    Some(ReadBack { tool: tool?, collection, key: key?, at: at.unwrap_or_default(), result, on_missing })
 }
 
 fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {

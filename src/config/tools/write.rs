@@ -71,14 +71,15 @@ fn present(value: Value) -> Value {
 }
 
 fn overlay(overlay: &Overlay) -> Value {
-    let put = overlay
-        .put
-        .as_ref()
-        .map(|put| present(json!({"collection": put.collection, "key": put.key, "value": put.value})));
+    let put = overlay.put.as_ref().map(|put| {
+        let partial = put.partial.then_some(true);
+        present(json!({"collection": put.collection, "key": put.key, "value": put.value, "partial": partial}))
+    });
     let delete = overlay.delete.as_ref().map(|delete| json!({"collection": delete.collection, "key": delete.key}));
     let reads = overlay.reads.iter().map(|read| {
+        let at = Some(&read.at).filter(|at| !at.is_empty());
         present(json!({
-            "tool": read.tool, "collection": read.collection, "key": read.key,
+            "tool": read.tool, "collection": read.collection, "key": read.key, "at": at,
             "result": read.result, "on_missing": read.on_missing,
         }))
     });
