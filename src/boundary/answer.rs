@@ -43,7 +43,10 @@ pub struct Answer {
     /// What to answer in the tool's place, where `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub: Option<StubAnswer>,
-    /// What to put into and take out of the result of a list that runs: what this run has rehearsed.
+    /// What to lay over the result of a read that runs: what this run has rehearsed. At the path `items` of the result there
+    /// is a record, or where `key` names a field a list of them. `patch`: by keys, fields that are laid over those of the
+    /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
+    /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub merge: Option<Value>,

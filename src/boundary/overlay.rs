@@ -2,7 +2,7 @@
 //! records in the run's state ([`keep`]); a read of such a record is answered by it ([`look`]); a list that runs live
 //! is told what to merge into its result ([`merge`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -47,15 +47,15 @@ pub(super) struct Lister {
 pub struct Merge {
     /// Where the list, or the record, stands in the result, as `data.items`; the result itself where empty.
     pub items: String,
-    /// The field of an item that is its key.
+    /// The field of an item that is its key; empty where the result is of one record.
     pub key: String,
     /// Records that the run wrote.
     pub put: Vec<Value>,
     /// Keys of records that the run removed.
     pub remove: Vec<String>,
-    /// Fields that the run changed: of the record, or, with its key, of each item of the list that has it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patch: Vec<Value>,
+    /// By their keys, fields that the run changed of live records.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub patch: BTreeMap<String, Value>,
     /// Where the result says that more pages follow: what the run added comes with the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<String>,
@@ -89,7 +89,7 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
             continue;
         };
         if state.is_partial(&reader.collection, &key) {
-            let patch = record.iter().cloned().collect();
+            let patch = record.iter().map(|fields| (key.clone(), fields.clone())).collect();
             return Ok(Look::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
         }
         let mint = SharedMint::of(state);
@@ -130,7 +130,8 @@ fn show(
     scope.set("record", record);
     let result = match &reader.result {
         Some(result) => result.render(&scope).map_err(failed("result"))?,
-        None => record.clone(),
+        // As a live result holds it.
+        None => steps(&reader.at).rev().fold(record.clone(), |inner, step| json!({ step: inner })),
     };
     if result.is_null() {
         return Err(StubError::Null { contract: id });
@@ -153,12 +154,13 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     for (key, record) in records {
         match record {
             None => merge.remove.push(key.clone()),
+            Some(fields) if state.is_partial(&lister.collection, key) => {
+                merge.patch.insert(key.clone(), fields.clone());
+            }
             Some(Value::Object(fields)) => {
                 let mut fields = fields.clone();
                 fields.entry(lister.key.clone()).or_insert_with(|| Value::String(key.clone()));
-                let is_partial = state.is_partial(&lister.collection, key);
-                let kind = if is_partial { &mut merge.patch } else { &mut merge.put };
-                kind.push(Value::Object(fields));
+                merge.put.push(Value::Object(fields));
             }
             // A record without fields has no place for its key.
             Some(record) => {
@@ -170,31 +172,31 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
     Some(merge)
 }
 
-/// The live result of a list with what the run wrote: replaced, changed, added (to the last page), removed; or that of one
+/// The live result of a list with what the run wrote: changed, removed, replaced, added (to the last page); or that of one
 /// record with the fields that the run changed. A result without such a list or record stays as it is.
 pub fn merge(mut result: Value, merge: &Merge) -> Value {
-    let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect::<Vec<_>>();
-    let follows = merge.more.as_ref().and_then(|more| parts(more).iter().try_fold(&result, |at, part| at.get(part)));
-    let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "");
-    let list = parts(&merge.items).iter().try_fold(&mut result, |at, part| at.get_mut(part));
-    let items = match list {
-        Some(Value::Array(items)) => items,
-        // What is no record of ours but, say, an error has no fields to change.
-        Some(Value::Object(record)) if merge.key.is_empty() && !record.contains_key("error") => {
-            merge.patch.iter().for_each(|patch| lay_over(record, patch));
-            return result;
+    let follows = merge.more.as_ref().and_then(|more| steps(more).try_fold(&result, |at, step| at.get(step)));
+    let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "" || *more == 0);
+    match steps(&merge.items).try_fold(&mut result, |at, step| at.get_mut(step)) {
+        Some(Value::Array(items)) => merge_items(items, merge, is_last),
+        Some(record @ Value::Object(_)) if merge.key.is_empty() => {
+            // An error is no record, and has no fields to change.
+            if record.get("error").is_none_or(Value::is_null) {
+                merge.patch.values().for_each(|fields| lay_over(record, fields));
+            }
         }
-        _ => return result,
-    };
+        _ => {}
+    }
+    result
+}
+
+fn merge_items(items: &mut Vec<Value>, merge: &Merge, is_last: bool) {
     let key = |item: &Value| item.get(&merge.key).and_then(key_text);
     let removed: BTreeSet<&str> = merge.remove.iter().map(String::as_str).collect();
     items.retain(|item| key(item).is_none_or(|key| !removed.contains(key.as_str())));
-    for patch in &merge.patch {
-        let wanted = key(patch);
-        for item in items.iter_mut().filter(|item| wanted.is_some() && key(item) == wanted) {
-            if let Value::Object(item) = item {
-                lay_over(item, patch);
-            }
+    for item in items.iter_mut() {
+        if let Some(fields) = key(item).and_then(|key| merge.patch.get(&key)) {
+            lay_over(item, fields);
         }
     }
     for record in &merge.put {
@@ -205,18 +207,26 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
             None => {}
         }
     }
-    result
 }
 
-/// Fields laid over those of a record, members of members as well (RFC 7396, but that null is a value).
-fn lay_over(record: &mut Map<String, Value>, patch: &Value) {
-    let Value::Object(fields) = patch else { return };
-    for (name, value) in fields {
-        match (record.get_mut(name), value) {
-            (Some(Value::Object(own)), Value::Object(_)) => lay_over(own, value),
-            _ => drop(record.insert(name.clone(), value.clone())),
+/// Fields laid over those of a value, members of members as well (RFC 7396, but that null is a value).
+fn lay_over(value: &mut Value, patch: &Value) {
+    match (value, patch) {
+        (Value::Object(own), Value::Object(fields)) => {
+            for (name, field) in fields {
+                match own.get_mut(name) {
+                    Some(own) => lay_over(own, field),
+                    None => drop(own.insert(name.clone(), field.clone())),
+                }
+            }
         }
+        (value, patch) => *value = patch.clone(),
     }
+}
+
+/// The fields of a path, as of `data.items`.
+fn steps(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    path.split('.').filter(|step| !step.is_empty())
 }
 
 /// Notes in the run what a call would have written.
@@ -255,30 +265,31 @@ pub(super) fn keep(
             scope.set("record", &record);
             let value = put.value.as_ref().map(|value| value.render(&scope).map_err(failed("put.value")));
             let value = value.transpose()?.unwrap_or_else(|| result.clone());
-            let whole = known.is_some() && !state.is_partial(&put.collection, &key);
-            let (value, partial) = match (put.partial, record.clone(), value) {
-                // What the run has stored, all of it or what changed of it before, with what changes now.
-                (true, Value::Object(mut before), changed @ Value::Object(_)) => {
-                    lay_over(&mut before, &changed);
-                    (Value::Object(before), !whole)
+            match (put.partial && value.is_object(), known) {
+                (false, _) => Some((key, value, false)),
+                (true, None) => Some((key, value, true)),
+                (true, Some(Some(before))) => {
+                    let mut laid = before.clone();
+                    lay_over(&mut laid, &value);
+                    let partial = state.is_partial(&put.collection, &key);
+                    Some((key, laid, partial))
                 }
-                (_, _, value) => (value, false),
-            };
-            Some((key, value, partial))
+                // What the run has removed has no fields to change.
+                (true, Some(None)) => None,
+            }
         }
         None => None,
     };
     let before = (state.records.clone(), state.partial.clone());
     let write = || {
         if let Some((delete, key)) = contract.delete.as_ref().zip(deleted) {
-            state.set_partial(&delete.collection, &key, false);
             state.record(&delete.collection, key, None)?;
         }
-        if let Some((contract, (key, value, partial))) = contract.put.as_ref().zip(put) {
-            state.set_partial(&contract.collection, &key, partial);
-            state.record(&contract.collection, key, Some(value))?;
+        match contract.put.as_ref().zip(put) {
+            Some((contract, (key, fields, true))) => state.record_part(&contract.collection, key, fields),
+            Some((contract, (key, value, false))) => state.record(&contract.collection, key, Some(value)),
+            None => Ok(()),
         }
-        Ok(())
     };
     write().inspect_err(|_| (state.records, state.partial) = before)
 }

@@ -108,7 +108,7 @@ pub struct Put {
     pub key: String,
     /// The record, over `record` besides, which is what the run had stored there; the result where absent.
     pub value: Option<Value>,
-    /// The record holds only the fields that changed; the others are the live record's.
+    /// The record holds only the fields that change; the others stay what they are.
     pub partial: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct ReadBack {
     pub collection: Option<String>,
     /// The key that a call asks for, in CEL over `args` and `tool`.
     pub key: String,
-    /// Where the record stands in a live result, as `data.item`; the result itself where empty.
+    /// Where the record stands in the tool's result, as `data.item`; the result itself where empty.
     pub at: String,
     /// What it gives, over `record` besides; the record where absent.
     pub result: Option<Value>,

@@ -264,7 +264,7 @@ impl Gateway {
     }
 }
 
-/// A list with what the run has rehearsed.
+/// A result with what the run has rehearsed.
 fn merged(value: Value, merge: &Value) -> Value {
     match Merge::deserialize(merge) {
         Ok(merge) => overlay::merge(value, &merge),

@@ -34,7 +34,7 @@ pub struct Ruling {
 /// What is to be done with a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Course {
-    /// It runs; a list is then merged with what this run has rehearsed.
+    /// It runs; its result is then merged with what this run has rehearsed.
     Run {
         /// See `boundary::overlay`.
         merge: Option<Value>,

@@ -44,9 +44,9 @@ pub struct RunState {
     /// Records by collection and key.
     #[serde(default)]
     pub records: BTreeMap<String, Collection>,
-    /// Of these, the keys of records that hold only what changed of a live one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub partial: BTreeMap<String, BTreeSet<String>>,
+    /// Of these, by collection and key, the ones that hold only what changed of a live record.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub partial: BTreeSet<(String, String)>,
     /// What was recorded since it was read: collections and keys.
     #[serde(skip)]
     fresh: BTreeSet<(String, String)>,
@@ -62,7 +62,7 @@ impl RunState {
             faults: false,
             counters: BTreeMap::new(),
             records: BTreeMap::new(),
-            partial: BTreeMap::new(),
+            partial: BTreeSet::new(),
             fresh: BTreeSet::new(),
         }
     }
@@ -78,12 +78,11 @@ impl RunState {
             let Some(records) = self.records.get_mut(&collection) else { continue };
             let Some(value) = records.remove(&key) else { continue };
             let cleaned = name(key.clone());
-            if let Some(partial) = self.partial.get_mut(&collection)
-                && partial.remove(&key)
-            {
-                partial.insert(cleaned.clone());
+            records.insert(cleaned.clone(), value.as_ref().map(&clean));
+            let place = (collection, key);
+            if self.partial.remove(&place) {
+                self.partial.insert((place.0, cleaned));
             }
-            records.insert(cleaned, value.as_ref().map(&clean));
         }
         self.counters = std::mem::take(&mut self.counters).into_iter().map(|(prefix, n)| (name(prefix), n)).collect();
     }
@@ -96,19 +95,17 @@ impl RunState {
 
     /// Whether a record holds only what changed of a live one.
     pub(crate) fn is_partial(&self, collection: &str, key: &str) -> bool {
-        self.partial.get(collection).is_some_and(|keys| keys.contains(key))
+        self.partial.contains(&(collection.to_owned(), key.to_owned()))
     }
 
-    /// Says of a record whether it holds only what changed of a live one.
-    pub(crate) fn set_partial(&mut self, collection: &str, key: &str, partial: bool) {
-        if partial {
-            self.partial.entry(collection.to_owned()).or_default().insert(key.to_owned());
-        } else if let Some(keys) = self.partial.get_mut(collection) {
-            keys.remove(key);
-        }
+    /// Stores what changed of a live record.
+    pub(crate) fn record_part(&mut self, collection: &str, key: String, fields: Value) -> Result<(), StubError> {
+        self.record(collection, key.clone(), Some(fields))?;
+        self.partial.insert((collection.to_owned(), key));
+        Ok(())
     }
 
-    /// Stores a record, or its removal.
+    /// Stores a whole record, or its removal.
     pub(crate) fn record(&mut self, collection: &str, key: String, value: Option<Value>) -> Result<(), StubError> {
         let size = |value: &Option<Value>| value.as_ref().map_or(0, json_bytes);
         let (mut count, mut bytes) = (1, key.len() + size(&value));
@@ -123,7 +120,9 @@ impl RunState {
         if count > MAX_RECORDS || bytes > MAX_RECORD_BYTES {
             return Err(StubError::OverlayFull);
         }
-        self.fresh.insert((collection.to_owned(), key.clone()));
+        let place = (collection.to_owned(), key.clone());
+        self.partial.remove(&place);
+        self.fresh.insert(place);
         self.records.entry(collection.to_owned()).or_default().insert(key, value);
         Ok(())
     }

@@ -317,29 +317,46 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
     let mut state = RunState::seeded("s", None);
     let mut change = |tool: &str, args: &Value| {
         call(&contracts, tool, args, &mut state).unwrap();
-        let seen = |tool: &str, args: &Value| read(&contracts, tool, args, &mut state.clone());
-        (seen("t.get", args), seen("t.list", &json!({})))
+        let read = |tool: &str, args: &Value| read(&contracts, tool, args, &mut state.clone());
+        (read("t.get", args), read("t.list", &json!({})))
     };
-    change("t.change", &json!({"id": "7", "set": {"status": "closed", "by": {"name": "Ann"}}}));
-    let (one, all) = change("t.change", &json!({"id": "7", "set": {"by": {"team": "b"}}}));
-    let changed = json!({"status": "closed", "by": {"name": "Ann", "team": "b"}});
+    change(
+        "t.change",
+        &json!({"id": 7, "set": {"status": "closed", "by": {"name": "Ann", "at": null}, "tags": ["b"]}}),
+    );
+    let (one, all) = change("t.change", &json!({"id": 7, "set": {"by": {"team": "b"}}}));
     let (Look::Merge(one), Look::Merge(all)) = (one, all) else { panic!("both run") };
-    let live = json!({"item": {"id": "7", "title": "Rain", "status": "open", "by": {"name": "Bo", "at": 1}}});
-    let over = json!({"id": "7", "title": "Rain", "status": "closed", "by": {"name": "Ann", "team": "b", "at": 1}});
-    assert_eq!(one.patch, [changed]);
-    assert_eq!(merge(live.clone(), &one), json!({"item": over}));
-    assert_eq!(merge(json!({"data": [{"id": "6"}, live["item"]]}), &all), json!({"data": [{"id": "6"}, over]}));
+    let live = |id: Value| json!({"id": id, "title": "Rain", "status": "open", "by": {"name": "Bo", "at": 1}, "tags": ["a"], "error": null});
+    let over = json!({"id": 7, "title": "Rain", "status": "closed", "by": {"name": "Ann", "team": "b", "at": null}, "tags": ["b"], "error": null});
+    assert_eq!(merge(json!({"item": live(json!(7))}), &one), json!({"item": over}));
+    assert_eq!(
+        merge(json!({"data": [live(json!(6)), live(json!(7))]}), &all),
+        json!({"data": [live(json!(6)), over]}),
+        "an item keeps the type of its key"
+    );
     // What is not there, or not there any more, has no fields to change.
-    assert_eq!(merge(json!({"item": {"error": "not_found"}}), &one), json!({"item": {"error": "not_found"}}));
-    assert_eq!(merge(json!({"data": []}), &all), json!({"data": []}));
-    // A record of the run's own, and one that it has removed, are whole.
+    for other in
+        [json!({"item": {"error": "not_found"}}), json!({"item": null}), json!({"data": []}), json!([1]), json!("x")]
+    {
+        assert_eq!((merge(other.clone(), &one), merge(other.clone(), &all)), (other.clone(), other));
+    }
+    // A record of the run's own is whole, and one that it has removed stays away.
     change("t.add", &json!({"id": "8"}));
     let (one, _) = change("t.change", &json!({"id": "8", "set": {"status": "closed"}}));
     let Look::Stub(stub) = one else { panic!("{one:?}") };
-    assert_eq!(stub.result, json!({"id": "8", "title": "new", "status": "closed"}));
-    let (one, all) = change("t.delete", &json!({"id": "7"}));
-    assert!(matches!(one, Look::Stub(stub) if stub.fault.is_some()));
-    assert!(matches!(all, Look::Merge(all) if all.remove == ["7"] && all.patch.is_empty()));
+    assert_eq!(stub.result, json!({"item": {"id": "8", "title": "new", "status": "closed"}}));
+    for (tool, args) in [("t.delete", json!({"id": 7})), ("t.change", json!({"id": 7, "set": {"status": "open"}}))] {
+        let (one, all) = change(tool, &args);
+        assert!(matches!(one, Look::Stub(stub) if stub.fault.is_some()), "{tool}");
+        assert!(matches!(all, Look::Merge(all) if all.remove == ["7"] && all.patch.is_empty()), "{tool}");
+    }
+    // It is known after it was stored and read again, and what is whole from then on is not.
+    let mut state = RunState::seeded("s", None);
+    call(&contracts, "t.change", &json!({"id": "9", "set": {"status": "closed"}}), &mut state).unwrap();
+    let mut state: RunState = serde_json::from_value(serde_json::to_value(&state).unwrap()).unwrap();
+    assert!(state.is_partial("t", "9"));
+    call(&contracts, "t.add", &json!({"id": "9"}), &mut state).unwrap();
+    assert!(!state.is_partial("t", "9"));
 }
 
 #[test]
@@ -347,9 +364,14 @@ fn what_a_run_added_comes_with_the_last_page() {
     let put = vec![json!({"n": 1, "v": 1}), json!({"n": 3})];
     let change =
         Merge { items: "data".into(), key: "n".into(), put, more: Some("page.next".into()), ..Merge::default() };
-    for (next, added) in
-        [(json!("abc"), false), (json!(true), false), (json!(false), true), (json!(null), true), (json!(""), true)]
-    {
+    for (next, added) in [
+        (json!("abc"), false),
+        (json!(true), false),
+        (json!(false), true),
+        (json!(null), true),
+        (json!(""), true),
+        (json!(0), true),
+    ] {
         let data = if added { json!([{"n": 1, "v": 1}, {"n": 3}]) } else { json!([{"n": 1, "v": 1}]) };
         let merged = merge(json!({"data": [{"n": 1}], "page": {"next": next}}), &change);
         assert_eq!(merged, json!({"data": data, "page": {"next": next}}));

@@ -185,7 +185,8 @@ fn put(keys: &mut Keys<'_>) -> Option<Put> {
     );
     let partial = keys.optional(
         "partial",
-        "Whether the record holds only what changed: a read of it runs, and these fields are laid over its result.",
+        "Whether the record holds only the fields that change: a read of a live record runs, and these are laid over its \
+         result, members of members as well; a list is replaced. false unless set.",
         Flag,
     );
     Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default() })
@@ -204,7 +205,7 @@ fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
     let key = keys.required("key", "The key that it is asked for, in CEL over args and tool.", expression());
     let at = keys.optional(
         "at",
-        "Where the record stands in a live result, as data.item, for a partial one; the result itself unless set.",
+        "Where the record stands in the result, as data.item; the result itself unless set.",
         field_path(),
     );
     let result = keys.optional("result", "What it gives, over record besides; the record unless set.", Json);
