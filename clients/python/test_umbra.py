@@ -4,13 +4,40 @@ The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs
 """
 
 import asyncio
+import contextlib
+import http.server
 import os
+import threading
 import unittest
+import urllib.request
 import uuid
 
 import umbra
 
 MODE = os.environ["UMBRA_MODE"]
+
+
+class Between(http.server.BaseHTTPRequestHandler):
+    """Passes questions on to the server, until it hangs."""
+
+    hangs, over = threading.Event(), threading.Event()
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.hangs.is_set():
+            self.over.wait(20.0)
+            return
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(os.environ["UMBRA_URL"] + self.path, body, headers)
+        with urllib.request.urlopen(request) as answer:
+            said = answer.read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):
+        pass
 
 
 class Calls(unittest.TestCase):
@@ -116,6 +143,50 @@ class Calls(unittest.TestCase):
             with self.assertRaises(umbra.Unavailable):
                 tool(1)
         self.assertEqual(self.ran, [])
+
+    def test_what_the_server_has_called_no_read_does_not_run_while_it_hangs(self):
+        between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+        threading.Thread(target=between.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (Between.over.set(), between.shutdown(), between.server_close()))
+        client = umbra.Client(url=f"http://127.0.0.1:{between.server_port}", agent="python-test", timeout=20.0)
+
+        @umbra.tool(effect="read", server="shop", client=client)
+        def refund(payment, amount):
+            self.ran.append("refund")
+
+        @umbra.tool(effect="read", server="shop", client=client)
+        def get_refund(id):
+            return id
+
+        with contextlib.suppress(umbra.ApprovalRequired):
+            refund("pay-1", 500)
+        self.assertEqual(get_refund("a"), "a")
+        client.flush(20.0)
+        Between.hangs.set()
+        client.timeout = 0.2
+        with self.assertRaises(umbra.Unavailable) as refused:
+            refund("pay-1", 20)
+        self.assertIn("the server has said that it is none", refused.exception.detail)
+        self.assertEqual((get_refund("b"), self.ran), ("b", []))
+
+    def test_a_result_is_merged_as_the_server_merges_it(self):
+        live = {"data": [{"id": 1, "by": {"at": 1}, "tags": ["a"]}, {"id": "2"}, {"id": 3}, {"id": None}, 7], "left": 0}
+        fields = {"by": {"name": "Ann", "at": None}, "tags": []}
+        put = [{"id": "2", "new": 1}, {"id": "9"}]
+        lists = {"items": "data", "key": "id", "put": put, "remove": ["3"], "patch": {"1": fields}}
+        changed = {"id": 1, "by": {"at": None, "name": "Ann"}, "tags": []}
+        data = [changed, {"id": "2", "new": 1}, {"id": None}, 7]
+        for more, left, end in [("left", 0, [{"id": "9"}]), ("left", True, []), (None, True, [{"id": "9"}])]:
+            merged = umbra._merge(umbra._plain({**live, "left": left}), {**lists, "more": more})
+            self.assertEqual(merged, {"data": data + end, "left": left})
+        record = {"items": "item", "key": "", "put": [], "remove": [], "patch": {"1": fields}}
+        for result, expected in [
+            ({"item": {"id": 1, "error": None}}, {"item": {"id": 1, "error": None, **fields}}),
+            ({"item": {"error": "not_found"}}, {"item": {"error": "not_found"}}),
+            ({"item": None}, {"item": None}),
+            ("text", "text"),
+        ]:
+            self.assertEqual(umbra._merge(result, record), expected)
 
     def test_threads_and_tasks_share_a_client(self):
         @umbra.tool(effect="read", server="shop")

@@ -11,7 +11,8 @@ returned and nothing runs, or :class:`Blocked` or :class:`ApprovalRequired` is r
 reported (``POST /v1/calls/{call_id}/outcome``) beside the caller, who does not wait for it.
 
 Where the server cannot be asked, a tool declared ``effect="read"`` runs, with a warning in the log, and every other is
-refused with :class:`Unavailable`: nothing that leaves a mark runs on doubt.
+refused with :class:`Unavailable`: nothing that leaves a mark runs on doubt. The stricter word holds: a tool that the server
+has once called a write, or destructive, since the program began, does not run without it, whatever it is declared.
 
 Which server, key and agent: :func:`configure`, or the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless set),
 ``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route or modes for a part
@@ -39,7 +40,7 @@ import time
 import urllib.parse
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, TypeVar, Union, overload
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, TypeVar, Union, overload
 
 __all__ = [
     "ApprovalRequired",
@@ -63,6 +64,8 @@ _MOST_RESULT = 256 * 1024
 _MOST_ERROR = 4_000
 # Outcomes that wait for a slow server; more are dropped, and the log says so.
 _MOST_WAITING = 1_000
+# Tools that are remembered as no reads; with more, nothing runs while the server is away.
+_MOST_TOOLS = 10_000
 # How long a program that ends waits for its outcomes to be reported, in seconds.
 _LAST_WORDS = 2.0
 
@@ -129,7 +132,8 @@ class Client:
     """A server of Umbra, and who calls it.
 
     ``url``, ``key``, ``agent``, ``session``, ``run`` and ``seed`` default to the variables ``UMBRA_...``. ``timeout``
-    is how long a decision is waited for, in seconds. It is safe to use from several threads and event loops.
+    is how long a decision is waited for, in seconds. It is safe to use from several threads and event loops. It remembers
+    which tools the server has called no read: these it refuses while the server is away.
     """
 
     def __init__(
@@ -163,6 +167,8 @@ class Client:
         self._outbox: "queue.Queue[Optional[tuple[str, Dict[str, Any]]]]" = queue.Queue(_MOST_WAITING)
         self._reporter: Optional[threading.Thread] = None
         self._lock = threading.Lock()
+        # Tools that the server has called a write, or destructive.
+        self._no_reads: Set[str] = set()
 
     def decide(self, call: Mapping[str, Any]) -> Dict[str, Any]:
         """Asks about a call (the body of ``POST /v1/decide``) and returns the answer.
@@ -181,7 +187,13 @@ class Client:
             raise Blocked(name, str(answer.get("code") or status), f"{self.url} refused the question: {_words(answer)}")
         if answer.get("decision") not in ("execute", "stub", "ask", "block"):
             raise Unavailable(name, "unavailable", f"what answers at {self.url} is no server of Umbra")
+        if answer.get("effect") != "read" and len(self._no_reads) < _MOST_TOOLS:
+            self._no_reads.add(name)
         return answer
+
+    def may_read(self, name: str) -> bool:
+        """Whether a tool that is declared a read may run while the server is away: the server has never said otherwise."""
+        return name not in self._no_reads and len(self._no_reads) < _MOST_TOOLS
 
     def report(self, call_id: str, outcome: Mapping[str, Any]) -> None:
         """Reports what came of a call (the body of ``POST /v1/calls/{call_id}/outcome``), beside the caller."""
@@ -367,8 +379,9 @@ def tool(
 ) -> Union[_F, Callable[[_F], _F]]:
     """Draws the boundary around a function, or a coroutine function, that an agent calls as a tool.
 
-    ``effect``: ``read``, ``write`` or ``destructive``. It says what happens where the server cannot be asked, and is
-    told to the server, whose contracts and rules come first. Without it the tool counts as destructive.
+    ``effect``: ``read``, ``write`` or ``destructive``. It says what happens where the server cannot be asked, unless the
+    server has said something stricter before, and is told to the server, whose contracts and rules come first. Without it
+    the tool counts as destructive.
     ``name`` and ``server``: as contracts name the tool (``server.name``); the function's own name unless given.
     ``stub``: what to return in rehearsal where the server has no contract: a JSON value, or a function of the same
     arguments that returns one. The server validates and audits it.
@@ -494,6 +507,9 @@ class _Tool:
         except Unavailable as gone:
             if self.effect != "read":
                 raise
+            if not client.may_read(self.name):
+                detail = f"{gone.detail}; it is declared a read, but the server has said that it is none"
+                raise Unavailable(self.name, "unavailable", detail) from None
             _log.warning("umbra: %s; %s reads, so it runs all the same", gone.detail, self.name)
             yield _Run(None, body, {}, kwargs)
             return
@@ -623,45 +639,48 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
-    """What the run has rehearsed, put into, changed in and taken out of a read that ran: a run reads its own writes."""
-    steps = [step for step in str(merge.get("items") or "").split(".") if step]
-    items = result
-    for step in steps:
-        items = items.get(step) if isinstance(items, dict) else None
-    key, patch = merge.get("key") or "", merge.get("patch") or []
-    if isinstance(items, dict) and not key and "error" not in items:
-        for fields in patch:
+    """What the run has rehearsed, laid over a read that ran: a run reads its own writes."""
+
+    def at(path: Optional[str]) -> Any:
+        found = result
+        for step in filter(None, (path or "").split(".")):
+            found = found.get(step) if isinstance(found, dict) else None
+        return found
+
+    def of(item: Any) -> Optional[str]:
+        value = item.get(key) if isinstance(item, dict) else None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            return None
+        return (value if isinstance(value, str) else json.dumps(value)) or None
+
+    items, key, patch = at(merge.get("items")), merge.get("key"), merge.get("patch") or {}
+    if isinstance(items, dict) and not key and items.get("error") is None:
+        # An error is no record, and has no fields to change.
+        for fields in patch.values():
             _lay_over(items, fields)
     if not isinstance(items, list):
         return result
-
-    def of(item: Any) -> Optional[str]:
-        value = item.get(key) if isinstance(item, Mapping) else None
-        return value if isinstance(value, str) else None if value is None else json.dumps(value)
-
     removed = set(merge.get("remove") or [])
     items[:] = [item for item in items if of(item) not in removed]
-    for fields in patch:
-        for item in items:
-            if isinstance(item, dict) and of(item) == of(fields):
-                _lay_over(item, fields)
-    follows: Any = result if merge.get("more") else None
-    for step in str(merge.get("more") or "").split("."):
-        follows = follows.get(step) if isinstance(follows, Mapping) else None
+    for item in items:
+        if of(item) in patch:
+            _lay_over(item, patch[of(item)])
+    is_last = not merge.get("more") or at(merge["more"]) in (None, False, "", 0)
     for record in merge.get("put") or []:
-        places = [place for place, item in enumerate(items) if of(item) == of(record)]
-        if places:
-            items[places[0]] = record
-        elif not follows:
-            # What the run added comes with the last page.
+        wanted = of(record)
+        place = next((n for n, item in enumerate(items) if wanted is not None and of(item) == wanted), None)
+        if place is not None:
+            items[place] = record
+        elif is_last:
             items.append(record)
     return result
 
 
 def _lay_over(record: Dict[str, Any], fields: Mapping[str, Any]) -> None:
+    """Fields laid over those of a record, members of members as well; null is a value."""
     for name, value in fields.items():
         own = record.get(name)
-        if isinstance(own, dict) and isinstance(value, Mapping):
+        if isinstance(own, dict) and isinstance(value, dict):
             _lay_over(own, value)
         else:
             record[name] = value
