@@ -7,8 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use serde_json::{Value, json};
 use umbra::{
+    cli::Cli,
     config::{DEFAULT_SETTINGS, Environment, Settings},
     telemetry::metric,
 };
@@ -127,6 +132,95 @@ async fn rules_and_board_select_by_labels_that_are_exported() {
         );
     }
     assert!(checked > 10, "{checked}");
+}
+
+/// What a document shows of command lines: each, and whether it is to be typed as it stands.
+fn shown(path: &str, text: &str) -> Vec<(String, bool)> {
+    let (is_page, mut block, mut found) = (path.ends_with(".md"), None, Vec::new());
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), block) {
+            (Some(language), None) => block = Some(language),
+            (Some(_), Some(_)) => block = None,
+            (None, Some("sh" | "ini" | "")) => found.push((line.to_owned(), true)),
+            (None, Some(_)) => {}
+            (None, None) if !is_page && line.starts_with("#   ") => found.push((line.replacen('#', "", 1), true)),
+            (None, None) => {
+                let spans = line.split('`').skip(1).step_by(2).filter(|span| span.starts_with("umbra "));
+                found.extend(spans.map(|span| (span.to_owned(), false)));
+            }
+        }
+    }
+    found
+}
+
+/// The arguments of our program, once for each command of a line that runs it and each word that names alternatives.
+fn arguments(line: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for command in line.split(" #").next().unwrap_or_default().split(" | ") {
+        let words: Vec<&str> = command.split_whitespace().take_while(|word| !word.starts_with(['<', '>'])).collect();
+        let is_ours = |at: &usize| words[*at] == "umbra" || words[*at].ends_with("/umbra");
+        let own = if words.starts_with(&["cargo", "run"]) {
+            words.iter().position(|word| *word == "--")
+        } else {
+            // `docker compose exec umbra umbra ...`: the service, then the program.
+            (0..words.len()).filter(is_ours).find(|at| words.get(at + 1) != Some(&"umbra"))
+        };
+        let Some(given) = own.map(|at| &words[at + 1..]).filter(|given| !given.is_empty()) else { continue };
+        let most = given.iter().map(|word| word.split('|').count()).max().unwrap_or(1);
+        let pick = |word: &str, n: usize| word.split('|').nth(n).unwrap_or(word).trim_matches(['"', '\'']).to_owned();
+        found.extend((0..most).map(|n| given.iter().map(|word| pick(word, n)).collect()));
+    }
+    found
+}
+
+/// Why our program does not take these arguments. A mention in a sentence may leave some out, and name others (`FILE`).
+fn refusal(arguments: &[String], is_typed: bool) -> Option<String> {
+    let error = Cli::try_parse_from(["umbra".to_owned()].iter().chain(arguments)).err()?;
+    let is_short = matches!(
+        error.kind(),
+        ErrorKind::MissingRequiredArgument
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    let is_name = matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value))
+        if value.chars().all(|c| c.is_ascii_uppercase()));
+    (is_typed || !(is_short || is_name)).then(|| error.to_string())
+}
+
+#[test]
+fn commands_that_documents_show_are_taken() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = [".", "docs", "config"].iter().flat_map(|folder| fs::read_dir(root.join(folder)).expect(folder));
+    let names = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|end| ["md", "yml", "yaml"].iter().any(|known| end == *known)));
+    let (mut taken, mut faults) = (0, Vec::new());
+    for path in names {
+        let name = path.display().to_string();
+        for (line, is_typed) in shown(&name, &fs::read_to_string(&path).expect("it is read")) {
+            for arguments in arguments(&line) {
+                taken += 1;
+                faults.extend(refusal(&arguments, is_typed).map(|why| format!("{name}: {line}\n{why}")));
+                // A machine that runs containers has neither our program nor the service's database.
+                if is_typed && name.contains("compose") && !line.contains("docker compose exec") {
+                    faults.push(format!("{name}: {line}\nit would run beside the container, on a database of its own"));
+                }
+            }
+        }
+    }
+    assert!(taken > 40 && faults.is_empty(), "{taken} commands\n{}", faults.join("\n"));
+}
+
+#[test]
+fn a_command_that_is_not_taken_is_found() {
+    let page = "`umbra keys make` and `umbra chek`, `umbra completions SHELL`, `umbra keys create`, `umbra completions bash|fsh`\n\
+                ```sh\ncargo run -- serv\numbra keys create --name a   # umbra nothing\n\
+                docker compose exec -T umbra umbra status --jsn > x\ndocker compose kill umbra\n```\n";
+    let refused = shown("a.md", page).into_iter().flat_map(|(line, is_typed)| {
+        arguments(&line).into_iter().filter_map(move |given| refusal(&given, is_typed).map(|_| given.join(" ")))
+    });
+    let expected = ["keys make", "chek", "completions fsh", "serv", "keys create --name a", "status --jsn"];
+    assert_eq!(refused.collect::<Vec<_>>(), expected);
 }
 
 #[test]
