@@ -82,14 +82,19 @@ pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Pr
     })
 }
 
-/// Reads JSON as a `T`; a fault is told with its pointer, line and column.
+/// Reads a JSON object as a `T`; a fault is told with its pointer, line and column.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let bad = || Problem::bad_json("See `errors` for what is wrong and where.");
+    // serde would take an array for the fields of a struct, in their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(bad().at("", "invalid", "an array stands where an object is expected"));
+    }
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {
         let pointer = pointer(fault.path());
         // The message may name a key of the input but quotes none of its longer values.
         let detail = without_types(&fault.inner().to_string());
-        Problem::bad_json("See `errors` for what is wrong and where.").at(pointer, "invalid", shortened(detail))
+        bad().at(pointer, "invalid", shortened(detail))
     })?;
     source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
     Ok(value)

@@ -69,12 +69,17 @@ impl Recordings {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
+        let no_call = |column| {
+            let help = "write {\"tool\": \"server.tool\", \"args\": {...}, \"result\": ...}";
+            bad(column, format!("this is no recorded call; {help}"))
+        };
+        // serde would take an array for the fields, in their order.
+        if line.trim_ascii_start().first() == Some(&b'[') {
+            return no_call(1);
+        }
         let parsed: Line = match serde_json::from_slice(line) {
             Ok(parsed) => parsed,
-            Err(error) => {
-                let help = "write {\"tool\": \"server.tool\", \"args\": {...}, \"result\": ...}";
-                return bad(error.column(), format!("this is no recorded call; {help}"));
-            }
+            Err(error) => return no_call(error.column()),
         };
         let Line { tool, args, result } = parsed;
         if tool.is_empty() || tool.len() > NAME_BYTES || tool.contains(char::is_control) {
