@@ -68,6 +68,43 @@ fn lint_says_no_faults_or_a_line_for_each() {
 }
 
 #[test]
+fn lint_and_check_tell_what_can_never_be_answered() {
+    let folder = Folder::new();
+    let ten = "[1,2,3,4,5,6,7,8,9,0]";
+    let slow = (0..9).fold("true".to_owned(), |inner, _| format!("{ten}.all(x, {inner})"));
+    let text = format!(
+        "tools:
+  - tool: x.slow
+    effect: write
+    responses:
+      - when: '{slow}'
+        result: {{a: 1}}
+      - {{result: {{a: 2}}}}
+  - tool: x.many
+    effect: write
+    output_schema: {{type: array, minItems: 100000000}}
+  - tool: x.endless
+    effect: write
+    output_schema: {{$ref: '#/$defs/n', $defs: {{n: {{type: object, required: [n], properties: {{n: {{$ref: '#/$defs/n'}}}}}}}}}}
+"
+    );
+    folder.write("tools.yaml", &text);
+    for command in [&["contracts", "lint"] as &[&str], &["check"]] {
+        let (code, _, said) = folder.umbra(&[command, &["--tools", "tools.yaml"]].concat());
+        assert_eq!(code, 1, "{said}");
+        for words in [
+            "tools[0].responses[0]: when: the expression would take more than 250000 steps",
+            "tools[1].output_schema: no stub can be made of it: the schema asks for 100000000 items",
+            "tools[2].output_schema: no stub can be made of it: the schema asks for a value without end",
+        ] {
+            assert!(said.contains(words), "{command:?} lacks {words}: {said}");
+        }
+    }
+    let (_, _, err) = folder.umbra(&["contracts", "lint", "tools.yaml"]);
+    assert!(err.contains("tools.yaml:10:20: ") && err.contains("\n   10 |     output_schema: {type: array"), "{err}");
+}
+
+#[test]
 fn lint_lists_tools_that_code_registers_without_a_contract() {
     let folder = Folder::new();
     folder.write("tools.yaml", TOOLS);

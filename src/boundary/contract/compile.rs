@@ -1,5 +1,5 @@
 //! Compiling a contract: every fault at once, each with the key that holds it. What compiles is tried: a stub of each
-//! response is rendered with sample arguments and held against the output schema.
+//! response is rendered with sample arguments and held against the output schema, and what it leaves is kept.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,19 @@ use super::{
     CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, Reader, Schema, is_glob,
 };
 use crate::{
-    boundary::stub::{
-        RunState, SharedMint, sample,
-        template::{Template, add_functions},
+    boundary::{
+        overlay,
+        stub::{
+            Call, RunState, SharedMint, sample,
+            template::{Template, add_functions},
+            tool_variable,
+        },
     },
-    domain::contract::{ContractFault, Overlay, ToolContract},
-    policy::{Expression, Scope},
+    domain::{
+        Effect, ToolName,
+        contract::{ContractFault, Overlay, ToolContract},
+    },
+    policy::{EvalError, Expression, Scope},
 };
 
 /// What responses, keys of readers, and records may name.
@@ -125,6 +132,10 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
         let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
         let value = put.value.as_ref();
         let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
+        if put.partial && matches!(put.value, Some(Value::Array(_) | Value::Number(_) | Value::Bool(_))) {
+            let message = "put.value: a partial record holds the fields that change";
+            faults.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
+        }
         let (collection, partial) = (put.collection.clone(), put.partial);
         Some(CompiledPut { collection, key: key?, value: value.flatten(), partial })
     });
@@ -175,42 +186,88 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
     (readers, listers.collect())
 }
 
-/// Renders each response with sample arguments and holds it against the output schema.
+/// A call with sample arguments: each response and fault is rendered and held against the output schema, and what it leaves
+/// is kept. Of a tool whose arguments nobody knows, whatever does not depend on them is tried.
 fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
-    let mint = SharedMint::of(&RunState::seeded("lint", None));
-    // Without an input schema nothing is known of the arguments: what is rendered is validated when it is.
-    let Some(input) = &contract.input else { return };
-    let arguments = match sample(input.source(), &json!({}), &mint) {
-        Ok(arguments) if input.fits(&arguments) => arguments,
-        Ok(_) | Err(_) => return,
-    };
-    let tool = json!({"server": "", "name": contract.contract.tool});
+    let mut state = RunState::seeded("lint", None);
+    let mint = SharedMint::of(&state);
+    let known = contract
+        .input
+        .as_ref()
+        .and_then(|input| sample(input.source(), &json!({}), &mint).ok().filter(|arguments| input.fits(arguments)));
+    let is_known = known.is_some();
+    let arguments = known.unwrap_or_else(|| json!({}));
+    let tool = ToolName::bare(&contract.contract.tool);
+    let tool_value = tool_variable(&tool);
     let mut scope = Scope::new();
     scope.set("args", &arguments);
-    scope.set("tool", &tool);
+    scope.set("tool", &tool_value);
     add_functions(&mut scope, &mint);
-    let hint = "the arguments are a sample of input_schema; `examples` there make it a better one";
+    let is_sure = |reads_arguments: bool| is_known || !reads_arguments;
+    let help = if is_known {
+        "the arguments are a sample of input_schema; `examples` there make it a better one"
+    } else {
+        "write less, or into several responses"
+    };
+    let mut answer = None;
     for (index, response) in contract.responses.iter().enumerate() {
+        let mut told =
+            |message: String, help: &str| faults.push(ContractFault::of("responses", message, help).at(index));
+        let holds = response.when.as_ref().map_or(Ok(true), |when| when.holds(&scope));
+        let asks = response.when.as_ref().is_some_and(|when| when.variables().any(|name| name == "args"));
+        if let Err(error) = &holds
+            && (is_sure(asks) || *error == EvalError::Budget)
+        {
+            told(format!("when: {error}"), help);
+        }
+        let echoes = response.result.reads("args");
         match response.result.render(&scope) {
-            Err(error) => faults.push(ContractFault::of("responses", format!("result: {error}"), hint).at(index)),
-            Ok(result) => {
+            Err(error) if is_sure(echoes) || error.is_of_bounds() => told(format!("result: {error}"), help),
+            Ok(result) if is_sure(echoes) => {
                 for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
                     let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
                     let message = format!("the stub does not fit output_schema: {place}: {}", mismatch.message);
-                    faults.push(ContractFault::of("responses", message, "change the result, or the schema").at(index));
+                    told(message, "change the result, or the schema");
                 }
+                answer = answer.or_else(|| (holds == Ok(true)).then_some(result));
             }
-        }
-        if let Some(Err(error)) = response.when.as_ref().map(|when| when.holds(&scope)) {
-            faults.push(ContractFault::of("responses", format!("when: {error}"), hint).at(index));
+            _ => {}
         }
     }
-    if contract.responses.is_empty()
-        && let Some(output) = &contract.output
-        && contract.contract.effect != crate::domain::Effect::Read
-        && let Err(error) = sample(output.source(), &arguments, &mint)
-    {
-        let help = "write responses, or add `examples` to the schema";
-        faults.push(ContractFault::of("output_schema", format!("no stub can be made of it: {error}"), help));
+    for (index, fault) in contract.faults.iter().enumerate() {
+        if let Err(error) = fault.result.render(&scope)
+            && (is_sure(fault.result.reads("args")) || error.is_of_bounds())
+        {
+            faults.push(ContractFault::of("faults", format!("result: {error}"), help).at(index));
+        }
     }
+    if contract.responses.is_empty() && contract.effect() != Effect::Read {
+        faults.extend(without_responses(contract, &arguments, is_known, &mint));
+    }
+    if let Some(result) = answer.filter(|_| is_known) {
+        let call = Call { tool: &tool, args: &arguments, output_schema: None, recorded: &[] };
+        let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
+        faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help)));
+    }
+}
+
+/// Why a tool that has a schema of its results and no response cannot be answered by a sample, or its example.
+fn without_responses(
+    contract: &CompiledContract,
+    arguments: &Value,
+    is_known: bool,
+    mint: &SharedMint,
+) -> Option<ContractFault> {
+    let output = contract.output.as_ref()?;
+    let answers = |result: &Value| !result.is_null() && output.fits(result);
+    if contract.contract.example.as_ref().is_some_and(answers) {
+        return None;
+    }
+    let why = match sample(output.source(), arguments, mint) {
+        Ok(result) if answers(&result) || !is_known => return None,
+        Ok(_) => "a sample of it does not fit it".to_owned(),
+        Err(error) => error,
+    };
+    let help = "write responses, or add `examples` to the schema";
+    Some(ContractFault::of("output_schema", format!("no stub can be made of it: {why}"), help))
 }

@@ -166,6 +166,92 @@ fn a_contract_that_cannot_be_applied_is_refused() {
 }
 
 #[test]
+fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
+    let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 0]";
+    let nested = |verb: &str, times: usize, inmost: &str| {
+        (0..times).fold(inmost.to_owned(), |inner, _| format!("{list}.{verb}(x, {inner})"))
+    };
+    let slow = nested("all", 9, "true");
+    let large = format!("{{{{ {} }}}}", nested("map", 6, "'xxxxxxxxxxxxxxxx'"));
+    let of = |schema: Value| move |contract: &mut ToolContract| contract.output_schema = Some(schema.clone());
+    let cases: Vec<(Box<dyn Fn(&mut ToolContract)>, &str)> = vec![
+        (
+            Box::new(move |contract: &mut ToolContract| {
+                contract.responses = vec![Response { when: Some(slow.clone()), result: json!({"id": "x"}) }];
+            }),
+            "responses[Some(0)]: when: the expression would take more than",
+        ),
+        (
+            Box::new(move |contract: &mut ToolContract| contract.responses = answers(json!({"id": large.clone()}))),
+            "responses[Some(0)]: result: `[1, 2, 3",
+        ),
+        (
+            Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ 1 / 0 }}"}))),
+            "a division by zero",
+        ),
+        (
+            Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": 7}))),
+            "does not fit output_schema: /id",
+        ),
+        (
+            Box::new(|contract: &mut ToolContract| {
+                let result = Some(json!("{{ 'a' + 1 }}"));
+                contract.faults = vec![FaultRule { rate: 0.1, error: "x".into(), message: None, result }];
+            }),
+            "faults[Some(0)]: result: ",
+        ),
+        (
+            Box::new(of(json!({"type": "array", "minItems": 100_000_000}))),
+            "no stub can be made of it: the schema asks for 100000000",
+        ),
+        (
+            Box::new(of(
+                json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}}}}}),
+            )),
+            "a value without end",
+        ),
+    ];
+    for (change, words) in cases {
+        for input in
+            [None, Some(json!({"type": "object"})), Some(json!({"pattern": "^none of ours$", "type": "string"}))]
+        {
+            let found = faults(|contract| {
+                contract.input_schema = input.clone();
+                change(contract);
+            });
+            assert!(found.contains(words), "{input:?} lacks {words:?}: {found:?}");
+        }
+    }
+    // What depends on arguments that nobody knows may be right.
+    let found = faults(|contract| {
+        contract.input_schema = None;
+        contract.responses = vec![
+            Response { when: Some("args.n > 5".into()), result: json!({"id": "{{ args.id }}"}) },
+            Response { when: None, result: json!({"id": "{{ has(args.id) ? args.id : 7 }}"}) },
+        ];
+    });
+    assert_eq!(found, "");
+}
+
+#[test]
+fn what_a_call_leaves_is_tried() {
+    let overlay = |key: &str, value: Option<Value>, partial: bool| {
+        faults(|contract| {
+            contract.responses = answers(json!({"id": "{{ seq('x-') }}"}));
+            let put = Some(Put { collection: "c".into(), key: key.into(), value, partial });
+            contract.overlay = Some(Overlay { put, ..Overlay::default() });
+        })
+    };
+    assert_eq!(overlay("result.id", None, false), "");
+    assert_eq!(overlay("result.id", Some(json!({"amount": "{{ args.amount }}"})), true), "");
+    let found = overlay("result.ident", None, false);
+    assert!(found.starts_with("overlay[None]: a.b@1: overlay.put.key: `result.ident`: there is no `ident`"), "{found}");
+    assert!(overlay("result", None, false).contains("the overlay's key is a mapping"));
+    assert!(overlay("result.id", Some(json!({"a": "{{ record.gone }}"})), false).contains("overlay.put.value"));
+    assert!(overlay("result.id", Some(json!(["a"])), true).contains("the fields that change"));
+}
+
+#[test]
 fn schemas_that_are_bombs_are_refused_or_bounded() {
     let mut doubling = json!({"$defs": {"n0": {"type": "string"}}, "$ref": "#/$defs/n30"});
     for n in 1..=30 {

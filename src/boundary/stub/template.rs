@@ -63,6 +63,11 @@ impl Template {
         Ok(Self { part: compile(value, variables, &mut budget)? })
     }
 
+    /// Whether an expression of it reads this variable.
+    pub fn reads(&self, variable: &str) -> bool {
+        reads(&self.part, variable)
+    }
+
     /// The value of a template for one call.
     ///
     /// # Errors
@@ -70,6 +75,13 @@ impl Template {
     pub fn render(&self, scope: &Scope<'_>) -> Result<Value, RenderError> {
         let mut left = MAX_BYTES;
         render(&self.part, scope, &mut left)
+    }
+}
+
+impl RenderError {
+    /// Whether it would take or build more than is allowed, rather than lack something.
+    pub(in crate::boundary) fn is_of_bounds(&self) -> bool {
+        matches!(self, Self::Large | Self::Eval { error: EvalError::Budget, .. })
     }
 }
 
@@ -178,6 +190,17 @@ fn end_of_expression(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+fn reads(part: &Part, variable: &str) -> bool {
+    let names = |expression: &Expression| expression.variables().any(|name| name == variable);
+    match part {
+        Part::Plain(_) => false,
+        Part::Value(expression) => names(expression),
+        Part::Text(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Value(expression) if names(expression))),
+        Part::List(parts) => parts.iter().any(|part| reads(part, variable)),
+        Part::Map(parts) => parts.iter().any(|(_, part)| reads(part, variable)),
+    }
 }
 
 fn evaluate(expression: &Expression, scope: &Scope<'_>) -> Result<Value, RenderError> {
