@@ -179,11 +179,9 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
     let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "" || *more == 0);
     match steps(&merge.items).try_fold(&mut result, |at, step| at.get_mut(step)) {
         Some(Value::Array(items)) => merge_items(items, merge, is_last),
-        Some(record @ Value::Object(_)) if merge.key.is_empty() => {
-            // An error is no record, and has no fields to change.
-            if record.get("error").is_none_or(Value::is_null) {
-                merge.patch.values().for_each(|fields| lay_over(record, fields));
-            }
+        // An error is no record, and has no fields to change.
+        Some(record @ Value::Object(_)) if merge.key.is_empty() && record.get("error").is_none_or(Value::is_null) => {
+            merge.patch.values().for_each(|fields| lay_over(record, fields));
         }
         _ => {}
     }

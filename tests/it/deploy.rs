@@ -136,7 +136,8 @@ async fn rules_and_board_select_by_labels_that_are_exported() {
 
 /// What a document shows of command lines: each, and whether it is to be typed as it stands.
 fn shown(path: &str, text: &str) -> Vec<(String, bool)> {
-    let (is_page, mut block, mut found) = (path.ends_with(".md"), None, Vec::new());
+    let is_page = Path::new(path).extension().is_some_and(|end| end == "md");
+    let (mut block, mut found) = (None, Vec::new());
     for line in text.lines() {
         match (line.trim_start().strip_prefix("```"), block) {
             (Some(language), None) => block = Some(language),

@@ -204,10 +204,10 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     scope.set("tool", &tool_value);
     add_functions(&mut scope, &mint);
     let is_sure = |reads_arguments: bool| is_known || !reads_arguments;
-    let help = if is_known {
-        "the arguments are a sample of input_schema; `examples` there make it a better one"
-    } else {
-        "write less, or into several responses"
+    let help = |is_of_bounds: bool| match (is_of_bounds, is_known) {
+        (true, _) => "write less, or into several responses",
+        (false, true) => "the arguments are a sample of input_schema; `examples` there make it a better one",
+        (false, false) => "it fails whatever the arguments are",
     };
     let mut answer = None;
     for (index, response) in contract.responses.iter().enumerate() {
@@ -218,11 +218,16 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
         if let Err(error) = &holds
             && (is_sure(asks) || *error == EvalError::Budget)
         {
-            told(format!("when: {error}"), help);
+            told(format!("when: {error}"), help(*error == EvalError::Budget));
         }
         let echoes = response.result.reads("args");
         match response.result.render(&scope) {
-            Err(error) if is_sure(echoes) || error.is_of_bounds() => told(format!("result: {error}"), help),
+            Err(error) if is_sure(echoes) || error.is_of_bounds() => {
+                told(format!("result: {error}"), help(error.is_of_bounds()));
+            }
+            Ok(Value::Null) if is_sure(echoes) => {
+                told("result: it is null, which a stub never is".to_owned(), "write what the tool would give");
+            }
             Ok(result) if is_sure(echoes) => {
                 for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
                     let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
@@ -238,7 +243,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
         if let Err(error) = fault.result.render(&scope)
             && (is_sure(fault.result.reads("args")) || error.is_of_bounds())
         {
-            faults.push(ContractFault::of("faults", format!("result: {error}"), help).at(index));
+            faults.push(ContractFault::of("faults", format!("result: {error}"), help(error.is_of_bounds())).at(index));
         }
     }
     if contract.responses.is_empty() && contract.effect() != Effect::Read {
@@ -247,7 +252,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     if let Some(result) = answer.filter(|_| is_known) {
         let call = Call { tool: &tool, args: &arguments, output_schema: None, recorded: &[] };
         let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
-        faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help)));
+        faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help(false))));
     }
 }
 

@@ -186,6 +186,10 @@ fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
             "responses[Some(0)]: result: `[1, 2, 3",
         ),
         (
+            Box::new(|contract: &mut ToolContract| contract.responses = answers(json!("{{ null }}"))),
+            "responses[Some(0)]: result: it is null",
+        ),
+        (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ 1 / 0 }}"}))),
             "a division by zero",
         ),
