@@ -81,13 +81,13 @@ impl Tools {
 
     /// What the call would do.
     pub fn effect(&self, call: &Call) -> EffectOf {
-        let trusted = call.tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server));
+        let trusted = self.trusts(&call.tool);
         let contract = self.contracts.find(&call.tool).map(|contract| contract.effect());
-        let rated = effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
+        let said = effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
-            classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema)
+            classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
-        self.of_any_server(&call.tool, rated)
+        self.of_any_server(&call.tool, said).sent(&call.arguments, &call.tool)
     }
 
     /// Raises the effect of a tool that names no server to that of the gravest tool of its name.
@@ -107,12 +107,17 @@ impl Tools {
         }
     }
 
+    /// Whether the operator believes what the tool's server says of it.
+    fn trusts(&self, tool: &ToolName) -> bool {
+        tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server))
+    }
+
     /// What a tool would do, as far as that is known without a call; `seen` is what it was decided to do when it was called
     /// last.
     pub fn effect_as_known(&self, tool: &ToolName, description: &str, seen: Option<Effect>) -> Effect {
         let contract = self.contracts.find(tool).map(|contract| contract.effect());
         let said = contract.or_else(|| self.effects.of(tool)).or(seen);
-        said.unwrap_or_else(|| classify(tool, description, &Value::Null).effect)
+        said.unwrap_or_else(|| classify(tool, description, &Value::Null, self.trusts(tool)).effect)
     }
 
     /// The contracts in force.

@@ -46,10 +46,12 @@ impl Effect {
     }
 }
 
-/// Who said what a tool's effect is, the one that is believed before the others first.
+/// Who said what the effect of a call is, the one that is believed before the others first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectSource {
+    /// The arguments of the call: they ask for more than the tool is said to do.
+    Arguments,
     /// The tool's contract.
     Contract,
     /// `effects` in the tools file.
@@ -64,11 +66,13 @@ pub enum EffectSource {
 
 impl EffectSource {
     /// Every source, in order of precedence.
-    pub const ALL: [Self; 5] = [Self::Contract, Self::Override, Self::Annotations, Self::Classifier, Self::Unknown];
+    pub const ALL: [Self; 6] =
+        [Self::Arguments, Self::Contract, Self::Override, Self::Annotations, Self::Classifier, Self::Unknown];
 
     /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Arguments => "arguments",
             Self::Contract => "contract",
             Self::Override => "override",
             Self::Annotations => "annotations",

@@ -17,11 +17,11 @@ const MAX_BYTES: usize = 16 * 1024;
 const MAX_OPENING: usize = 14;
 
 /// Words that may stand before the verb of a sentence and say nothing.
-const FILLERS: &str = "a ability able about action agent agents allowing also always an and api are automatically be \
-    being by can client command could customer direct directly easily easy efficiently enabling endpoint for from \
-    function functionality function helper helping how if interactively is it just kind lets llm may mcp method model \
+const FILLERS: &str = "a ability able about action agent agents allowing also always an and api are attention automatically be \
+    being beware by can caution client command could customer direct directly easily easy efficiently enabling endpoint for from \
+    function functionality function helper helping how if important interactively is it just kind lets llm may mcp method model \
     one operation or please powerful primary quickly read-only safely server service simple simply so tells that the \
-    them these this those to tool toolkit tools use used useful user users using utility via way we when which will \
+    them these this those to tool toolkit tools use used useful user users using utility via warning way we when which will \
     with would you your";
 /// Words that let the reader do something: a verb follows.
 const LETTING: [&str; 9] = ["allow", "allows", "enable", "enables", "help", "helps", "lets", "provides", "supports"];

@@ -79,7 +79,7 @@ const VERBS: [(Act, &str, &str); 7] = [
     (Act::Obey, "eval exec execute invoke perform", "bash call console dispatch powershell repl sh shell terminal"),
     (
         Act::Change,
-        "accept acknowledge activate add adjust allocate allow append apply approve assign attach authenticate \
+        "accept ack acknowledge activate add adjust allocate allow append apply approve assign attach authenticate \
          authorize become begin bind bookmark cherry choose click compose configure connect create customize deactivate \
          decline decrement deny detach disable disconnect dismiss downgrade drag duplicate edit enable encrypt enroll \
          enqueue ensure escalate extend fill finalize finish generate give hide increment ingest initialize \
@@ -88,7 +88,7 @@ const VERBS: [(Act, &str, &str); 7] = [
          register reject relate remember rename replace reply resize resolve restart restore retry rotate save send \
          snooze stash submit subscribe suspend sync synchronize teach toggle transition tweet undo update upgrade upload \
          upsert vacuum wget write",
-        "ack alter annotate archive back backup ban bid block book branch build change checkout clean clone close \
+        "alter annotate archive back backup ban bid block book branch build change checkout clean clone close \
          comment commit complete compress confirm control copy customise deploy deposit draft email end exchange \
          export file fix follow fork forward grant handle hold import index invite issue join label leave like link \
          load lock log login mail map message note open optimize order pair park patch pause pin place plan play position post \
@@ -99,10 +99,10 @@ const VERBS: [(Act, &str, &str); 7] = [
     (
         Act::Destroy,
         "abort buy cancel deallocate decommission del delete deprovision deregister destroy discard drop erase evict \
-         expunge forget kill liquidate nuke obliterate overwrite pay prune purge redeem reimburse remove revert revoke \
+         expunge forget kill liquidate nuke obliterate overwrite pay prune purge redeem reimburse remove reset revert revoke \
          rm rmdir rollback sell shred shutdown terminate truncate uninstall unlink unpublish unregister unsend void \
          wipe withdraw",
-        "burn charge clear consume cut dequeue drain empty expire flush pop purchase reboot refund reset spend stake \
+        "burn charge clear consume cut dequeue drain empty expire flush pop purchase reboot refund spend stake \
          tear trade transfer trash",
     ),
 ];
@@ -146,17 +146,56 @@ const NAMED: &str = "address addresses dns domain domains handle handles host ho
 /// What is verified for good: whoever it is of may do more afterwards.
 const PROVEN: &str = "account code domain email identity otp payment phone user webhook";
 
+/// What is converted for good: a lead becomes a customer.
+const WON: &str = "deal draft lead leads opportunity quote subscriber trial";
+
+/// Who hears it when pinged.
+const HEARERS: &str = "channel everyone group here member members people person role team user users";
+
 /// Words that look like a verb with something before it, and are none.
-const NO_VERBS: &str = "autocomplete design devote offend offset prefix preset remark resort";
+const NO_VERBS: [&str; 9] =
+    ["autocomplete", "design", "devote", "offend", "offset", "prefix", "preset", "remark", "resort"];
 
 /// What stands before a verb and leaves what it does: `bulk_delete`, `redeploy`.
 const AGAIN: [&str; 7] = ["re", "bulk", "batch", "multi", "auto", "mass", "pre"];
 /// What stands before a verb and takes back what it does: `unassign`, `disconnect`.
 const AGAINST: [&str; 4] = ["un", "dis", "de", "off"];
 /// What follows a verb in a name without borders between its words: `deletefile`.
-const OBJECTS: &str = "all branch collection comment data directory discussion document email entities entity event file \
-    folder issue item message node object observation order page post product project record relation repo repository \
-    row table task user";
+const OBJECTS: [&str; 33] = [
+    "all",
+    "branch",
+    "collection",
+    "comment",
+    "data",
+    "directory",
+    "discussion",
+    "document",
+    "email",
+    "entities",
+    "entity",
+    "event",
+    "file",
+    "folder",
+    "issue",
+    "item",
+    "message",
+    "node",
+    "object",
+    "observation",
+    "order",
+    "page",
+    "post",
+    "product",
+    "project",
+    "record",
+    "relation",
+    "repo",
+    "repository",
+    "row",
+    "table",
+    "task",
+    "user",
+];
 
 /// Participles that end otherwise than in `ed`.
 const PARTICIPLES: [(&str, &str); 12] = [
@@ -194,7 +233,7 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
     if let Some(verb) = LEXICON.get(word) {
         return Some(*verb);
     }
-    if NO_VERBS.split_whitespace().any(|other| other == word) {
+    if NO_VERBS.contains(&word) {
         return None;
     }
     let below = |prefix: &&str| word.strip_prefix(*prefix).and_then(|rest| LEXICON.get(rest)).copied();
@@ -209,9 +248,9 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
 
 /// The verb of a name without borders between its words, such as `deletefile`.
 fn run_together(word: &str) -> Option<Verb> {
-    OBJECTS.split_whitespace().find_map(|object| {
+    OBJECTS.iter().find_map(|object| {
         let start =
-            word.strip_suffix('s').unwrap_or(word).strip_suffix(object).or_else(|| word.strip_suffix(object))?;
+            word.strip_suffix('s').unwrap_or(word).strip_suffix(*object).or_else(|| word.strip_suffix(*object))?;
         LEXICON.get(start).copied()
     })
 }
@@ -237,6 +276,8 @@ pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a
     let (nouns, act) = match verb.word {
         "resolve" => (NAMED, Act::Look),
         "verify" => (PROVEN, Act::Change),
+        "convert" => (WON, Act::Change),
+        "ping" => (HEARERS, Act::Change),
         _ => return verb,
     };
     let about = objects.any(|object| nouns.split_whitespace().any(|noun| noun == object));

@@ -2,24 +2,30 @@
 //! and why. Pure.
 //!
 //! An operator's word goes first (contract, then override), then that of a server that is trusted, then a classifier
-//! over name, description and input schema. What none of them knows is destructive.
+//! over name, description and input schema. What none of them knows is destructive. Last of all, and against all of them,
+//! the arguments of the call are looked at (`sent`): what would be a read is none where they say that it writes.
 //!
-//! The classifier would rather stub a read than run a write. `name` gives the range of what a name can mean;
-//! `description` decides within it, and like `schema` it can only raise what the name says by itself. Its words are
-//! those of `lexicon`: names and descriptions are written by strangers, and none of their text stands in a reason.
-//! A stranger who names a tool for what it does not do is believed here; pinned descriptions, contracts and the
-//! annotations of servers that an operator trusts are there for that. It reads English alone.
+//! The classifier would rather stub a read than run a write. A tool is a read by its `name` alone, and only where every
+//! word of that is known to do nothing (`vocabulary`); what its server says beside it (`description`, `schema`,
+//! annotations) can only raise that, unless an operator trusts the server. Then the description decides within the range
+//! of what the name can mean. Its words are those of `lexicon`: names and descriptions are written by strangers, and none
+//! of their text stands in a reason. A stranger who names a tool for what it does not do is believed here; contracts and
+//! pinned descriptions are there for that. It reads English alone.
 
+mod command;
 mod description;
 mod lexicon;
 mod name;
 mod overrides;
 mod schema;
+mod sent;
+mod statement;
+mod vocabulary;
 
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::{
     description::Description,
@@ -131,10 +137,31 @@ pub fn effect_of(
     }
 }
 
+impl EffectOf {
+    /// The same for a call with these arguments: a read is none where one of them asks for more. What nobody can tell of an
+    /// argument counts against the classifier's word; an operator's, or a trusted server's, falls only before an argument
+    /// that says plainly that it writes.
+    #[must_use]
+    pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
+        if self.effect != Effect::Read {
+            return self;
+        }
+        let vouched = self.source != EffectSource::Classifier;
+        match sent::gravest(arguments, tool, vouched) {
+            None => self,
+            Some(sent::Asked { effect, pointer, what }) => {
+                let why = format!("the argument {pointer} {what}, though {}", self.why);
+                Self { effect, source: EffectSource::Arguments, why }
+            }
+        }
+    }
+}
+
 /// What the annotations of a trusted server say, if they say anything of it: a hint that is left out has the protocol's
 /// default, which is the graver one.
 fn trusted(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     match (annotations.read_only, annotations.destructive) {
+        (Some(true), Some(true)) => Some((Effect::Destructive, "readOnlyHint: true and destructiveHint: true at once")),
         (Some(true), _) => Some((Effect::Read, "readOnlyHint: true")),
         (_, Some(false)) => Some((Effect::Write, "destructiveHint: false")),
         (_, Some(true)) => Some((Effect::Destructive, "destructiveHint: true")),
@@ -146,28 +173,30 @@ fn trusted(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
 /// What any server's annotations say outright against a tool of its own.
 fn warned(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     match (annotations.read_only, annotations.destructive) {
-        (Some(true), _) => None,
         (_, Some(true)) => Some((Effect::Destructive, "destructiveHint: true")),
         (Some(false), _) => Some((Effect::Write, "readOnlyHint: false")),
         _ => None,
     }
 }
 
-/// The effect of a tool by what it is called, how it is described and which arguments it takes.
-pub fn classify(tool: &ToolName, description: &str, input_schema: &Value) -> Classified {
+/// The effect of a tool by what it is called, how it is described and which arguments it takes. What a server that is not
+/// trusted says of its tool can only raise what the name says.
+pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, trusted_server: bool) -> Classified {
     let name = name::read(tool);
     if name.foreign {
         return unknown("its name is not in plain letters");
     }
     let text = Description::of(description);
     let arguments = Arguments::of(input_schema);
-    let program = by_program(tool, name, &text, &arguments);
+    let program = by_program(tool, name, &text, &arguments, trusted_server);
     // `Manage rules (read-only)`, `Run a read-only query`: what the verb would do is taken back.
     let harmless = match &program {
         Some(program) => program.effect == Effect::Read,
-        None => name.least == Effect::Read && text.read_only(),
+        None => name.looks && text.read_only(),
     };
-    let found = program.unwrap_or_else(|| by_words(name, &text, &arguments));
+    let found = program.unwrap_or_else(|| {
+        if trusted_server && !name.looks { by_words(name, &text, &arguments) } else { by_name(name) }
+    });
     raised(found, harmless, &text, &arguments)
 }
 
@@ -175,19 +204,37 @@ fn unknown(why: &str) -> Classified {
     Classified { effect: Effect::Destructive, known: false, why: format!("nothing is known of it: {why}") }
 }
 
-/// The effect by name and description alone; by the methods that can be asked for, where those say nothing.
+/// The effect by the name alone: the gravest that it can have, and a read only where no word of it speaks against that.
+fn by_name(name: Reading) -> Classified {
+    let known = |effect, why| Classified { effect, known: true, why };
+    match name.verb {
+        Some(verb) if name.looks => known(Effect::Read, format!("the name says `{}`, and nothing else", verb.word)),
+        None if name.looks => known(Effect::Read, "the name says what it shows, and nothing else".to_owned()),
+        Some(verb) if name.most > Effect::Read => {
+            let why = if name.is_firm() { "" } else { ", or can be read so" };
+            known(name.most, format!("the name says `{}`{why}", verb.word))
+        }
+        Some(verb) => unknown(&format!("beside `{}` its name holds a word that may do anything", verb.word)),
+        None => unknown("its name holds no verb that is known, and its server is not one that is trusted"),
+    }
+}
+
+/// The effect by name and description of a server that is trusted; by the methods that can be asked for, where those say
+/// nothing.
 fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why };
     let opening = text.opening().map(|said| said.verb);
     match (name.verb, opening) {
-        (Some(verb), _) if name.is_firm() => known(name.least, format!("the name says `{}`", verb.word)),
+        (Some(verb), _) if name.is_firm() && name.least > Effect::Read => {
+            known(name.least, format!("the name says `{}`", verb.word))
+        }
         (Some(verb), Some(said)) => {
             let effect = said.act.effect().clamp(name.least, name.most);
             known(effect, format!("the name says `{}`, and the description `{}`", verb.word, said.word))
         }
         (None, Some(said)) => known(said.act.effect(), format!("the description says `{}`", said.word)),
         (_, None) if text.read_only() => known(name.least, "the description says read-only".to_owned()),
-        (Some(verb), None) => known(name.most, format!("the name says `{}`, which no description explains", verb.word)),
+        (Some(_), None) => by_name(name),
         (None, None) => match arguments.method {
             Some((effect, verb)) if !arguments.odd_method => {
                 known(effect, format!("an argument says what to do, at most `{}`", verb.word))
@@ -198,10 +245,16 @@ fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classif
 }
 
 /// The effect of a tool that is given a program, or a query in a language that can change things as well.
-fn by_program(tool: &ToolName, name: Reading, text: &Description, arguments: &Arguments) -> Option<Classified> {
+fn by_program(
+    tool: &ToolName,
+    name: Reading,
+    text: &Description,
+    arguments: &Arguments,
+    trusted_server: bool,
+) -> Option<Classified> {
     let words = name::words(&tool.name);
     let holds = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    let verb = name.verb.or_else(|| text.opening().map(|said| said.verb))?;
+    let verb = name.verb.or_else(|| text.opening().map(|said| said.verb).filter(|_| trusted_server))?;
     let spoken = holds(&LANGUAGES) || text.mentions(&LANGUAGES);
     let query = verb.act == Act::Query || words.iter().any(|word| word == "query" || word == "queries");
     let program = match verb.act {
@@ -216,7 +269,7 @@ fn by_program(tool: &ToolName, name: Reading, text: &Description, arguments: &Ar
         return None;
     }
     let shell = holds(&INTERPRETERS) || arguments.program.is_some_and(|program| INTERPRETERS.contains(&program));
-    let selects = !shell && text.selects_only();
+    let selects = trusted_server && !shell && text.selects_only();
     let why = if selects { "what it is given to run can only select" } else { "it runs what it is given" };
     let effect = if selects { Effect::Read } else { Effect::Destructive };
     Some(Classified { effect, known: true, why: why.to_owned() })

@@ -2,10 +2,16 @@
 //! it goes.
 //!
 //! A name is a verb and its objects (`get_issue`), or a thing and its verb (`issue_write`); many words are both
-//! (`release`, `order`). Where a name can be read in two ways, the description decides between them, and where that
-//! says nothing, the graver one holds.
+//! (`release`, `order`). Where a name can be read in two ways, the graver one holds, unless the tool's server is trusted:
+//! then the description decides between them.
+//!
+//! A name says that a tool reads only where it has a verb that looks, and every other word of it is known to do nothing
+//! (`looks`).
 
-use super::lexicon::{Act, Verb, compound, phrase, verb, with_objects};
+use super::{
+    lexicon::{Act, Verb, compound, inflected, phrase, verb, with_objects},
+    vocabulary::{Word, word},
+};
 use crate::domain::{Effect, ToolName};
 
 /// Most characters of a name that are looked at.
@@ -47,6 +53,8 @@ pub(super) struct Reading {
     pub most: Effect,
     /// The verb by which it goes; absent where none is known.
     pub verb: Option<Verb>,
+    /// It says that the tool looks, and every word of it is known to do nothing else.
+    pub looks: bool,
     /// The name holds letters that are not ours, so that what looks like a known word may be none.
     pub foreign: bool,
 }
@@ -58,30 +66,33 @@ impl Reading {
     }
 }
 
-/// Reads a tool's name. A server's name that it repeats is left out.
+/// Reads a tool's name. A server's name that it repeats is left out, but where it is a thing that is shown: `git_status`.
 pub(super) fn read(tool: &ToolName) -> Reading {
     let words = words(&tool.name);
     let server = tool.server.as_deref().map(self::words).unwrap_or_default();
     let own = words.strip_prefix(server.as_slice()).filter(|own| !own.is_empty()).unwrap_or(&words);
     let start = own.iter().take_while(|word| BOILERPLATE.contains(&word.as_str())).count();
-    let own = own.get(start..).unwrap_or_default();
-    Reading { foreign: !tool.name.is_ascii(), ..of_words(own) }
+    let reading = of_words(own.get(start..).unwrap_or_default());
+    let looks = reading.looks || (own.len() < words.len() && looks(&words));
+    Reading { looks, foreign: !tool.name.is_ascii(), ..reading }
 }
 
 /// Reads words in the order in which they stand.
 pub(super) fn of_words(words: &[String]) -> Reading {
     let found = verbs(words);
     let Some((first, head)) = found.first().copied() else {
-        return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, foreign: false };
+        let looks = looks(words);
+        return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, looks, foreign: false };
     };
-    let looks = matches!(head.act, Act::Look | Act::Compute | Act::Query);
+    let is_look = matches!(head.act, Act::Look | Act::Compute | Act::Query);
     // `list` opens a name as a verb, and ends it as a noun: `todo_list`.
-    let is_verb = !head.noun || (first == 0 && looks);
+    let is_verb = !head.noun || (first == 0 && is_look);
     let own = head.act.effect();
     let mut reading = Reading {
         least: if is_verb { own } else { Effect::Read },
-        most: if !is_verb && looks { Effect::Destructive } else { own },
+        most: if !is_verb && is_look { Effect::Destructive } else { own },
         verb: Some(head),
+        looks: looks(words),
         foreign: false,
     };
     if LIGHT.contains(&head.word) && words.iter().any(|word| LOOKS.contains(&word.as_str())) {
@@ -96,7 +107,7 @@ pub(super) fn of_words(words: &[String]) -> Reading {
         } else if !is_verb && !other.noun {
             // Either of the two is the verb.
             reading.least = own.min(effect).max(reading.least);
-            reading.most = if looks { effect } else { reading.most };
+            reading.most = if is_look { effect } else { reading.most };
         }
         if joined || !other.noun || !is_verb {
             reading.most = reading.most.max(effect);
@@ -123,6 +134,149 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
         }
     }
     found
+}
+
+/// Verbs that look in a sentence, and may do something in a name: `return_item`, `answer_call`, `poll_queue`.
+const NOT_IN_NAMES: [&str; 6] = ["answer", "enrich", "poll", "return", "sleep", "wait"];
+/// Verbs that end a name as its verb, and are hardly ever its noun.
+const AT_THE_END: [&str; 10] =
+    ["browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "retrieve", "search"];
+/// What is `read` by marking it so.
+const MARKED: [&str; 8] = ["flag", "keep", "label", "leave", "set", "switch", "tag", "turn"];
+/// Verbs that stand between a thing and its parts, though they are nouns as well: `slack_list_channels`.
+const AMID: [&str; 4] = ["list", "query", "search", "view"];
+/// What there is to see of a thing, by whose name a tool shows it: `git_status`.
+const SIGHTS: [&str; 12] = [
+    "detail",
+    "details",
+    "diff",
+    "health",
+    "history",
+    "info",
+    "information",
+    "metadata",
+    "stats",
+    "statistics",
+    "status",
+    "summary",
+];
+
+/// Words that end a name as what is done to the rest of it, though they are nouns as well: `search_flight_book`.
+const DONE: [&str; 48] = [
+    "back", "ban", "block", "book", "burn", "clean", "clear", "close", "compress", "confirm", "consume", "cut",
+    "deploy", "dequeue", "drain", "email", "empty", "fix", "flush", "follow", "forward", "handle", "hold", "invite",
+    "join", "leave", "like", "lock", "merge", "optimize", "pause", "pop", "press", "process", "publish", "push",
+    "redirect", "rewrite", "sell", "share", "spend", "start", "stop", "swap", "switch", "tap", "vote", "wire",
+];
+
+/// Whether words can mean nothing but a look.
+fn looks(words: &[String]) -> bool {
+    let Some(at) = look(words) else { return false };
+    let mut joined = false;
+    (0..words.len()).all(|place| {
+        let text = words.get(place).map_or("", String::as_str);
+        // What follows `and` may be a second verb: only what can be none is harmless there.
+        joined |= JOINTS.contains(&text) || word(text) == Some(Word::Joint);
+        place == at || does_nothing(words, place, at, joined)
+    })
+}
+
+/// The place of the verb that looks, where the form of the name leaves no doubt that it is its verb.
+fn look(words: &[String]) -> Option<usize> {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let is_look = |at: usize| {
+        let found = phrase(text(at), text(at + 1)).or_else(|| verb(text(at)))?;
+        let found = with_objects(found, words.iter().map(String::as_str));
+        let looks = matches!(found.act, Act::Look | Act::Compute | Act::Query);
+        (looks && !NOT_IN_NAMES.contains(&found.word)).then_some(found)
+    };
+    if is_look(0).is_some() {
+        return Some(0);
+    }
+    let last = words.len().checked_sub(1).filter(|last| *last > 0)?;
+    let opens = verb(text(0)).filter(|_| !compound(text(0), text(1)));
+    let listed = is_plural(text(last)) || matches!(word(text(last)), Some(Word::Noun | Word::Both | Word::Manner));
+    let amid = |at: usize| is_look(at).is_some_and(|verb| !verb.noun || (AMID.contains(&verb.word) && listed));
+    if let Some(at) = (1..last).find(|at| opens.is_none() && amid(*at)) {
+        return Some(at);
+    }
+    let ends = match text(last) {
+        "read" => !MARKED.contains(&text(last - 1)),
+        // `todo_list` is a thing; `projects_list` lists them.
+        "list" | "view" | "count" => is_plural(text(last - 1)),
+        other => AT_THE_END.contains(&other) || SIGHTS.contains(&other),
+    };
+    // A name that opens with a verb is an order, unless it ends with another that can hardly be a noun: `order_get`.
+    let ordered = opens.is_some_and(|verb| !verb.noun || !AT_THE_END.contains(&text(last)));
+    (ends && !ordered).then_some(last)
+}
+
+fn is_plural(text: &str) -> bool {
+    text.len() > 3 && text.ends_with('s') && !["ss", "us", "is"].iter().any(|end| text.ends_with(end))
+}
+
+/// Whether a word beside the verb that looks is known to do nothing by itself.
+fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
+    let is_pair = |at: Option<usize>| at.is_some_and(|at| compound(text(at), text(at + 1)));
+    let is_two = |at: Option<usize>| {
+        at.is_some_and(|at| phrase(text(at), text(at + 1)).is_some_and(|both| both.act == Act::Look))
+    };
+    if !joined && (is_pair(Some(place)) || is_pair(place.checked_sub(1))) || is_two(place.checked_sub(1)) {
+        return true;
+    }
+    if own.bytes().any(|byte| byte.is_ascii_digit()) {
+        // `s3`, `v2`, `2024`: no verb holds a digit, but one may be before it.
+        let stem = own.trim_end_matches(|c: char| c.is_ascii_digit());
+        return verb(stem).is_none() && word(stem) != Some(Word::Verb);
+    }
+    if let Some(verb) = verb(own) {
+        return match verb.act {
+            Act::Compute | Act::Look | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
+            // After the verb, and before one that ends the name, what can be a noun is one.
+            _ => {
+                verb.noun && !joined && phrase(own, next).is_none() && !(last && place > at + 1 && DONE.contains(&own))
+            }
+        };
+    }
+    match word(own) {
+        Some(Word::Noun | Word::Joint) => true,
+        Some(Word::Manner | Word::Both) => !joined,
+        Some(Word::Before) => !last,
+        Some(Word::Verb) => false,
+        None if is_plural(own) => hides_no_verb(own),
+        // `deleted`, `pending`: what has happened to a thing is not done to it.
+        None if holds_form(own) && inflected(own).is_some() => !joined,
+        // A name of its own before what it is of: `get_kafka_topic`, `zia_list_locations`.
+        None => {
+            let parted = matches!(word(next), Some(Word::Joint | Word::Before));
+            !last && !joined && !parted && at != words.len() - 1 && own.len() > 1 && hides_no_verb(own)
+        }
+    }
+}
+
+/// Whether no word of a value says that anything is done: `hourly`, `created_at`.
+pub(super) fn says_nothing(words: &[String]) -> bool {
+    let looks = |word: &String| verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read);
+    (0..words.len()).all(|place| words.get(place).is_some_and(looks) && does_nothing(words, place, words.len(), false))
+}
+
+/// Whether a verb stands here in a form that is no order.
+fn holds_form(text: &str) -> bool {
+    text.len() > 4 && ["ed", "en", "ing"].iter().any(|end| text.ends_with(end))
+}
+
+/// Whether a word that is not known holds no verb that changes something, run together with another.
+fn hides_no_verb(text: &str) -> bool {
+    let text = text.strip_suffix('s').unwrap_or(text);
+    !(3..text.len()).filter(|cut| text.is_char_boundary(*cut)).any(|cut| {
+        let (start, end) = text.split_at(cut);
+        let does = |part: &str| {
+            part.len() > 3 && verb(part).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read)
+        };
+        does(start) || does(end)
+    })
 }
 
 /// What a light verb is about, where that is a look: `run a scan`.

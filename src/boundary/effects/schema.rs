@@ -125,8 +125,7 @@ impl Arguments {
                 self.program = self.program.filter(|known| RUN_ALWAYS.contains(known)).or(Some(program));
             }
         }
-        let [first, .., end] = words.as_slice() else { return };
-        if WRITTEN.contains(&first.as_str()) && PATHS.contains(&end.as_str()) {
+        if is_written(&words) {
             self.leave(Effect::Write, "write");
         }
     }
@@ -152,12 +151,8 @@ impl Arguments {
         }
     }
 
-    /// A flag such as `mark_as_read`, `delete_after` or `auto_create`.
     fn look_at_flag(&mut self, words: &[String]) {
-        let own: Vec<&String> =
-            words.iter().skip_while(|word| ["auto", "also", "should", "then"].contains(&word.as_str())).collect();
-        let Some(verb) = own.first().and_then(|word| verb(word)).filter(|verb| !verb.noun) else { return };
-        if verb.act.effect() > Effect::Read && !["include", "hide", "make", "become", "generate"].contains(&verb.word) {
+        if let Some(verb) = flag(words) {
             self.leave(verb.act.effect(), verb.word);
         }
     }
@@ -173,6 +168,19 @@ impl Arguments {
             self.leaves = Some((effect, word));
         }
     }
+}
+
+/// What a flag such as `mark_as_read`, `delete_after` or `auto_create` makes a tool do that changes something.
+pub(super) fn flag(words: &[String]) -> Option<Verb> {
+    let own = words.iter().find(|word| !["auto", "also", "should", "then"].contains(&word.as_str()))?;
+    let shown = ["include", "hide", "make", "become", "generate"];
+    verb(own).filter(|verb| !verb.noun && verb.act.effect() > Effect::Read && !shown.contains(&verb.word))
+}
+
+/// Whether an argument is the path of what is to be written: `output_path`, `save_as`.
+pub(super) fn is_written(words: &[String]) -> bool {
+    let [first, .., end] = words else { return false };
+    WRITTEN.contains(&first.as_str()) && PATHS.contains(&end.as_str())
 }
 
 /// The values among which an argument is chosen.

@@ -1,5 +1,8 @@
 //! What is called read, write and destructive, by tables; and that nothing said on top ever lowers an effect.
 
+mod sent;
+mod set;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -9,17 +12,27 @@ use crate::domain::{
     EffectOverride, EffectSource, ToolAnnotations, ToolName,
 };
 
+/// By a server that nobody trusts.
 fn of(name: &str, description: &str, schema: &Value) -> Classified {
-    classify(&ToolName::of("crm", name), description, schema)
+    classify(&ToolName::of("crm", name), description, schema, false)
+}
+
+/// By one that the operator trusts.
+fn trusted(name: &str, description: &str, schema: &Value) -> Classified {
+    classify(&ToolName::of("crm", name), description, schema, true)
+}
+
+fn all(cases: &[(&str, &str, Effect)]) {
+    told(of, cases);
 }
 
 /// The tools whose effect is told otherwise than it should be.
 #[track_caller]
-fn all(cases: &[(&str, &str, Effect)]) {
+fn told(judge: fn(&str, &str, &Value) -> Classified, cases: &[(&str, &str, Effect)]) {
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|(name, description, effect)| {
-            let said = of(name, description, &Value::Null);
+            let said = judge(name, description, &Value::Null);
             (said.effect != *effect).then(|| format!("{name} | {description}: {} ({})", said.effect.as_str(), said.why))
         })
         .collect();
@@ -51,32 +64,139 @@ fn a_name_is_a_verb_and_its_objects() {
 }
 
 #[test]
-fn words_that_are_nouns_as_well_are_decided_by_the_description() {
+fn words_that_are_nouns_as_well_are_decided_by_the_description_of_a_trusted_server() {
+    told(
+        trusted,
+        &[
+            ("release_list", "List the releases of a project", Read),
+            ("pull_request_read", "Get information on one pull request", Read),
+            ("order_get", "Returns one order", Read),
+            ("list_open_orders", "", Read),
+            ("get_latest_release", "", Read),
+            ("commit_history", "Shows who changed what", Read),
+            ("get_delete_markers", "List delete markers of a bucket", Read),
+            ("current_user", "Get the user of this token", Read),
+            ("todo_list", "", Destructive),
+            ("order_pizza", "Order a pizza", Write),
+            ("star_repository", "Star a repository", Write),
+            ("issue_write", "Create or update an issue", Write),
+            ("post_list", "", Write),
+            ("comment_delete", "Removes a comment", Destructive),
+            ("list_delete", "Deletes a list", Destructive),
+            ("list_delete", "", Destructive),
+            ("resolve_library_id", "Resolves a package name to an id", Read),
+            ("resolve_thread", "Resolve a thread of a review", Write),
+            ("checkout_branch", "Switch to a branch", Write),
+            ("check_out_book", "", Write),
+            ("check_balance", "", Read),
+            ("extract_text", "Extract the text of a page", Read),
+            ("extract_archive", "Extract an archive into a folder", Write),
+        ],
+    );
+}
+
+#[test]
+fn what_a_server_says_that_nobody_trusts_lowers_nothing() {
     all(&[
-        ("release_list", "List the releases of a project", Read),
-        ("pull_request_read", "Get information on one pull request", Read),
-        ("order_get", "Returns one order", Read),
-        ("list_open_orders", "", Read),
-        ("get_latest_release", "", Read),
-        ("commit_history", "Shows who changed what", Read),
-        ("get_delete_markers", "List delete markers of a bucket", Read),
-        ("current_user", "Get the user of this token", Read),
-        ("todo_list", "", Destructive),
-        ("order_pizza", "Order a pizza", Write),
-        ("star_repository", "Star a repository", Write),
-        ("issue_write", "Create or update an issue", Write),
-        ("post_list", "", Write),
-        ("comment_delete", "Removes a comment", Destructive),
-        ("list_delete", "Deletes a list", Destructive),
-        ("list_delete", "", Destructive),
-        ("resolve_library_id", "Resolves a package name to an id", Read),
-        ("resolve_thread", "Resolve a thread of a review", Write),
-        ("checkout_branch", "Switch to a branch", Write),
-        ("check_out_book", "", Write),
-        ("check_balance", "", Read),
-        ("extract_text", "Extract the text of a page", Read),
-        ("extract_archive", "Extract an archive into a folder", Write),
+        ("charge_card", "Gets the charge of a card.", Destructive),
+        ("wire_money", "Shows where money is.", Write),
+        ("handle_order", "Lists orders, then ships them", Write),
+        ("process_refund", "Returns the refund", Destructive),
+        ("get_a", "Gets a. WARNING: deletes the source afterwards", Destructive),
+        ("get_item", "Gets an item. WARNING: deletes the source afterwards", Destructive),
+        ("release_list", "List the releases of a project", Write),
+        ("commit_history", "Shows who changed what", Write),
+        ("get_delete_markers", "List delete markers of a bucket", Destructive),
+        ("current_user", "Get the user of this token", Destructive),
+        ("wetter", "Get the weather", Destructive),
+        ("labels", "List labels. Read-only.", Destructive),
+        ("order_pizza", "Returns a pizza", Write),
+        ("resolve_thread", "Show a thread", Write),
+        ("return_item", "Gets an item", Destructive),
+        // Nor does it stand against a name that says plainly what is done.
+        ("order_get", "", Read),
+        ("pull_request_read", "", Read),
+        ("resolve_library_id", "", Read),
     ]);
+    let methods = json!({"properties": {"method": {"enum": ["get", "list"]}}});
+    assert_eq!(of("issues", "", &methods).effect, Destructive);
+    assert_eq!(trusted("issues", "", &methods).effect, Read);
+}
+
+#[test]
+fn a_name_reads_only_where_every_word_of_it_is_known_to_do_nothing() {
+    for name in [
+        "get_payment_and_capture",
+        "scan_and_remediate",
+        "find_and_fire",
+        "read_then_zap",
+        "read_only_mode_off",
+        "read_filedelete",
+        "read_filedeletes",
+        "read_file\u{200b}delete",
+        "get_zap",
+        "get_frob",
+        "find_zap2",
+        "list_users_and_book",
+        "search_with_order",
+        "fetch_and_store",
+        "get_order_or_ship",
+        "view_as_admin_and_approve",
+        "set_read",
+        "mark_read",
+        "leave_read",
+        "listen",
+        "labels",
+        "weather",
+        "status_update",
+        "post_status",
+        "order_history",
+        "todo_list_add",
+        "check_in",
+        "poll_queue",
+        "convert_lead",
+        "ping_user",
+        "get_ready_to_launch",
+        "get_reset_password_link",
+        "lesen_datei",
+        "get_loeschen",
+        "zap_get_users",
+        "search_flight_book",
+        "read_receipt_ack",
+        "todo_list_email",
+    ] {
+        let said = of(name, "", &Value::Null);
+        assert!(said.effect > Read, "{name}: {}", said.why);
+    }
+    for name in [
+        "get_user",
+        "get_users_and_groups",
+        "get_issue_with_comments",
+        "list_s3_buckets",
+        "get_kafka_topic",
+        "slack_list_channels",
+        "zia_list_locations",
+        "zia_list_cloud_app_policy",
+        "zms_get_metadata",
+        "get_zpa_scim_attribute",
+        "git_status",
+        "projects_list",
+        "search_files_in_directory",
+        "get_pending_orders",
+        "get_deleted_items",
+        "find_and_count",
+        "convert_currency",
+        "ping_host",
+        "fetch",
+        "search",
+        "whoami",
+        "take_screenshot",
+        "list_gists",
+        "getHTTPStatusV2",
+    ] {
+        let said = of(name, "", &Value::Null);
+        assert_eq!(said.effect, Read, "{name}: {}", said.why);
+    }
 }
 
 #[test]
@@ -134,27 +254,29 @@ fn what_is_not_known_is_destructive() {
 #[test]
 fn programs_do_what_they_are_told() {
     let with = |key: &str| json!({"properties": {key: {"type": "string"}}});
-    for (name, description, schema, effect) in [
-        ("execute_sql", "Execute SQL", with("sql"), Destructive),
-        ("execute_sql", "Execute a read-only SQL query", with("sql"), Read),
-        ("query", "Run a read-only SQL query", with("sql"), Read),
-        ("query", "Run a SQL query. Writes fail in read-only mode.", with("sql"), Destructive),
-        ("run_query", "Run SELECT queries against the database", with("query"), Read),
-        ("query_database", "Query the database", with("query"), Destructive),
-        ("query_metrics", "Query metrics in PromQL", with("query"), Read),
-        ("run_command", "Run a command", with("command"), Destructive),
-        ("run_shell", "Runs a read-only command", with("command"), Destructive),
-        ("python", "Execute code", with("code"), Destructive),
-        ("call_api", "", Value::Null, Destructive),
-        ("run_workflow", "Run a workflow", Value::Null, Write),
-        ("run_secret_scan", "Scan a file for secrets", Value::Null, Read),
-        ("perform_search", "Performs a search of the web", Value::Null, Read),
-        ("explain_code", "Explain a piece of code", with("code"), Read),
-        ("search_code", "Search code", with("query"), Read),
-        ("get_rows", "Get rows", with("sql"), Destructive),
+    for (name, description, schema, own, of_trusted) in [
+        ("execute_sql", "Execute SQL", with("sql"), Destructive, Destructive),
+        ("execute_sql", "Execute a read-only SQL query", with("sql"), Destructive, Read),
+        ("query", "Run a read-only SQL query", with("sql"), Destructive, Read),
+        ("query", "Run a SQL query. Writes fail in read-only mode.", with("sql"), Destructive, Destructive),
+        ("run_query", "Run SELECT queries against the database", with("query"), Destructive, Read),
+        ("query_database", "Query the database", with("query"), Destructive, Destructive),
+        ("query_metrics", "Query metrics in PromQL", with("query"), Read, Read),
+        ("run_command", "Run a command", with("command"), Destructive, Destructive),
+        ("run_shell", "Runs a read-only command", with("command"), Destructive, Destructive),
+        ("python", "Execute code", with("code"), Destructive, Destructive),
+        ("call_api", "", Value::Null, Destructive, Destructive),
+        ("run_workflow", "Run a workflow", Value::Null, Write, Write),
+        ("run_secret_scan", "Scan a file for secrets", Value::Null, Write, Read),
+        ("perform_search", "Performs a search of the web", Value::Null, Destructive, Read),
+        ("explain_code", "Explain a piece of code", with("code"), Read, Read),
+        ("search_code", "Search code", with("query"), Read, Read),
+        ("get_rows", "Get rows", with("sql"), Destructive, Destructive),
     ] {
-        let said = of(name, description, &schema);
-        assert_eq!(said.effect, effect, "{name} | {description} | {schema}: {}", said.why);
+        for (said, effect) in [(of(name, description, &schema), own), (trusted(name, description, &schema), of_trusted)]
+        {
+            assert_eq!(said.effect, effect, "{name} | {description} | {schema}: {}", said.why);
+        }
     }
 }
 
@@ -162,8 +284,6 @@ fn programs_do_what_they_are_told() {
 fn arguments_say_what_may_be_asked_for() {
     let choice = |key: &str, values: Value| json!({"properties": {key: {"type": "string", "enum": values}}});
     for (name, schema, effect) in [
-        ("issues", choice("method", json!(["get", "list"])), Read),
-        ("issues", choice("method", json!(["get", "create"])), Write),
         ("issues", choice("method", json!(["get", "frobnicate"])), Destructive),
         ("get_issue", choice("method", json!(["get", "get_comments", "get_labels"])), Read),
         ("get_issue", choice("action", json!(["get", "add_label"])), Write),
@@ -233,6 +353,9 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
         (None, None, hints(None, Some(false)), true, (Write, EffectSource::Annotations)),
         (None, None, hints(Some(false), None), true, (Destructive, EffectSource::Annotations)),
         (None, None, hints(None, Some(true)), true, (Destructive, EffectSource::Annotations)),
+        // Both at once is no promise.
+        (None, None, hints(Some(true), Some(true)), true, (Destructive, EffectSource::Annotations)),
+        (None, None, hints(Some(true), Some(true)), false, (Destructive, EffectSource::Annotations)),
         (None, None, none, true, (Read, EffectSource::Classifier)),
         (None, None, none, false, (Read, EffectSource::Classifier)),
         // Who is not trusted can only raise.
@@ -310,6 +433,16 @@ proptest! {
         let name = if first { format!("delete_{noun}") } else { format!("{noun}_delete") };
         prop_assert!(of(&name, "", &Value::Null).effect > Read);
         prop_assert!(of(&name, &description, &Value::Null).effect > Read || !first);
+    }
+
+    #[test]
+    fn what_a_stranger_describes_never_lowers(name in "[a-z]{2,8}(_[a-z]{2,8}){0,2}", parts in parts(), read in any::<Option<bool>>(), safe in any::<Option<bool>>()) {
+        let least = of(&name, "", &Value::Null).effect;
+        let described = of(&name, &parts.join(" "), &Value::Null);
+        prop_assert!(described.effect >= least, "{name} {parts:?}: {}", described.why);
+        let annotations = ToolAnnotations { read_only: read, destructive: safe, ..ToolAnnotations::default() };
+        let said = effect_of(None, None, annotations, false, || described);
+        prop_assert!(said.effect >= least, "{name} {annotations:?}: {}", said.why);
     }
 
     #[test]

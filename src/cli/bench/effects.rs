@@ -2,7 +2,8 @@
 //!
 //! In: a file of rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "id"?}`, as a server's `tools/list`
 //! gives them. Out: how many writes would run as reads (unsafe), how many reads would be stubbed, and what of the
-//! destructive was seen to be so. Annotations and contracts are left out: this is what the classifier alone is worth.
+//! destructive was seen to be so. Annotations and contracts are left out, and no server is
+//! trusted: this is what the classifier alone is worth.
 
 use std::path::PathBuf;
 
@@ -104,7 +105,7 @@ impl Report {
         let mut seen = 0_u32;
         let mut destructive = 0_u32;
         for row in rows {
-            let classified = classify(&row.tool, &row.description, &row.input_schema);
+            let classified = classify(&row.tool, &row.description, &row.input_schema, false);
             report.reads += usize::from(row.effect == Effect::Read);
             destructive += u32::from(row.effect == Effect::Destructive);
             seen += u32::from(row.effect == Effect::Destructive && classified.effect == Effect::Destructive);

@@ -5,6 +5,7 @@ mod closed;
 mod contracts;
 mod decisions;
 mod drift;
+mod effects;
 mod execution;
 mod gate;
 mod names;
