@@ -13,6 +13,7 @@ use tokio::time::{Duration, Instant};
 use super::{
     Boundary, LastState, Question,
     plan::{is_quiet, sealed},
+    redacted,
     spool::{Line, Unnoted},
 };
 use crate::{
@@ -156,7 +157,7 @@ impl Boundary {
             call_id: Some(call.call_id.clone()),
             tool: Some(call.tool.to_string()),
             body: body.to_string(),
-            payload: Some(sealed(answer.payload(&question.args, call).to_string())),
+            payload: Some(sealed(redacted(&answer.payload(&question.args, call)).to_string())),
         };
         Line::of(row, &question.body, answer.decision, serde_json::to_string(&answer).ok()?)
     }
