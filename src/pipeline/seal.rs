@@ -131,10 +131,9 @@ impl Boundary {
 fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
     match result {
         Ok(()) if failing => tracing::info!("{what}: that is over"),
-        Ok(()) => {}
         Err(error) if failing => tracing::debug!(%error, "{what} yet"),
-        // Of files their own say so.
-        Err(SealError::File(_)) => {}
+        // What is wrong with files is told by `AuditFiles`.
+        Ok(()) | Err(SealError::File(_)) => {}
         Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
     }
     result.is_err()

@@ -72,7 +72,9 @@ impl Boundary {
                     warning = Some(format!("{words}: a read runs all the same, and the audit has no row of it"));
                 }
                 Err(unnoted) => {
-                    refuse(&mut decided, reason, &format!("{words}, and the audit's folder cannot be written"));
+                    refuse(&mut decided, reason, words);
+                    let why = "the audit's folder cannot be written either, so nothing could say that it ran";
+                    decided.detail = Some(format!("{words}; {why}"));
                     if unnoted == Unnoted::Late {
                         // Should the first come after all, this follows it.
                         let refused = DecisionId(self.clock.new_id());

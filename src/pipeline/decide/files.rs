@@ -32,7 +32,7 @@ impl AuditFiles {
         let was = flag.swap(error.is_some(), Ordering::Relaxed);
         match error {
             Some(error) if !was => {
-                tracing::error!(%error, "the audit's folder cannot be written ({what}); trying again")
+                tracing::error!(%error, "the audit's folder cannot be written ({what}); trying again");
             }
             None if was => tracing::info!("the audit's folder can be written again ({what})"),
             _ => {}

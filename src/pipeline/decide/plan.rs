@@ -64,7 +64,7 @@ pub(super) enum Fate {
 struct Run {
     new: bool,
     changed: bool,
-    began_in_shadow: bool,
+    began: Execution,
     in_shadow: bool,
     parent: Option<String>,
     started_by: Option<String>,
@@ -145,7 +145,8 @@ impl<'b> Plan<'b> {
             let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
             let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, .. } = known;
             let (new, changed) = (false, false);
-            (name, Run { new, changed, began_in_shadow, in_shadow, parent, started_by, session, state })
+            let began = if began_in_shadow { Execution::Shadow } else { Execution::Live };
+            (name, Run { new, changed, began, in_shadow, parent, started_by, session, state })
         };
         let runs = runs.map(run).collect();
         let sessions = std::mem::take(&mut stands.sessions).into_iter();
@@ -196,7 +197,7 @@ impl<'b> Plan<'b> {
         let changed = |(name, run): (Named, Run)| RunChange {
             name,
             new: run.new,
-            began_in_shadow: run.began_in_shadow,
+            began_in_shadow: run.began == Execution::Shadow,
             in_shadow: run.in_shadow,
             parent: run.parent,
             started_by: run.started_by,
@@ -343,7 +344,7 @@ impl<'b> Plan<'b> {
         let Question { call, rules, .. } = question;
         let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
         match run {
-            Some(((_, name), run)) if run.began_in_shadow && run.parent.is_none() => {
+            Some(((_, name), run)) if run.began == Execution::Shadow && run.parent.is_none() => {
                 return Some(Descent::Began(name.clone()));
             }
             Some((_, Run { parent: Some(parent), .. })) => return Some(Descent::Shadow(parent.clone())),
@@ -386,18 +387,15 @@ impl<'b> Plan<'b> {
         // Of the run as a whole: an override for one tool does not keep all others in shadow.
         let whole =
             Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
-        let begin = || {
-            let whole = effective(&rules.configured, &self.stands.overrides, whole, self.stands.now);
-            Run {
-                new: true,
-                changed: true,
-                began_in_shadow: whole.execution == Execution::Shadow,
-                in_shadow: false,
-                parent: None,
-                started_by: None,
-                session: None,
-                state: None,
-            }
+        let begin = || Run {
+            new: true,
+            changed: true,
+            began: effective(&rules.configured, &self.stands.overrides, whole, self.stands.now).execution,
+            in_shadow: false,
+            parent: None,
+            started_by: None,
+            session: None,
+            state: None,
         };
         let run = self.runs.entry(name).or_insert_with(begin);
         let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;

@@ -1,5 +1,7 @@
 //! `on_unavailable: allow`: a call that may run although no decision can be stored, where everything last seen was live.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeSet;
 
 use nix::{
