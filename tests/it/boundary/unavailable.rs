@@ -1,4 +1,4 @@
-//! `on_unavailable: allow`: a call that may run although no decision can be stored, where everything last seen was live.
+//! Calls while the database is away, hangs or takes nothing: what runs, how long anybody waits, and that the audit has it later.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
