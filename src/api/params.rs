@@ -51,7 +51,7 @@ fn is_utf8(encoded: &str) -> bool {
     let mut bytes = Vec::with_capacity(rest.len());
     while let [first, after @ ..] = rest {
         let (byte, left) = match (first, digit(after.first()), digit(after.get(1))) {
-            (b'%', Some(high), Some(low)) => (high << 4 | low, after.get(2..).unwrap_or_default()),
+            (b'%', Some(high), Some(low)) => ((high << 4) | low, after.get(2..).unwrap_or_default()),
             (byte, ..) => (*byte, after),
         };
         bytes.push(byte);

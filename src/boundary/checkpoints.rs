@@ -2,6 +2,7 @@
 //! change the database alone can change neither.
 
 use std::{
+    collections::HashSet,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
@@ -9,6 +10,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use ring::{
     rand::SystemRandom,
@@ -50,9 +52,12 @@ impl Signer {
         let signed = read(&path)?;
         cut_torn(&path)?;
         let public = key.public_key().as_ref();
-        let ours = signed.iter().filter(|checkpoint| checkpoint.is_genuine() && checkpoint.key() == public);
+        let mut ours: Vec<&Checkpoint> = signed.iter().filter(|checkpoint| checkpoint.key() == public).collect();
+        ours.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.block));
+        // There is one a second: only the newest is worth the time.
+        let newest = ours.into_iter().find(|checkpoint| checkpoint.is_genuine()).map(|checkpoint| checkpoint.block);
         let noted = noted.iter().filter(|folder| folder.key == public).map(|folder| folder.block);
-        let newest = ours.map(|checkpoint| checkpoint.block).chain(noted).max().unwrap_or(0);
+        let newest = noted.chain(newest).max().unwrap_or(0);
         let unsigned = signed.iter().filter_map(|checkpoint| checkpoint.unsigned).min().unwrap_or(unsigned);
         Ok(Self { key, path, newest, unsigned })
     }
@@ -110,15 +115,14 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Looks at the checkpoints of the folder whose key this is.
+    /// Looks at the checkpoints of the folder whose key this is. Whether they are genuine is for others to say.
     pub fn from(path: &Path, own: &[Checkpoint], key: Option<&[u8]>, noted: &[AuditFolder], elsewhere: i64) -> Self {
         let mut missing = Self::default();
         let path = path.display();
-        let own: Vec<&Checkpoint> = own.iter().filter(|checkpoint| checkpoint.is_genuine()).collect();
-        for checkpoint in &own {
+        let here: HashSet<(&str, i64)> = own.iter().map(|one| (one.public_key.as_str(), one.block)).collect();
+        for checkpoint in own {
             let previous = checkpoint.previous.unwrap_or(0);
-            let follows = |other: &&Checkpoint| other.block == previous && other.public_key == checkpoint.public_key;
-            if previous > 0 && !own.iter().any(follows) {
+            if previous > 0 && !here.contains(&(checkpoint.public_key.as_str(), previous)) {
                 missing.tell(
                     previous <= elsewhere,
                     format!(
@@ -130,7 +134,8 @@ impl Missing {
             }
         }
         for folder in noted.iter().filter(|folder| folder.block > 0) {
-            let theirs = own.iter().filter(|checkpoint| checkpoint.key() == folder.key);
+            let name = STANDARD.encode(&folder.key);
+            let theirs = own.iter().filter(|checkpoint| checkpoint.public_key == name);
             let newest = theirs.map(|checkpoint| checkpoint.block).max();
             let here = newest.is_some() || key == Some(&folder.key);
             let newest = newest.unwrap_or(0);

@@ -147,8 +147,7 @@ impl Lines {
     /// A file cannot be read.
     pub fn finish(mut self, written: i64) -> io::Result<(u64, Vec<LineFault>, Vec<String>)> {
         let mut beyond: Option<(u64, String)> = None;
-        loop {
-            let Some(next) = self.next.take().map_or_else(|| self.read(), |next| Ok(Some(next)))? else { break };
+        while let Some(next) = self.next.take().map_or_else(|| self.read(), |next| Ok(Some(next)))? {
             let (lines, _) = beyond.get_or_insert((0, next.place));
             *lines += 1;
         }
@@ -221,15 +220,17 @@ impl Lines {
     /// Holds a line against its row.
     fn hold(&mut self, Next { seq, text, place }: &Next, record: &AuditRecord) {
         let expected = line(record);
+        let ours = expected.to_string();
         let erased = record.payload.is_none() && record.row.payload_mac.is_some();
         // What was erased in the file keeps its length.
         let text = if erased { text.trim_end_matches(' ') } else { text.as_str() };
         self.compared += 1;
-        if text == expected.to_string() {
+        if text == ours {
             return;
         }
         let said: Value = serde_json::from_str(text).unwrap_or_default();
-        if erased && said.to_string() == text && blank(&said) == expected {
+        let again = said.to_string();
+        if erased && again == text && blank(&said) == expected {
             self.unerased.get_or_insert((0, place.clone())).0 += 1;
             return;
         }

@@ -245,7 +245,9 @@ impl Verifier {
             let unsigned = self.stamps.take(row);
             // What nobody signed says nothing.
             let counts = unsigned.is_empty();
-            unsigned.into_iter().for_each(|what| self.fault(Some(row.seq), what));
+            for what in unsigned {
+                self.fault(Some(row.seq), what);
+            }
             match (payload, &row.payload_mac) {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),
                 (Some(payload), Some(mac)) if payload_mac(payload) == *mac => {}

@@ -72,7 +72,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     let done = match action {
         Action::Verify { checkpoint, files, moved } => {
             let places = Places { dir: setup.audit_dir(), given: checkpoint, files, moved };
-            verify(global, &database.store, places).await
+            verify(global, &database.store, &places).await
         }
         Action::Export => export(&database.store).await,
     };
@@ -80,7 +80,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     done
 }
 
-async fn verify(global: &Global, store: &Store, places: Places) -> Result<(), Failure> {
+async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), Failure> {
     let own = places.dir.join(FILE);
     // What was noted before the files are read is in them, and what is in them is in the database before that is read.
     let noted = store.audit_folders().await?;
@@ -120,7 +120,9 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verifie
     let keys: BTreeSet<Vec<u8>> = signed.iter().map(Checkpoint::key).chain(key.clone()).collect();
     let (no_files, no_key) = (lines.is_empty(), key.is_none());
     let mut verifier = Verifier::new(signed.into_iter().chain(given).collect(), key);
-    faults.into_iter().for_each(|what| verifier.fault(None, what));
+    for what in faults {
+        verifier.fault(None, what);
+    }
     let (blocks, drawn) = read(store, &mut verifier, &mut lines).await?;
     if signs_nothing && (blocks > 0 || (no_key && drawn > 0)) {
         verifier.fault(
@@ -134,17 +136,19 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verifie
     }
     let written = noted.iter().filter(|folder| keys.contains(&folder.key)).map(|folder| folder.written).max();
     let (compared, faults, more) = lines.finish(written.unwrap_or(0))?;
-    faults.into_iter().for_each(|(seq, what)| verifier.fault(seq, what));
+    for (seq, what) in faults {
+        verifier.fault(seq, what);
+    }
     warnings.extend(if no_files { vec![format!("no file of the audit lies in {}", folder(own))] } else { more });
-    let mut verified = verifier.finish(drawn);
-    if verified.unsigned > 0 {
+    let mut outcome = verifier.finish(drawn);
+    if outcome.unsigned > 0 {
         warnings.push(format!(
             "{} rows are of before rows were signed: checkpoints alone vouch for them",
-            verified.unsigned
+            outcome.unsigned
         ));
     }
-    (verified.lines, verified.warnings) = (compared, warnings);
-    Ok(verified)
+    (outcome.lines, outcome.warnings) = (compared, warnings);
+    Ok(outcome)
 }
 
 fn folder(own: &Path) -> String {
@@ -158,7 +162,9 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
     let (mut block, mut after, mut blocks) = (0, 0, 0);
     let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
         for record in records {
-            lines.compare(record)?.for_each(|(seq, what)| verifier.fault(seq, what));
+            for (seq, what) in lines.compare(record)? {
+                verifier.fault(seq, what);
+            }
         }
         Ok(())
     };
@@ -204,7 +210,7 @@ fn tell(verified: &Verified) {
     if more > 0 {
         answer(&format!("and {more} more"));
     }
-    let word = if verified.intact { "intact" } else { "TAMPERED WITH" };
+    let word = if verified.intact { "intact" } else { "NOT INTACT" };
     answer(&format!(
         "{word}: {rows} rows in {blocks} blocks, {checkpoints} checkpoints, {lines} lines of files; {unsealed} rows not sealed \
          yet, {after_checkpoint} behind the last checkpoint; {erased} payloads erased on request"

@@ -74,12 +74,11 @@ impl Boundary {
     }
 
     async fn seal(&self, signer: &mut Option<Signer>) -> Result<(), SealError> {
-        let signer = match signer {
-            Some(signer) => signer,
-            None => {
-                let (noted, unsigned) = (self.store.audit_folders().await?, self.store.last_unsigned().await?);
-                signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
-            }
+        let signer = if let Some(signer) = signer {
+            signer
+        } else {
+            let (noted, unsigned) = (self.store.audit_folders().await?, self.store.last_unsigned().await?);
+            signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
         };
         while let Some(sealing) = self.store.begin_sealing(PAGE).await? {
             let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };

@@ -148,8 +148,12 @@ fn two_thousand_edits_of_the_files_are_found() {
     for n in 0..2_000 {
         let mut edited = honest.clone();
         let how = edit(&mut edited, &mut random);
-        honest.iter().for_each(|(path, _)| fs::remove_file(path).unwrap_or_default());
-        edited.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        for (path, _) in &honest {
+            fs::remove_file(path).unwrap_or_default();
+        }
+        for (path, bytes) in &edited {
+            fs::write(path, bytes).unwrap();
+        }
         let (faults, _) = compared(dir.path(), &[], 0, &records);
         assert!(!faults.is_empty(), "{n}: {how}: not found");
         assert!(faults.iter().all(|what| what.contains("row") || what.contains("line")), "{faults:?}");
@@ -243,7 +247,8 @@ fn every_cut_of_the_checkpoints_is_found() {
     assert!(clean.faults.is_empty() && clean.warnings.is_empty(), "{clean:?}");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for kept in 0..(1_u32 << lines.len()) - 1 {
-        let some: String = lines.iter().zip(0..).filter(|(_, at)| kept >> at & 1 == 1).map(|(line, _)| *line).collect();
+        let some: String =
+            lines.iter().zip(0..).filter(|(_, at)| (kept >> at) & 1 == 1).map(|(line, _)| *line).collect();
         fs::write(&path, &some).unwrap();
         let found = missing(dir.path(), &key, 9, 0);
         assert!(!found.faults.is_empty(), "{kept:b}: not found");
