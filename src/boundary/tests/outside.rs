@@ -176,7 +176,7 @@ fn what_a_crash_leaves_and_what_is_not_written_yet_is_no_fault() {
     assert!(faults.len() == 1 && faults[0].contains("gone from their end"), "{faults:?}");
     // A server writes it again, also where it was running while somebody cut or took the file.
     let mut journal = Journal::open(dir.path(), 2_000).unwrap().unwrap();
-    for harm in [&text[..text.len() - 5], "", &text[..text.find('\n').unwrap() + 1]] {
+    for harm in [&text[..text.len() - 5], "", &text[..=text.find('\n').unwrap()]] {
         let last = journal.last().unwrap();
         let rest = records.iter().filter(|record| record.row.seq > last);
         journal.append(&rest.map(|record| (record.row.seq, line(record))).collect::<Vec<_>>()).unwrap();

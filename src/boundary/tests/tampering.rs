@@ -113,6 +113,9 @@ fn append(audit: &mut Audit, mut record: AuditRecord) {
     audit.records.push(record);
 }
 
+/// Rows whose payloads went, with their keyed hashes.
+type Gone = Vec<(i64, Vec<u8>)>;
+
 /// A row that says whose payloads went.
 fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
     let mut said = record(0, random);
@@ -186,7 +189,7 @@ fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         }
         _ => {
             audit.records[at].payload = None;
-            (erasure(&[gone.clone()], random), "a payload went, and a forged erasure says so")
+            (erasure(std::slice::from_ref(&gone), random), "a payload went, and a forged erasure says so")
         }
     };
     if random.random_ratio(1, 4) {
@@ -210,7 +213,7 @@ fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         audit.drawn = i64::try_from(audit.records.len()).unwrap();
     };
     match random.random_range(0..13) {
-        10 | 11 => return add(audit, random),
+        10 | 11 => add(audit, random),
         12 => {
             let stamped: Vec<usize> =
                 (0..audit.records.len()).filter(|at| audit.records[*at].row.stamp.is_some()).collect();
@@ -358,7 +361,7 @@ fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
 fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
     let mut random = StdRng::seed_from_u64(4);
     let key = key();
-    let audit = |said: &dyn Fn(&[AuditRecord]) -> Vec<(i64, Vec<u8>)>, random: &mut StdRng| {
+    let audit = |said: &dyn Fn(&[AuditRecord]) -> Gone, random: &mut StdRng| {
         let mut records: Vec<AuditRecord> = (1..=6).map(|seq| record(seq, random)).collect();
         records[1].payload = None;
         let mut said = erasure(&said(&records), random);
