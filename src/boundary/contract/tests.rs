@@ -72,6 +72,7 @@ fn faults(change: impl FnOnce(&mut ToolContract)) -> String {
 }
 
 type Change = Box<dyn FnOnce(&mut ToolContract)>;
+type Changes = Box<dyn Fn(&mut ToolContract)>;
 
 fn answers(result: Value) -> Vec<Response> {
     vec![Response { when: None, result }]
@@ -174,7 +175,7 @@ fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
     let slow = nested("all", 9, "true");
     let large = format!("{{{{ {} }}}}", nested("map", 6, "'xxxxxxxxxxxxxxxx'"));
     let of = |schema: Value| move |contract: &mut ToolContract| contract.output_schema = Some(schema.clone());
-    let cases: Vec<(Box<dyn Fn(&mut ToolContract)>, &str)> = vec![
+    let cases: Vec<(Changes, &str)> = vec![
         (
             Box::new(move |contract: &mut ToolContract| {
                 contract.responses = vec![Response { when: Some(slow.clone()), result: json!({"id": "x"}) }];
