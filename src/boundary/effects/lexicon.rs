@@ -110,7 +110,7 @@ const VERBS: [(Act, &str, &str); 7] = [
 /// Two words that mean something else together; the second may be one of several.
 const PHRASES: [(&str, &str, Act); 16] = [
     ("back", "up", Act::Change),
-    ("check", "box checkbox in off out", Act::Change),
+    ("check", "all box checkbox in item off out task todo", Act::Change),
     ("clean", "up", Act::Destroy),
     ("extract", "all archive archives file files tar tarball zip", Act::Change),
     ("format", "device disk disks drive partition volume", Act::Destroy),
@@ -148,6 +148,9 @@ const PROVEN: &str = "account code domain email identity otp payment phone user 
 
 /// What is converted for good: a lead becomes a customer.
 const WON: &str = "deal draft lead leads opportunity quote subscriber trial";
+
+/// What is shown to somebody, who is disturbed by it.
+const SHOWN: &str = "alert dialog message modal notification popup prompt toast";
 
 /// Who hears it when pinged.
 const HEARERS: &str = "channel everyone group here member members people person role team user users";
@@ -278,6 +281,7 @@ pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a
         "verify" => (PROVEN, Act::Change),
         "convert" => (WON, Act::Change),
         "ping" => (HEARERS, Act::Change),
+        "display" | "show" => (SHOWN, Act::Change),
         _ => return verb,
     };
     let about = objects.any(|object| nouns.split_whitespace().any(|noun| noun == object));

@@ -137,7 +137,7 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
 }
 
 /// Verbs that look in a sentence, and may do something in a name: `return_item`, `answer_call`, `poll_queue`.
-const NOT_IN_NAMES: [&str; 6] = ["answer", "enrich", "poll", "return", "sleep", "wait"];
+const NOT_IN_NAMES: [&str; 8] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep", "wait"];
 /// Verbs that end a name as its verb, and are hardly ever its noun.
 const AT_THE_END: [&str; 10] =
     ["browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "retrieve", "search"];
@@ -162,11 +162,12 @@ const SIGHTS: [&str; 12] = [
 ];
 
 /// Words that end a name as what is done to the rest of it, though they are nouns as well: `search_flight_book`.
-const DONE: [&str; 48] = [
+const DONE: [&str; 50] = [
     "back", "ban", "block", "book", "burn", "clean", "clear", "close", "compress", "confirm", "consume", "cut",
     "deploy", "dequeue", "drain", "email", "empty", "fix", "flush", "follow", "forward", "handle", "hold", "invite",
-    "join", "leave", "like", "lock", "merge", "optimize", "pause", "pop", "press", "process", "publish", "push",
-    "redirect", "rewrite", "sell", "share", "spend", "start", "stop", "swap", "switch", "tap", "vote", "wire",
+    "join", "leave", "like", "lock", "merge", "open", "optimize", "pause", "pop", "press", "process", "publish",
+    "push", "redirect", "rewrite", "sell", "share", "sign", "spend", "start", "stop", "swap", "switch", "tap", "vote",
+    "wire",
 ];
 
 /// Whether words can mean nothing but a look.
@@ -227,16 +228,19 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         return true;
     }
     if own.bytes().any(|byte| byte.is_ascii_digit()) {
-        // `s3`, `v2`, `2024`: no verb holds a digit, but one may be before it.
-        let stem = own.trim_end_matches(|c: char| c.is_ascii_digit());
-        return verb(stem).is_none() && word(stem) != Some(Word::Verb);
+        // `s3`, `v2`, `2024`: no verb holds a digit, but one may stand beside it.
+        let is_verb = |part: &str| verb(part).is_some() || word(part) == Some(Word::Verb);
+        return hides_no_verb(own) && !own.split(|c: char| c.is_ascii_digit()).any(is_verb);
     }
     if let Some(verb) = verb(own) {
         return match verb.act {
             Act::Compute | Act::Look | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
             // After the verb, and before one that ends the name, what can be a noun is one.
             _ => {
-                verb.noun && !joined && phrase(own, next).is_none() && !(last && place > at + 1 && DONE.contains(&own))
+                verb.noun
+                    && !joined
+                    && phrase(own, next).is_none()
+                    && !(last && place > at + 1 && DONE.contains(&verb.word))
             }
         };
     }
@@ -246,8 +250,10 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         Some(Word::Before) => !last,
         Some(Word::Verb) => false,
         None if is_plural(own) => hides_no_verb(own),
-        // `deleted`, `pending`: what has happened to a thing is not done to it.
-        None if holds_form(own) && inflected(own).is_some() => !joined,
+        // `deleted`, `pending`: what has happened to a thing is not done to it; but `get_started` is.
+        None if holds_form(own) && inflected(own).is_some() => {
+            !joined && !(last && text(at) == "get" && place == at + 1)
+        }
         // A name of its own before what it is of: `get_kafka_topic`, `zia_list_locations`.
         None => {
             let parted = matches!(word(next), Some(Word::Joint | Word::Before));

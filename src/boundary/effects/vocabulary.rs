@@ -24,7 +24,7 @@ pub(super) enum Word {
 
 const JOINTS: &str = "also and before but else if n or plus then until when while with";
 const BEFORE: &str = "\
-    a about across after against an around as at between by during for from in including inside into near of on \
+    a about across after against an around at between by during for from in including inside into near of on \
     onto per since than the through to using via within without";
 const MANNERS: &str = "\
     exempt lite malicious predefined suspicious trusted active actual advanced aggregate aggregated all allowed alternative annual anonymous any approximate async \
@@ -186,7 +186,7 @@ const BOTH: &str = "\
     turn value vector visit voice volume volunteer walk war waste water wave weight wind window wish witness \
     wonder word worry";
 const VERBS: &str = "\
-    abandon abolish absorb accelerate accomplish accuse achieve acquire act adapt administer admit adopt advance \
+    as abandon abolish absorb accelerate accomplish accuse achieve acquire act adapt administer admit adopt advance \
     affect aggravate align alleviate allot allude amend amplify anneal anticipate apologize arm arrange arrest \
     ascend ascertain ask assault assemble assert assist assume assure attack attract autofix avert await bake \
     banish bargain bat beat beg behave bend betray blacklist blast bless blow boil bolt bomb boost bootstrap \
