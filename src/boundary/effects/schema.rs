@@ -173,8 +173,12 @@ impl Arguments {
 /// What a flag such as `mark_as_read`, `delete_after` or `auto_create` makes a tool do that changes something.
 pub(super) fn flag(words: &[String]) -> Option<Verb> {
     let own = words.iter().find(|word| !["auto", "also", "should", "then"].contains(&word.as_str()))?;
-    let shown = ["include", "hide", "make", "become", "generate"];
-    verb(own).filter(|verb| !verb.noun && verb.act.effect() > Effect::Read && !shown.contains(&verb.word))
+    // These say how the answer is made: `allow_redirects`, `merge_pages`.
+    let manners = [
+        "allow", "append", "apply", "become", "ensure", "extend", "fill", "generate", "hide", "include", "make",
+        "merge", "resolve", "retry",
+    ];
+    verb(own).filter(|verb| !verb.noun && verb.act.effect() > Effect::Read && !manners.contains(&verb.word))
 }
 
 /// Whether an argument is the path of what is to be written: `output_path`, `save_as`.

@@ -200,6 +200,7 @@ fn what_reads_asks_for_nothing() {
         json!({"text": "Please update the page and remove the old link; then tell Bob (he knows)."}),
         json!({"pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}),
         json!({"query": "query { user { name } }"}),
+        json!({"allow_redirects": true, "merge_pages": "true", "resolve_links": true}),
         json!({"python": "3.12", "script": "latin"}),
         json!({"body": "no address beside it"}),
     ] {
