@@ -150,7 +150,7 @@ impl EffectOf {
         match sent::gravest(arguments, tool, vouched) {
             None => self,
             Some(sent::Asked { effect, pointer, what }) => {
-                let why = format!("the argument {pointer} {what}, though {}", self.why);
+                let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);
                 Self { effect, source: EffectSource::Arguments, why }
             }
         }

@@ -241,7 +241,7 @@ fn the_reason_names_the_argument_and_no_secret() {
     assert_eq!((raised.effect, raised.source), (Destructive, EffectSource::Arguments));
     assert!(!raised.why.contains(key) && !raised.why.contains("bob"), "{}", raised.why);
     assert!(
-        raised.why.contains("/sql is a statement that writes (`delete`), though its contract says so"),
+        raised.why.contains("/sql is a statement that writes (`delete`); else a read, since its contract says so"),
         "{}",
         raised.why
     );
