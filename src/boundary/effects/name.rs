@@ -252,7 +252,8 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         None if is_plural(own) => hides_no_verb(own),
         // `deleted`, `pending`: what has happened to a thing is not done to it; but `get_started` is.
         None if holds_form(own) && inflected(own).is_some() => {
-            !joined && !(last && text(at) == "get" && place == at + 1)
+            let caused = last && text(at) == "get" && place == at + 1;
+            !joined && !caused
         }
         // A name of its own before what it is of: `get_kafka_topic`, `zia_list_locations`.
         None => {

@@ -93,7 +93,7 @@ pub(super) fn gravest(arguments: &Map<String, Value>, tool: &ToolName, vouched: 
     // A key may hold anything that an agent wrote.
     let shown = checks::redact(&asked.pointer);
     let end = shown.as_str().char_indices().nth(MAX_POINTER).map_or(shown.as_str().len(), |(end, _)| end);
-    asked.pointer = shown.as_str().get(..end).unwrap_or_default().to_owned();
+    shown.as_str().get(..end).unwrap_or_default().clone_into(&mut asked.pointer);
     Some(asked)
 }
 
