@@ -132,7 +132,9 @@ impl Near {
             return Self::AboutMany(about);
         }
         let mut begins = Table::new();
-        literals.iter().for_each(|literal| begins.set_all(literal.bytes, 0));
+        for literal in literals {
+            begins.set_all(literal.bytes, 0);
+        }
         Self::Begins(begins)
     }
 }
