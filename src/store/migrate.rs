@@ -1,8 +1,15 @@
 //! Brings the schema up to date, and refuses databases that could lose what was acknowledged.
 
-use sqlx::{PgPool, migrate::Migrator};
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection, PgPool, migrate::Migrator};
+use tokio::time::Instant;
 
 use super::StoreError;
+
+/// Longest that another process may take over migrations: an index on a big table takes its time.
+const PATIENCE: Duration = Duration::from_mins(30);
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// Every migration, compiled in. A binary older than the schema starts all the same: migrations only expand.
 pub fn migrations() -> Migrator {
@@ -34,10 +41,36 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
             )));
         }
     }
-    migrations().run(pool).await.map_err(|error| match error {
+    let mut connection = pool.acquire().await?.detach();
+    wait_for_turn(&mut connection, schema).await?;
+    migrations().set_locking(false).run(&mut connection).await.map_err(|error| match error {
         sqlx::migrate::MigrateError::Execute(error) => StoreError::from(error),
         other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
-    })
+    })?;
+    // With it goes the lock.
+    Ok(connection.close().await?)
+}
+
+/// Waits until no other process migrates the schema. It asks again and again: what waits within the database is ended by the
+/// limits on statements, which migrations are to keep.
+async fn wait_for_turn(connection: &mut PgConnection, schema: &str) -> Result<(), StoreError> {
+    let ask = format!("SELECT pg_try_advisory_lock(7818, hashtext('{schema}'))");
+    let began = Instant::now();
+    let mut told = false;
+    while !sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(ask.as_str())).fetch_one(&mut *connection).await? {
+        if began.elapsed() > PATIENCE {
+            return Err(StoreError::Refused(format!(
+                "another process has been bringing the schema {schema} up to date for {} minutes: look in pg_stat_activity \
+                 at what it waits for, and start again when it is done",
+                PATIENCE.as_secs() / 60
+            )));
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("another process is bringing the schema up to date; waiting for it");
+        }
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    Ok(())
 }
 
 /// An acknowledged event must survive a crash, and the role must not be able to step around the schema. Answers

@@ -2,9 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::Connection;
 
 use crate::support::{
-    Umbra,
+    Schema, Umbra,
     judge::verdict,
     model_server::{Answer, ModelServer},
     until,
@@ -222,6 +223,26 @@ async fn remarks_on_the_files_are_told_by_serve_and_check_alone() {
 }
 
 /// A server whose model never answers, and a review that waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_waits_for_who_brings_the_schema_up_to_date() {
+    let schema = Schema::fresh().await;
+    let mut other = schema.connect().await;
+    let lock = format!("SELECT pg_advisory_lock(7818, hashtext('{}'))", schema.name);
+    sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut other).await.expect("the lock is free");
+    // Longer than any lock may be waited for.
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock(7818%''{}''%'
+         AND pid <> pg_backend_pid() AND now() - backend_start > '3 s'",
+        schema.name
+    );
+    let done = async {
+        until("a process that waits", async || (schema.one::<i64>(&waits).await == 1).then_some(())).await;
+        other.close().await.expect("closed");
+    };
+    let (umbra, ()) = tokio::join!(Umbra::with().on(&schema).go(), done);
+    assert_eq!(umbra.get("/readyz").await["status"], "ready");
+}
+
 async fn hanging(model: &ModelServer, drain: &str) -> Umbra {
     let shadows = ONE.replace("model: checks", "model: judge");
     let settings = format!(
