@@ -31,7 +31,6 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
         json!({"server": "x", "name": "wetter", "description": "Get the weather", "annotations": hints}),
         json!({"server": "x", "name": "get_payment_and_capture", "description": "Gets a payment"}),
         json!({"server": "x", "name": "read_only_mode_off", "description": "Read-only."}),
-        json!({"server": "x", "name": "read_file\u{200b}delete"}),
         json!({"server": "github", "name": "frob", "annotations": {"readOnlyHint": true, "destructiveHint": true}}),
     ]
     .iter()
@@ -40,6 +39,9 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
         let decided = umbra.decide(&call(&format!("c{at}"), tool, &json!({}))).await;
         assert_eq!((&decided["execution"], &decided["decision"]), (&json!("shadow"), &json!("block")), "{tool}: {decided}");
     }
+    // What nobody sees in a name is refused with it.
+    let hidden = json!({"server": "x", "name": "read_file\u{200b}delete"});
+    assert_eq!(umbra.post("/v1/decide", &call("h1", &hidden, &json!({}))).await.status, 400);
     // Of a server that the operator trusts it is believed.
     let trusted = json!({"server": "github", "name": "wetter", "description": "Get the weather"});
     assert_eq!(umbra.decide(&call("t1", &trusted, &json!({}))).await["decision"], "execute");
