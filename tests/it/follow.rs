@@ -330,7 +330,7 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
     for (body, pointer, word) in [
         (json!({"status": "wrong"}), "/status", "false_positive"),
         (json!({"status": "open", "notes": 1}), "/notes", "notes"),
-        (json!([]), "", "expected an object"),
+        (json!([]), "", "an object is expected"),
     ] {
         let refused = call(&umbra, &finding, &body).await;
         let fault = &refused.body["errors"][0];
