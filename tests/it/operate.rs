@@ -240,7 +240,7 @@ async fn a_start_waits_for_who_brings_the_schema_up_to_date() {
         other.close().await.expect("closed");
     };
     let (umbra, ()) = tokio::join!(Umbra::with().on(&schema).go(), done);
-    assert_eq!(umbra.get("/readyz").await["status"], "ready");
+    assert_eq!(umbra.get("/readyz").await["status"], "ok");
 }
 
 async fn hanging(model: &ModelServer, drain: &str) -> Umbra {
