@@ -11,7 +11,10 @@ use super::{
     decide::Rules,
     execution::{Configured, Whose, effective, named, same_environment},
 };
-use crate::domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState};
+use crate::{
+    config::misspelling_of,
+    domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState},
+};
 
 /// What the gate asks for.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +81,7 @@ pub struct Facts {
 #[schema(as = GateReason)]
 pub struct Reason {
     /// `execution_shadow`, `safe_mode`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
-    /// `unexpected_call` or `database`.
+    /// `unexpected_call`, `unknown_environment` or `database`.
     #[schema(value_type = String, example = "no_contract")]
     pub rule: &'static str,
     /// What it is about: a setting, a variable, an override, a tool, a contract.
@@ -109,6 +112,7 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
         Ok(facts) => (facts, None),
         Err(problem) => (&none, Some(problem)),
     };
+    misspelt(environment, rules, known, &mut reasons);
     if configured.variable.1.is_some() {
         let all = effective(&configured, &known.overrides, Whose::default(), known.now);
         let what = match all.execution {
@@ -143,6 +147,21 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
         reasons.push(reason("database", "database", detail));
     }
     Gate { environment: environment.to_owned(), pass: reasons.is_empty(), reasons }
+}
+
+/// A name that nothing knows, and that is nearly one that something does: whoever asks about `prodution` must not be told
+/// that it passes.
+fn misspelt(environment: &str, rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
+    let overridden = facts.overrides.iter().filter(|one| one.scope == OverrideScope::Environment).map(|one| &one.value);
+    let known = rules.gate.shadow_environments.iter().chain([&rules.configured.environment]).chain(overridden);
+    let known: Vec<&str> = known.map(String::as_str).chain(["production"]).collect();
+    if known.iter().any(|name| same_environment(name, environment)) {
+        return;
+    }
+    if let Some(near) = misspelling_of(environment, known) {
+        let detail = format!("is named nowhere in the settings and is nearly {near}: ask about that");
+        reasons.push(reason("unknown_environment", environment, detail));
+    }
 }
 
 fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {

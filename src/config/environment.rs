@@ -46,18 +46,23 @@ const OTHERS: [&str; 16] = [
 
 /// Variables by name.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    set: BTreeMap<String, String>,
+    /// Names of those that are set to nothing.
+    empty: BTreeSet<String>,
+}
 
 impl std::fmt::Debug for Environment {
     /// Names only.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.set.keys()).finish()
     }
 }
 
 impl FromIterator<(String, String)> for Environment {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        Self(variables.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect())
+        let (empty, set): (BTreeMap<_, _>, _) = variables.into_iter().partition(|(_, value)| value.trim().is_empty());
+        Self { set, empty: empty.into_keys().collect() }
     }
 }
 
@@ -76,17 +81,19 @@ impl Environment {
 
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.set.get(name).map(String::as_str)
     }
 
-    /// The values of a variable that is set and not empty, in whatever letters its name is written.
+    /// The values of a variable that is set and not empty, in whatever letters its name is written, with `_` or without.
     pub fn spelled(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+        let wanted = plain(name);
+        self.set.iter().filter(move |(known, _)| plain(known) == wanted).map(|(_, value)| value.as_str())
     }
 
     /// Every variable.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.set.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The providers' keys that these models name and that are set, by the name of their variable.
@@ -126,7 +133,7 @@ impl Environment {
         }
         // Settings of this layer drop the `_file` twins of earlier layers, but not each other's.
         let mut layer = None;
-        for (name, value) in &self.0 {
+        for (name, value) in &self.set {
             let Some(path) = name.strip_prefix(PREFIX) else { continue };
             let source = faults.add_source(name, "");
             let layer = *layer.get_or_insert(source);
@@ -135,13 +142,18 @@ impl Environment {
             let path: Vec<&str> = path.split("__").collect();
             put(root, &path, at, value_of(value, at), layer);
         }
+        for name in self.empty.iter().filter(|name| name.starts_with(PREFIX)) {
+            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let help = "give it a value, or unset it: a variable that something else should have filled may be missing";
+            faults.warn(at, "is set to nothing and counts as not set", help);
+        }
         self.refuse_unknown(root, faults);
     }
 
     fn refuse_unknown(&self, root: &Node, faults: &mut Faults) {
         let ours = |name: &str| name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("UMBRA_"));
         let mut settings = Vec::new();
-        for (name, value) in self.0.iter().filter(|(name, _)| ours(name) && !name.starts_with(PREFIX)) {
+        for (name, value) in self.set.iter().filter(|(name, _)| ours(name) && !name.starts_with(PREFIX)) {
             let known = OTHERS.contains(&name.as_str()) || ALIASES.iter().any(|(alias, _)| alias == name);
             if known || is_of_cluster(name, value) || mentions(root, name) {
                 continue;

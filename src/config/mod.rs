@@ -33,6 +33,7 @@ mod tests;
 
 pub use environment::Environment;
 pub use fault::{Fault, Level, Report};
+pub use nearest::misspelling_of;
 pub use settings::{Settings, UrlRule, settings_schema};
 pub use shadows::{Models, shadows_schema};
 pub use text::parse_bind;

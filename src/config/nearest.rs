@@ -18,6 +18,14 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
+/// The known word of which this one is a misspelling: one or two letters differ, according to its length.
+pub fn misspelling_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.trim().to_lowercase();
+    let bound = if word.chars().count() < 7 { 1 } else { 2 };
+    let near = known.into_iter().map(|known| (distance(&word, &known.trim().to_lowercase()), known));
+    near.filter(|(near, _)| (1..=bound).contains(near)).min_by_key(|(near, _)| *near).map(|(_, known)| known)
+}
+
 /// Optimal string alignment: edits, and swaps of neighbours, between two words.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();

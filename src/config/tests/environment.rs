@@ -140,5 +140,7 @@ fn variables_of_others_are_left_alone() {
         ("UMBRELLA", "x"),
     ];
     assert!(over(settings, &variables).is_ok(), "{:?}", faults(over(settings, &variables)));
-    assert_eq!(env(&[("Agent_safe_MODE", "1"), ("X", "2")]).spelled("AGENT_SAFE_MODE").collect::<Vec<_>>(), ["1"]);
+    for name in ["Agent_safe_MODE", "AGENT_SAFEMODE", "agent-safe-mode"] {
+        assert_eq!(env(&[(name, "1"), ("X", "2")]).spelled("AGENT_SAFE_MODE").collect::<Vec<_>>(), ["1"], "{name}");
+    }
 }

@@ -70,6 +70,13 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     assert_eq!(check(&umbra, &[default], &[]), (1, vec!["execution_shadow: production".to_owned()]));
     assert_eq!(check(&umbra, &[SAFE], &[]), (1, vec!["safe_mode: AGENT_SAFE_MODE".to_owned()]));
     assert_eq!(check(&umbra, &[("AGENT_SAFE_MODE", "0")], &[]), (0, vec![]));
+    // A name that nothing knows passes, unless it is nearly one that is known: a typing error must not open the gate.
+    let asked = |name: &'static str| {
+        let output = umbra.cli(&["check", "--environment", name], None);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).contains(": unknown_environment: "))
+    };
+    assert_eq!((asked("prodution"), asked("Production")), ((Some(1), true), (Some(0), false)));
+    assert_eq!(asked("canary-eu"), (Some(0), false));
     // A live override that ends soon, if shadow comes after it.
     umbra.put("/v1/execution", &live_until("2026-03-01T14:00:00Z")).await;
     assert_eq!(check(&umbra, &[SHADOW], &[]), (1, vec!["override_expires: global".to_owned()]));

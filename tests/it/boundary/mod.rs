@@ -8,6 +8,7 @@ mod drift;
 mod effects;
 mod execution;
 mod gate;
+mod guide;
 mod names;
 mod rehearsal;
 mod repeats;

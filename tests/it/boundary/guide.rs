@@ -1,0 +1,80 @@
+//! `docs/boundary.md`, as a reader would try it: each request is sent in its order, and each answer that is printed there is the
+//! one that comes, as far as it is printed.
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::support::Umbra;
+
+/// The fenced blocks of a language.
+fn fences<'g>(guide: &'g str, language: &str) -> Vec<&'g str> {
+    let opening = format!("```{language}\n");
+    guide.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+struct Request {
+    method: Method,
+    path: String,
+    body: Option<String>,
+}
+
+/// The requests of a block of `curl` lines.
+fn requests(block: &str) -> Vec<Request> {
+    let commands = block.split("curl -s ").skip(1).map(str::trim);
+    commands
+        .map(|command| {
+            let path = command.split("http://127.0.0.1:7817").nth(1).expect("a path");
+            let path = path.split(['\'', ' ', '\n']).next().unwrap_or_default().to_owned();
+            let body = command.split("-d '").nth(1).and_then(|body| body.split('\'').next()).map(ToOwned::to_owned);
+            let method = match (command.starts_with("-X PUT"), &body) {
+                (true, _) => Method::PUT,
+                (false, Some(_)) => Method::POST,
+                (false, None) => Method::GET,
+            };
+            Request { method, path, body }
+        })
+        .collect()
+}
+
+/// Whether all that is printed stands in the answer.
+fn holds(answer: &Value, printed: &Value) -> bool {
+    match (answer, printed) {
+        (Value::Object(answer), Value::Object(printed)) => {
+            printed.iter().all(|(key, value)| answer.get(key).is_some_and(|said| holds(said, value)))
+        }
+        _ => answer == printed,
+    }
+}
+
+#[tokio::test]
+async fn what_the_guide_shows_is_what_happens() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boundary.md")).expect("the guide");
+    let umbra = Umbra::with().tools(include_str!("../../../config/tools.example.yaml")).go().await;
+    let mut answers: Vec<Value> = Vec::new();
+    let mut approval = String::new();
+    let all: Vec<Request> = fences(&guide, "sh").into_iter().flat_map(requests).collect();
+    assert!(all.len() >= 14, "{}", all.len());
+    for Request { method, path, body } in all {
+        let path = path.replace("$APPROVAL", &approval);
+        let answer =
+            umbra.send(method, &path, &[("content-type", "application/json")], body.map(String::into_bytes)).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        if let Some(id) = answer.body["approval"]["id"].as_str() {
+            id.clone_into(&mut approval);
+        }
+        answers.push(answer.body);
+    }
+    let of = |call: &str| answers.iter().filter(|answer| answer["call_id"] == call).collect::<Vec<_>>();
+    for printed in fences(&guide, "json") {
+        let printed: Value = serde_json::from_str(&printed.replace(", ...", "")).expect("JSON");
+        let call = printed["call_id"].as_str().expect("a call");
+        assert!(of(call).iter().any(|answer| holds(answer, &printed)), "{printed}: {:?}", of(call));
+    }
+    // What the text says of the others.
+    let decided = |call: &str| of(call).first().map(|answer| answer["decision"].clone());
+    assert_eq!(decided("r1-3"), Some("stub".into()));
+    assert_eq!(decided("r1-5"), Some("stub".into()));
+    assert_eq!((decided("d-1"), decided("d-2")), (Some("ask".into()), Some("execute".into())));
+    let effective = umbra.get("/v1/execution/effective?agent=rehearsal-1&tool=stripe.process_refund").await;
+    assert_eq!(effective["execution"], "live");
+}
