@@ -16,6 +16,8 @@ use super::{Document, ItemState, Kind, lines};
 const MOST_WORDS: usize = 64;
 /// How many of the same section an element is held against.
 const MOST_CANDIDATES: usize = 32;
+/// Bytes of what encloses an element that tell it from others; all of it for each would take the square of the text.
+const BEGINNING: usize = 200;
 /// Least share of words that two have in common, in tenths.
 const LEAST_TENTHS: usize = 6;
 
@@ -50,8 +52,8 @@ impl Said {
                 _ => said.section[parent],
             });
             let path = match (node.kind, parent_section) {
-                (Kind::Section, Some(parent)) => format!("{}\n{words}", said.paths[parent]),
-                (Kind::Section, None) => words.clone(),
+                (Kind::Section, Some(parent)) => format!("{}\n{}", said.paths[parent], beginning(&words)),
+                (Kind::Section, None) => beginning(&words).to_owned(),
                 _ => String::new(),
             };
             said.section.push(parent_section);
@@ -73,16 +75,7 @@ pub(super) struct Pairs {
 pub(super) fn pair(base: (&Document, &Said), side: (&Document, &Said)) -> Pairs {
     let (a, b) = (base.0, side.0);
     let mut pairs = Pairs { to: vec![None; a.nodes.len()], from: vec![None; b.nodes.len()] };
-    fn named(document: &Document, at: usize) -> Option<(Kind, &str)> {
-        document.id(at).map(|id| (document.nodes[at].kind, id))
-    }
     pairs.by(base.0, side.0, |at| named(a, at), |at| named(b, at));
-    fn titled<'a>(document: &'a Document, said: &'a Said, at: usize) -> Option<(Kind, usize, &'a str)> {
-        let node = &document.nodes[at];
-        let is_titled = matches!(node.kind, Kind::Front | Kind::Close | Kind::Entry | Kind::Section);
-        let name = if node.kind == Kind::Section { &said.paths[at] } else { &said.words[at] };
-        is_titled.then_some((node.kind, node.level, name))
-    }
     pairs.by(a, b, |at| titled(a, base.1, at), |at| titled(b, side.1, at));
     let is = |document: &Document, at: usize, kind| document.nodes[at].kind == kind;
     pairs.by(
@@ -95,6 +88,35 @@ pub(super) fn pair(base: (&Document, &Said), side: (&Document, &Said)) -> Pairs 
     pairs.contents(base, side);
     pairs.alike_contents(base, side);
     pairs
+}
+
+/// What an element is called.
+fn named(document: &Document, at: usize) -> Option<(Kind, &str)> {
+    document.id(at).map(|id| (document.nodes[at].kind, id))
+}
+
+/// The path of a section, or the name of what front matter is made of.
+fn titled<'a>(document: &'a Document, said: &'a Said, at: usize) -> Option<(Kind, usize, &'a str)> {
+    let node = &document.nodes[at];
+    let is_titled = matches!(node.kind, Kind::Front | Kind::Close | Kind::Entry | Kind::Section);
+    let name = if node.kind == Kind::Section { &said.paths[at] } else { &said.words[at] };
+    is_titled.then_some((node.kind, node.level, name))
+}
+
+/// What tells an item or a paragraph from others, ever less from step to step: kind, section, surroundings, words.
+type Key<'a> = (Kind, Option<Option<usize>>, Option<(&'a str, Option<ItemState>)>, &'a str);
+
+fn key<'a>((document, said): (&'a Document, &'a Said), at: usize, home: Option<usize>, step: usize) -> Option<Key<'a>> {
+    let node = &document.nodes[at];
+    let above = node.parent.map_or("", |parent| beginning(&said.words[parent]));
+    let exact = (step == 0).then_some((above, said.state[at]));
+    let is_content = matches!(node.kind, Kind::Item | Kind::Prose);
+    is_content.then(|| (node.kind, (step < 2).then_some(home), exact, said.words[at].as_str()))
+}
+
+/// What a section holds, for comparing.
+fn held<'a>((document, said): (&'a Document, &'a Said), at: usize) -> HashSet<&'a str> {
+    (at + 1..document.nodes[at].until).take(MOST_WORDS).map(|at| said.words[at].as_str()).collect()
 }
 
 impl Pairs {
@@ -128,23 +150,10 @@ impl Pairs {
 
     /// Items and paragraphs by what they say.
     fn contents(&mut self, base: (&Document, &Said), side: (&Document, &Said)) {
-        type Key<'a> = (Kind, Option<Option<usize>>, Option<(&'a str, Option<ItemState>)>, &'a str);
         // Sections of the other text by their numbers in the base; what is new there is like nothing.
         let new = self.to.len();
         let home: Vec<Option<usize>> =
             side.1.section.iter().map(|section| section.map(|at| self.from[at].unwrap_or(new))).collect();
-        fn key<'a>(
-            (document, said): (&'a Document, &'a Said),
-            at: usize,
-            home: Option<usize>,
-            step: usize,
-        ) -> Option<Key<'a>> {
-            let node = &document.nodes[at];
-            let above = node.parent.map_or("", |parent| said.words[parent].as_str());
-            let exact = (step == 0).then_some((above, said.state[at]));
-            let is_content = matches!(node.kind, Kind::Item | Kind::Prose);
-            is_content.then(|| (node.kind, (step < 2).then_some(home), exact, said.words[at].as_str()))
-        }
         for step in 0..3 {
             self.by(base.0, side.0, |at| key(base, at, base.1.section[at], step), |at| key(side, at, home[at], step));
         }
@@ -152,19 +161,14 @@ impl Pairs {
 
     /// Sections that were renamed: those that hold much the same.
     fn alike_sections(&mut self, base: (&Document, &Said), side: (&Document, &Said)) {
-        fn held<'a>((document, said): (&'a Document, &'a Said), at: usize) -> HashSet<&'a str> {
-            (at + 1..document.nodes[at].until).take(MOST_WORDS).map(|at| said.words[at].as_str()).collect()
-        }
         let open = |document: &Document, paired: &[Option<usize>]| -> Vec<usize> {
             let sections = document.slugs.iter().map(|(at, _)| *at);
             sections.filter(|at| paired[*at].is_none()).collect()
         };
         let (left, right) = (open(base.0, &self.to), open(side.0, &self.from));
-        let held_right: Vec<_> = right.iter().map(|at| held(side, *at)).collect();
-        self.alike(base.0, side.0, &left, &right, |a, place| {
-            let held_left = held(base, a);
-            (!held_left.is_empty()).then(|| likeness(&held_left, &held_right[place]))?
-        });
+        let in_left: Vec<_> = left.iter().map(|at| held(base, *at)).collect();
+        let in_right: Vec<_> = right.iter().map(|at| held(side, *at)).collect();
+        self.alike(base.0, side.0, &left, &right, |a, b| likeness(&in_left[a], &in_right[b]));
     }
 
     /// Items and paragraphs that were reworded, section by section.
@@ -187,19 +191,11 @@ impl Pairs {
             }
         }
         for [left, right] in groups.into_values() {
-            let words: Vec<_> = right.iter().map(|at| words(&side.1.words[*at])).collect();
-            self.alike(base.0, side.0, &left, &right, |a, place| {
-                let mine = self::words(&base.1.words[a]);
-                let figures = |words: &HashSet<&str>| -> Vec<String> {
-                    let mut figures: Vec<_> = words
-                        .iter()
-                        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
-                        .map(|word| (*word).to_owned())
-                        .collect();
-                    figures.sort_unstable();
-                    figures
-                };
-                (figures(&mine) == figures(&words[place])).then(|| likeness(&mine, &words[place]))?
+            let of_left: Vec<_> = left.iter().map(|at| Words::of(&base.1.words[*at])).collect();
+            let of_right: Vec<_> = right.iter().map(|at| Words::of(&side.1.words[*at])).collect();
+            self.alike(base.0, side.0, &left, &right, |a, b| {
+                let (a, b) = (&of_left[a], &of_right[b]);
+                (a.figures == b.figures).then(|| likeness(&a.all, &b.all))?
             });
         }
     }
@@ -218,7 +214,7 @@ impl Pairs {
             let from = rank.saturating_sub(MOST_CANDIDATES / 2).min(right.len().saturating_sub(MOST_CANDIDATES));
             for (place, b) in right.iter().enumerate().skip(from).take(MOST_CANDIDATES) {
                 if may_be(base.id(*a), side.id(*b))
-                    && let Some(score) = score(*a, place)
+                    && let Some(score) = score(rank, place)
                 {
                     found.push((std::cmp::Reverse(score), rank.abs_diff(place), *a, *b));
                 }
@@ -238,8 +234,23 @@ fn may_be(a: Option<&str>, b: Option<&str>) -> bool {
     a.is_none() || b.is_none() || a == b
 }
 
-fn words(text: &str) -> HashSet<&str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).take(MOST_WORDS).collect()
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(BEGINNING)]
+}
+
+/// The words of a text, and those of them that have digits.
+struct Words<'a> {
+    all: HashSet<&'a str>,
+    figures: HashSet<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let all: HashSet<_> = words.take(MOST_WORDS).collect();
+        let has_digit = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
+        Self { figures: all.iter().filter(has_digit).copied().collect(), all }
+    }
 }
 
 /// What two have in common, in thousandths of what they have (Dice); nothing below the least share.

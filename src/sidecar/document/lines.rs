@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 /// How far an item stands in from its parent, at least, in columns.
 pub(super) const STEP: usize = 2;
-/// Columns from which on a line is code, where nothing encloses it, and where a tab ends (CommonMark 0.31, 2.2 and 4.4).
+/// Columns from which on a line is code, where nothing encloses it, and where a tab ends (`CommonMark` 0.31, 2.2 and 4.4).
 pub(super) const CODE: usize = 4;
 
 /// What became of an item of a task list.

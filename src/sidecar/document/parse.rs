@@ -1,4 +1,4 @@
-//! From lines to elements, in one pass. Own rules on lines, after CommonMark 0.31: a parser of markdown into a tree would
+//! From lines to elements, in one pass. Own rules on lines, after `CommonMark` 0.31: a parser of markdown into a tree would
 //! not say where every byte belongs, and agents indent less exactly than the standard asks.
 //!
 //! An item lies within the last one that stands two columns further out, or more. What follows a list further in lies

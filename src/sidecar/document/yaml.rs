@@ -56,10 +56,7 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, YamlError> {
         Ok(_) => Err(YamlError::NoMapping),
         Err(error) => {
             let at = error.location();
-            Err(YamlError::Syntax {
-                line: at.map_or(0, |at| at.line().into()),
-                column: at.map_or(0, |at| at.column().into()),
-            })
+            Err(YamlError::Syntax { line: at.map_or(0, |at| at.line()), column: at.map_or(0, |at| at.column()) })
         }
     }
 }
@@ -87,8 +84,7 @@ pub(super) fn comment(own: &str) -> &str {
     let (mut quote, mut before, mut blanks) = (None, b' ', 0);
     for (at, c) in line.bytes().enumerate() {
         match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
+            Some(open) => quote = Some(open).filter(|open| *open != c),
             None if matches!(c, b'"' | b'\'') && b" \t[{,:".contains(&before) => quote = Some(c),
             None if c == b'#' && matches!(before, b' ' | b'\t') => return &line[blanks..],
             None => {}

@@ -83,7 +83,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
         }
         Document::parse(text, format, &Limits { bytes: limits.bytes.saturating_mul(2), ..*limits })
     };
-    let mut merged = plan::Plan::new(&read(base)?, &read(ours)?, &read(theirs)?)?.join(end, limits)?;
+    let mut merged = plan::Plan::new(&read(base)?, &read(ours)?, &read(theirs)?).join(end, limits)?;
     if !whole && merged.ends_with(end) {
         merged.truncate(merged.len() - end.len());
     }
@@ -91,7 +91,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
 }
 
 /// What only one side changed; ours where both did.
-fn of_three<T: PartialEq>(base: T, ours: T, theirs: T) -> T {
+fn of_three<T: PartialEq + Copy>(base: T, ours: T, theirs: T) -> T {
     if ours == base { theirs } else { ours }
 }
 

@@ -7,7 +7,7 @@ use super::{
     own::{Own, join},
 };
 use crate::sidecar::document::{
-    Document, Format, ItemState, Kind, LimitError, Limits,
+    Document, Format, ItemState, Kind, Limits,
     identity::{Pairs, Said, pair},
 };
 
@@ -17,6 +17,13 @@ struct Element {
     base: Option<usize>,
     ours: Option<usize>,
     theirs: Option<usize>,
+}
+
+impl Element {
+    /// Whether neither side has removed it.
+    fn lives(self) -> bool {
+        self.base.is_none() || (self.ours.is_some() && self.theirs.is_some())
+    }
 }
 
 /// A text with its structure and what its elements say.
@@ -56,7 +63,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Finds out which element is which.
-    pub fn new(base: &'a Document, ours: &'a Document, theirs: &'a Document) -> Result<Self, LimitError> {
+    pub fn new(base: &'a Document, ours: &'a Document, theirs: &'a Document) -> Self {
         let read = |document: &'a Document| Read { document, said: Said::of(document) };
         let (base, ours, theirs) = (read(base), read(ours), read(theirs));
         let pairs = |side: &Read<'a>| pair((base.document, &base.said), (side.document, &side.said));
@@ -86,7 +93,7 @@ impl<'a> Plan<'a> {
             }
             elements[element].theirs = Some(at);
         }
-        Ok(Self { base, ours, theirs, elements, of: [(0..count).collect(), of_ours, of_theirs] })
+        Self { base, ours, theirs, elements, of: [(0..count).collect(), of_ours, of_theirs] }
     }
 
     /// The merged text.
@@ -106,7 +113,7 @@ impl<'a> Plan<'a> {
         for (element, parent) in self.elements.iter().zip(&parents) {
             // It has come into what one side removed.
             if let Some(parent) = parent.filter(|parent| texts[*parent].is_none())
-                && self.lives(*element)
+                && element.lives()
             {
                 let gone = self.elements[parent];
                 let by = if gone.ours.is_none() { ConflictKind::RemovedByOurs } else { ConflictKind::RemovedByTheirs };
@@ -125,10 +132,6 @@ impl<'a> Plan<'a> {
         let merged = self.write(&order, &texts, end);
         self.read_again(&merged, &order, &texts, limits)?;
         Ok(merged)
-    }
-
-    fn lives(&self, element: Element) -> bool {
-        element.base.is_none() || (element.ours.is_some() && element.theirs.is_some())
     }
 
     /// An element's own lines in the end; none for one that goes.
@@ -234,11 +237,11 @@ impl<'a> Plan<'a> {
             }
             above = Some(*element);
         }
-        let tail = |read: &Read<'_>| {
+        let tail = |read: &Read<'a>| {
             let document = read.document;
-            document.text[document.nodes.last().map_or(0, |last| last.own.end)..].to_owned()
+            &document.text[document.nodes.last().map_or(0, |last| last.own.end)..]
         };
-        out.push_str(&of_three(tail(&self.base), tail(&self.ours), tail(&self.theirs)));
+        out.push_str(of_three(tail(&self.base), tail(&self.ours), tail(&self.theirs)));
         out
     }
 

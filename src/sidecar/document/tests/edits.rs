@@ -195,7 +195,7 @@ fn what_is_meant_has_to_be_clear() {
     let limits = Limits { edits: 2, bytes: text.len() + 10, ..Limits::default() };
     let append = edit(json!({"op": "append_text", "text": "1234567890"}));
     let fault = |edits: &[Edit]| apply(&markdown(text), edits, &limits).map(drop).unwrap_err();
-    assert!(matches!(fault(&[append.clone()]).cause, EditError::Limit(_)));
+    assert!(matches!(fault(std::slice::from_ref(&append)).cause, EditError::Limit(_)));
     assert_eq!(fault(&[append.clone(), append.clone(), append]).cause, EditError::TooMany { given: 3, most: 2 });
 }
 
@@ -220,11 +220,13 @@ fn no_input_takes_more_than_its_length() {
         ["<!--", "- [ ] a <!--", "# a\n", "- a\n", "```\n", "[", "a:", "{#", "\"a", "> ", "\t", "- a\n\n  b\n", "a\n\n"]
     {
         for format in [Format::Markdown, Format::Yaml] {
-            let (short, long) = (time(part, 1 << 12, format), time(part, 1 << 16, format));
-            eprintln!("{part:?} {format:?} {short:?} {long:?}");
-            // Sixteen times the length; the square of it would be 256 times as long.
-            if long > 80 * short.max(Duration::from_millis(2)) {
-                slow.push((part, format, short, long));
+            // Sixteen times the length; the square of it would be 256 times as long. A busy machine gets other chances.
+            let is_linear = || {
+                let short = time(part, 1 << 12, format).max(Duration::from_millis(5));
+                time(part, 1 << 16, format) < 80 * short
+            };
+            if !(0..4).any(|_| is_linear()) {
+                slow.push((part, format));
             }
         }
     }
@@ -265,7 +267,7 @@ proptest! {
         }
         if op.starts_with("append") || op.starts_with("insert") || op.starts_with("add") {
             let mut rest = after.lines();
-            prop_assert!(text.lines().all(|line| rest.any(|other| other == line.trim_end_matches('\r'))), "{:?}", after);
+            prop_assert!(text.lines().all(|line| rest.any(|other| other.trim_end_matches('\r') == line.trim_end_matches('\r'))), "{:?}", after);
         }
     }
 }
