@@ -1,0 +1,303 @@
+//! From lines to elements, in one pass. Own rules on lines, after `CommonMark` 0.31: a parser of markdown into a tree would
+//! not say where every byte belongs, and agents indent less exactly than the standard asks.
+//!
+//! An item lies within the last one that stands two columns further out, or more. What follows a list further in lies
+//! within its item, what follows it at the first column ends it. What fences and comments enclose is never read.
+
+use std::collections::HashMap;
+
+use super::{
+    Document, Format, Kind, LimitError, Limits, Node,
+    lines::{self, CODE, Enclosure, Marker, STEP},
+};
+
+/// Longest slug, in bytes.
+const MOST_SLUG: usize = 64;
+
+/// Reads a text whole.
+pub(super) fn parse(text: String, format: Format, limits: &Limits) -> Result<Document, LimitError> {
+    if text.len() > limits.bytes {
+        return Err(LimitError::Bytes { bytes: text.len(), most: limits.bytes });
+    }
+    let mut reader = Reader::new(&text, limits);
+    match format {
+        Format::Yaml => reader.read_yaml(0..text.len(), Kind::Section)?,
+        Format::Markdown => reader.read_markdown()?,
+    }
+    let mut nodes = reader.nodes;
+    close(&mut nodes);
+    let mut document = Document { text, format, nodes, slugs: Vec::new() };
+    document.slugs = slugs(&document);
+    Ok(document)
+}
+
+/// Says of each element where it ends.
+fn close(nodes: &mut [Node]) {
+    for at in (0..nodes.len()).rev() {
+        nodes[at].until = nodes[at].until.max(at + 1);
+        if let Some(parent) = nodes[at].parent {
+            nodes[parent].until = nodes[parent].until.max(nodes[at].until);
+        }
+    }
+}
+
+/// A name for each section: its id, or its title; the second of a name is `name-2`, or what is free from there on.
+fn slugs(document: &Document) -> Vec<(usize, String)> {
+    let mut next: HashMap<String, usize> = HashMap::new();
+    let sections = (0..document.nodes.len()).filter(|at| document.nodes[*at].kind == Kind::Section);
+    let mut named = |at| {
+        let base = document.id(at).map_or_else(|| slug(document.title(at)), str::to_owned);
+        let mut name = base.clone();
+        while next.contains_key(&name) {
+            let number = next.entry(base.clone()).or_default();
+            *number += 1;
+            name = format!("{base}-{number}");
+        }
+        next.insert(name.clone(), 1);
+        (at, name)
+    };
+    sections.map(&mut named).collect()
+}
+
+/// A title in small letters, digits and dashes, of any script.
+pub(super) fn slug(title: &str) -> String {
+    let mut out = String::new();
+    for c in title.chars().flat_map(char::to_lowercase) {
+        if out.len() + c.len_utf8() > MOST_SLUG {
+            break;
+        }
+        if c.is_alphanumeric() {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.truncate(out.trim_end_matches('-').len());
+    if out.is_empty() { "section".into() } else { out }
+}
+
+/// What is open while lines come by.
+struct Reader<'a> {
+    text: &'a str,
+    limits: &'a Limits,
+    nodes: Vec<Node>,
+    /// Up to where lines belong to an element.
+    taken: usize,
+    /// Sections around the line, outermost first.
+    sections: Vec<usize>,
+    /// Items around the line, outermost first, with their columns.
+    items: Vec<(usize, usize)>,
+    /// Whether a line may carry on the last element.
+    runs_on: bool,
+    counts: (usize, usize),
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, limits: &'a Limits) -> Self {
+        Self {
+            text,
+            limits,
+            nodes: Vec::new(),
+            taken: 0,
+            sections: Vec::new(),
+            items: Vec::new(),
+            runs_on: false,
+            counts: (0, 0),
+        }
+    }
+
+    /// The lines of a part of the text, with where they begin and end.
+    fn lines(&self, part: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize, &'a str)> + use<'a> {
+        let mut at = part.start;
+        self.text[part].split_inclusive('\n').map(move |line| {
+            at += line.len();
+            (at - line.len(), at, line)
+        })
+    }
+
+    fn push(&mut self, kind: Kind, parent: Option<usize>, level: usize, own: std::ops::Range<usize>) -> usize {
+        let start = std::mem::replace(&mut self.taken, own.end);
+        self.runs_on = matches!(kind, Kind::Item | Kind::Prose);
+        self.nodes.push(Node { kind, parent, level, start, own, until: 0 });
+        self.nodes.len() - 1
+    }
+
+    /// Gives a line to the last element.
+    fn extend(&mut self, end: usize) {
+        if let Some(last) = self.nodes.last_mut() {
+            last.own.end = end;
+            self.taken = end;
+        }
+    }
+
+    /// Ends items that a line at this column does not lie within, and answers what it lies within.
+    fn within(&mut self, column: usize, step: usize) -> Option<usize> {
+        while self.items.last().is_some_and(|(_, indent)| indent + step > column) {
+            self.items.pop();
+        }
+        self.items.last().map(|(at, _)| *at).or_else(|| self.sections.last().copied())
+    }
+
+    fn push_section(&mut self, level: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
+        self.counts.0 += 1;
+        if self.counts.0 > self.limits.sections {
+            return Err(LimitError::Sections { most: self.limits.sections });
+        }
+        self.items.clear();
+        while self.sections.last().is_some_and(|at| self.nodes[*at].level >= level) {
+            self.sections.pop();
+        }
+        let at = self.push(Kind::Section, self.sections.last().copied(), level, own);
+        self.sections.push(at);
+        Ok(())
+    }
+
+    fn push_item(&mut self, indent: usize, step: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
+        self.counts.1 += 1;
+        if self.counts.1 > self.limits.items {
+            return Err(LimitError::Items { most: self.limits.items });
+        }
+        let start = own.start;
+        let parent = self.within(indent, step);
+        let at = self.push(Kind::Item, parent, 0, own);
+        self.items.push((at, indent));
+        if self.items.len() > self.limits.depth {
+            let line = self.text[..start].matches('\n').count() + 1;
+            return Err(LimitError::Depth { line, most: self.limits.depth });
+        }
+        Ok(())
+    }
+
+    fn read_markdown(&mut self) -> Result<(), LimitError> {
+        let from = self.read_front()?;
+        let mut enclosure: Option<Enclosure> = None;
+        for (start, end, line) in self.lines(from..self.text.len()) {
+            if let Some(open) = enclosure {
+                self.extend(end);
+                if open.ends(line) {
+                    enclosure = None;
+                }
+            } else if lines::is_blank(line) {
+                self.runs_on = false;
+            } else if let Some((opened, still_open)) = Enclosure::opened(line) {
+                let parent = self.within(lines::indent(line).0, STEP);
+                self.push(Kind::Prose, parent, 0, start..end);
+                self.runs_on = false;
+                enclosure = still_open.then_some(opened);
+            } else {
+                self.read_line(start, end, line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line of markdown that nothing encloses.
+    fn read_line(&mut self, start: usize, end: usize, line: &str) -> Result<(), LimitError> {
+        let (column, _) = lines::indent(line);
+        let in_item = self.items.last().is_some_and(|(_, indent)| indent + STEP <= column);
+        if let Some((level, _)) = lines::heading(line).filter(|_| !in_item) {
+            return self.push_section(level, start..end);
+        }
+        let last = self.nodes.last().filter(|_| self.runs_on);
+        let prose = last.filter(|last| last.kind == Kind::Prose);
+        if let (Some(level), Some(title)) = (lines::underline(line), prose.filter(|_| self.items.is_empty()))
+            && is_title(&self.text[title.own.clone()])
+        {
+            let own = title.own.start..end;
+            self.taken = title.start;
+            self.nodes.pop();
+            return self.push_section(level, own);
+        }
+        let marker = Marker::of(line).filter(|marker| {
+            let is_code = self.items.is_empty() && column >= CODE;
+            // Elsewhere a number at the beginning of a line is a part of its sentence (CommonMark 0.31, 5.3).
+            let interrupts = prose.is_none() || matches!(&line[marker.bullet.clone()], "-" | "*" | "+" | "1." | "1)");
+            !is_code && interrupts
+        });
+        if let Some(marker) = marker {
+            return self.push_item(marker.indent, STEP, start..end);
+        }
+        let stands_alone = lines::is_break(line);
+        let quotes = line.trim_start().starts_with('>');
+        let joins = |last: &Node| last.kind == Kind::Prose || !quotes;
+        if !stands_alone && last.is_some_and(joins) {
+            self.extend(end);
+        } else {
+            let parent = self.within(column, STEP);
+            self.push(Kind::Prose, parent, 0, start..end);
+            self.runs_on = !stands_alone;
+        }
+        Ok(())
+    }
+
+    /// Reads front matter, if the text opens with it; answers where it ends.
+    fn read_front(&mut self) -> Result<usize, LimitError> {
+        let fence = |line: &str, sign: &str| line.trim_end() == sign;
+        let mut lines = self.lines(0..self.text.len());
+        let Some((_, opened, _)) = lines.next().filter(|(.., line)| fence(line, "---")) else { return Ok(0) };
+        let Some((closes, end, _)) = lines.find(|(.., line)| fence(line, "---") || fence(line, "...")) else {
+            return Ok(0);
+        };
+        let front = self.push(Kind::Front, None, 0, 0..opened);
+        self.sections.push(front);
+        self.read_yaml(opened..closes, Kind::Entry)?;
+        self.push(Kind::Close, Some(front), 0, closes..end);
+        self.runs_on = false;
+        self.sections.clear();
+        Ok(end)
+    }
+
+    /// Comments at the first column belong to the key below them, if there is one, and not to the one above.
+    fn release_comments(&mut self) {
+        for node in self.nodes.iter_mut().rev() {
+            if node.kind != Kind::Prose || node.parent.is_none() || self.text[node.own.clone()].starts_with(' ') {
+                break;
+            }
+            node.parent = None;
+        }
+    }
+
+    /// Reads YAML whose keys are of this kind: sections with items, or entries with all their lines.
+    fn read_yaml(&mut self, part: std::ops::Range<usize>, keys: Kind) -> Result<(), LimitError> {
+        // The column of the line whose block scalar this is.
+        let mut block: Option<usize> = None;
+        for (start, end, line) in self.lines(part) {
+            let (column, _) = lines::indent(line);
+            if lines::is_blank(line) {
+                continue;
+            }
+            block = block.filter(|outer| column > *outer);
+            let is_comment = line.trim_start().starts_with('#');
+            let has_last =
+                self.nodes.last().is_some_and(|last| matches!(last.kind, Kind::Section | Kind::Entry | Kind::Item));
+            if block.is_some() && has_last {
+                self.extend(end);
+                continue;
+            }
+            let item = Marker::of_yaml(line).filter(|_| keys == Kind::Section);
+            if lines::key(line).is_some() && keys == Kind::Section {
+                self.release_comments();
+                self.push_section(1, start..end)?;
+            } else if lines::key(line).is_some() {
+                self.push(keys, self.sections.last().copied(), 0, start..end);
+            } else if let Some(marker) = item {
+                self.push_item(marker.indent, 1, start..end)?;
+            } else if has_last
+                && (column > 0 || line.starts_with(['-', ']', '}']))
+                && !(is_comment && (column == 0 || keys == Kind::Section))
+            {
+                self.extend(end);
+            } else {
+                let parent = self.within(column, 1);
+                self.push(Kind::Prose, parent, 0, start..end);
+            }
+            block = lines::opens_block(line).then_some(column).filter(|_| !is_comment);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a paragraph is one line that an underline would make a heading.
+fn is_title(own: &str) -> bool {
+    own.trim_end().lines().count() == 1 && lines::indent(own).0 < CODE && !own.trim_start().starts_with(['>', '|'])
+}

@@ -1,0 +1,208 @@
+//! The history of a document: what its states are called, which change led from one to the next, and what moved on.
+
+use std::{fmt, str::FromStr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Document,
+    edit::Edit,
+    lines::substance,
+    patch::{Patch, PatchError},
+};
+
+/// What a text is called: the first half of its BLAKE3. Equal texts have equal ones, and no others do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schema(value_type = String, example = "9f64a747e1b97f131fabb6b447296c9b")]
+pub struct Etag([u8; 16]);
+
+/// A text is no etag of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an etag is 32 hexadecimal digits")]
+pub struct EtagError;
+
+impl Etag {
+    /// Of a text.
+    pub fn of(text: &str) -> Self {
+        let mut half = [0; 16];
+        half.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+        Self(half)
+    }
+
+    /// As the header `ETag` has it: strong, in quotes.
+    pub fn header(self) -> String {
+        format!("\"{self}\"")
+    }
+
+    /// Whether a header `If-Match` lets a change of this state through: `*`, or a list with its etag. Weak ones never
+    /// match (RFC 9110, 13.1.1).
+    pub fn matches(self, if_match: &str) -> bool {
+        let own = self.header();
+        if_match.trim() == "*" || if_match.split(',').any(|etag| etag.trim() == own)
+    }
+}
+
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Etag {
+    type Err = EtagError;
+
+    fn from_str(text: &str) -> Result<Self, EtagError> {
+        let mut bytes = [0; 16];
+        if text.len() != 32 || !text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(EtagError);
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| EtagError)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl From<Etag> for String {
+    fn from(etag: Etag) -> Self {
+        etag.to_string()
+    }
+}
+
+impl TryFrom<String> for Etag {
+    type Error = EtagError;
+
+    fn try_from(text: String) -> Result<Self, EtagError> {
+        text.parse()
+    }
+}
+
+/// How a state came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// The whole text was put.
+    Put,
+    /// These edits were made.
+    Edits {
+        /// In their order.
+        edits: Vec<Edit>,
+    },
+    /// What came in started from an older state, and was merged.
+    Merge {
+        /// That state.
+        from: Etag,
+    },
+}
+
+/// Who `by` is where a file of the workspace was changed by somebody else.
+pub const WORKSPACE: &str = "workspace";
+
+/// One step of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Entry {
+    /// Who did it: an agent, a person, [`WORKSPACE`].
+    pub by: String,
+    /// When, if whoever keeps the history says so.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub at: Option<Timestamp>,
+    /// What was done.
+    pub change: Change,
+    /// The state before it.
+    pub before: Etag,
+    /// The state after it.
+    pub after: Etag,
+    /// From the one to the other, whatever the rules of edits and merges have become since.
+    pub patch: Patch,
+}
+
+impl Entry {
+    /// The step from one text to the next.
+    pub fn between(by: impl Into<String>, at: Option<Timestamp>, change: Change, before: &str, after: &str) -> Self {
+        let patch = Patch::between(before, after);
+        Self { by: by.into(), at, change, before: Etag::of(before), after: Etag::of(after), patch }
+    }
+}
+
+/// A history does not lead from its first text to its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// An entry starts from another state than the one before it ended with.
+    #[error("entry {entry} does not start where the one before it ends")]
+    Gap {
+        /// Counted from 1.
+        entry: usize,
+    },
+    /// An entry's patch does not fit.
+    #[error("entry {entry}: {cause}")]
+    Patch {
+        /// Counted from 1.
+        entry: usize,
+        /// Why.
+        cause: PatchError,
+    },
+    /// An entry's patch leads to another state than it says.
+    #[error("entry {entry} leads to another text than it says")]
+    Other {
+        /// Counted from 1.
+        entry: usize,
+    },
+}
+
+/// Goes through a history from its first text, and answers the last. Each state is compared with what its entry says.
+///
+/// # Errors
+/// An entry is missing, changed, or in another place.
+pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Result<String, ReplayError> {
+    let (mut text, mut state) = (first.to_owned(), Etag::of(first));
+    for (entry, step) in (1..).zip(entries) {
+        if step.before != state {
+            return Err(ReplayError::Gap { entry });
+        }
+        text = step.patch.apply(&text).map_err(|cause| ReplayError::Patch { entry, cause })?;
+        state = Etag::of(&text);
+        if step.after != state {
+            return Err(ReplayError::Other { entry });
+        }
+    }
+    Ok(text)
+}
+
+/// What became of a section between two states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    /// It says the same: at most blank space and ids are others.
+    Unchanged,
+    /// It says something else.
+    Updated,
+    /// It is new.
+    Added,
+    /// It was there, and is gone.
+    Removed,
+    /// It is in neither.
+    Missing,
+}
+
+/// Whether a section was updated in substance, with the sections within it, by its slug; an empty one is the whole document.
+pub fn moved(before: &Document, after: &Document, slug: &str) -> Moved {
+    match (substance_of(before, slug), substance_of(after, slug)) {
+        (Some(was), Some(is)) if was == is => Moved::Unchanged,
+        (Some(_), Some(_)) => Moved::Updated,
+        (None, Some(_)) => Moved::Added,
+        (Some(_), None) => Moved::Removed,
+        (None, None) => Moved::Missing,
+    }
+}
+
+fn substance_of(document: &Document, slug: &str) -> Option<String> {
+    if slug.is_empty() {
+        return Some(substance(&document.text));
+    }
+    let (at, _) = document.slugs.iter().find(|(_, name)| name == slug)?;
+    let until = document.nodes[*at].until;
+    Some(substance(&document.text[document.nodes[*at].own.start..document.nodes[until - 1].own.end]))
+}

@@ -1,0 +1,84 @@
+//! Documents by tables and by random texts: what is read, edited, merged, replayed and named.
+
+mod edits;
+mod history;
+mod merges;
+mod names;
+mod reading;
+
+use proptest::prelude::*;
+
+use super::{Document, Format, ItemState, Limits};
+
+/// A text of markdown, as it was read.
+fn markdown(text: &str) -> Document {
+    Document::parse(text, Format::Markdown, &Limits::default()).expect("a document")
+}
+
+fn yaml(text: &str) -> Document {
+    Document::parse(text, Format::Yaml, &Limits::default()).expect("a document")
+}
+
+/// Every item of a document: section, state, words, depth.
+fn items(document: &Document) -> Vec<(String, Option<ItemState>, String, usize)> {
+    let sections = document.sections().into_iter();
+    sections
+        .flat_map(|section| {
+            let slug = section.slug;
+            section.items.into_iter().map(move |item| (slug.clone(), item.state, item.text, item.depth))
+        })
+        .collect()
+}
+
+/// Lines that mean something, in any order, with any ends.
+fn lines() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        prop::sample::select(vec![
+            "# Title",
+            "## Plan ##",
+            "### Deep",
+            "Under",
+            "===",
+            "---",
+            "- [ ] one",
+            "- [x] two <!-- id: t2 -->",
+            "  - [-] nested",
+            "\t* tab",
+            "1. first",
+            "2) second",
+            "```",
+            "~~~~ sh",
+            "<!-- open",
+            "-->",
+            "<!-- c -->",
+            "",
+            "  ",
+            "key: value # why",
+            "  more",
+            "    code",
+            "> quote",
+            "| a | b |",
+            "* * *",
+            "- ",
+            "-",
+            "...",
+            "# ",
+            "+ [X]",
+            "list:",
+            "- - -",
+            "text: |",
+            "\u{feff}x",
+            "10. ten",
+            "[ ] no",
+            "#no",
+            "---\u{a0}",
+            "a: b",
+        ])
+        .prop_map(str::to_owned),
+        "[ -~\t]{0,12}",
+        "\\PC{0,6}",
+    ];
+    let end = prop::sample::select(vec!["\n", "\n", "\n", "\r\n", "\r", ""]);
+    prop::collection::vec((line, end), 0..40)
+        .prop_map(|lines| lines.into_iter().flat_map(|(line, end)| [line, end.to_owned()]).collect())
+}
