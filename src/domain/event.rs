@@ -39,6 +39,11 @@ impl FieldName {
     pub fn is_outside_data(&self) -> bool {
         matches!(&*self.0, "input" | "tool.result" | "tool.error")
     }
+
+    /// Whether the agent was given this text, and answers for none of it: its task, its input, or a tool's result.
+    pub fn is_given(&self) -> bool {
+        self.is_outside_data() || self.0 == "task"
+    }
 }
 
 impl fmt::Display for FieldName {

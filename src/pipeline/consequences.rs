@@ -57,7 +57,7 @@ impl Judged {
     pub fn verified(&self) -> Option<Severity> {
         let given = |finding: &FindingItem| {
             let evidence = finding.evidence.as_ref();
-            evidence.is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_outside_data())
+            evidence.is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_given())
         };
         let order =
             |finding: &FindingItem| finding.source == CHECK && finding.rule.starts_with(INJECTION) && given(finding);

@@ -83,6 +83,46 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     Some(Sight::new(rule, severity, format!("Code given to an interpreter {does} {secret}, which holds credentials.")))
 }
 
+/// What code in any language starts or deletes: the calls that do, each with its place, as commands of a shell. It goes
+/// by the literals within a call alone, so that what the code only prints is none.
+pub(super) fn started(code: &str) -> Vec<(usize, String)> {
+    /// Calls of one piece of code that are looked at, and bytes of one.
+    const MOST: usize = 64;
+    const LONGEST: usize = 1_000;
+    static CALLS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?:\b(?:os\.system|(?:os\.)?popen|subprocess\.\w+|exec(?:Sync|File|FileSync|a)?|spawn(?:Sync)?|system|shell_exec|passthru|proc_open|Command::new|exec\.Command|ProcessBuilder|check_call|check_output)|(?P<own>\b(?:rmtree|rmSync|rmdirSync|rm_rf|remove_tree|removeAll|RemoveAll|remove_dir_all)))\s*\(").ok()
+    });
+    let Some(calls) = CALLS.as_ref() else { return Vec::new() };
+    let started = calls.captures_iter(code).take(MOST).filter_map(|call| {
+        let head = call.get(0)?;
+        let rest = code.get(head.start()..code.floor_char_boundary((head.start() + LONGEST).min(code.len())))?;
+        // A statement; arguments may be chained to it on its own line.
+        let mut depth = 0_usize;
+        let end = rest.char_indices().find(|(_, c)| {
+            match c {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && matches!(c, ';' | '\n')
+        });
+        let statement = rest.get(..end.map_or(rest.len(), |(at, _)| at))?;
+        if call.name("own").is_some() {
+            return Some((head.start(), format!("python -c '{}'", statement.replace('\'', "\""))));
+        }
+        let words = literals(statement);
+        let command = match words.split_first() {
+            Some((first, _)) if first.contains(' ') => first.clone(),
+            Some(_) => {
+                words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
+            }
+            None => return None,
+        };
+        Some((head.start(), command))
+    });
+    started.collect()
+}
+
 /// The string literals of code, the first few.
 fn literals(code: &str) -> Vec<String> {
     static LITERALS: LazyLock<Option<Regex>> =

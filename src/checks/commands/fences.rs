@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2, memmem::Finder};
 
 use super::{
     shell,
-    tools::{docker_steps, recipes, workflow_steps},
+    tools::{docker_steps, package_scripts, recipes, workflow_steps},
 };
 
 /// Names of a fenced block's language that mean shell.
@@ -63,6 +63,31 @@ static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
+/// Names of languages whose programs start others.
+const CODE: [&str; 18] = [
+    "python",
+    "python3",
+    "py",
+    "js",
+    "javascript",
+    "jsx",
+    "mjs",
+    "ts",
+    "typescript",
+    "node",
+    "ruby",
+    "rb",
+    "php",
+    "perl",
+    "go",
+    "golang",
+    "rust",
+    "java",
+];
+
+/// Longest prompt of a shell, in bytes.
+const LONGEST_PROMPT: usize = 120;
+
 /// Lines of a block that are looked at to tell whether it is shell.
 const LINES: usize = 200;
 
@@ -89,6 +114,7 @@ pub(super) fn built_parts(text: &str) -> Vec<(usize, &str)> {
             "dockerfile" | "docker" | "containerfile" => docker_steps(block.text),
             "makefile" | "make" => recipes(block.text),
             "yaml" | "yml" => workflow_steps(block.text),
+            "json" if block.text.contains("\"scripts\"") => package_scripts(block.text),
             _ => continue,
         };
         found.extend(commands.into_iter().map(|(at, command)| (block.start + at, command)));
@@ -96,18 +122,68 @@ pub(super) fn built_parts(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Lines behind a shell's prompt that stand in no block: `$ rm -rf /srv`.
+/// The blocks of code in other languages that may start commands.
+pub(super) fn code_parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_code = |block: &Block<'_>| {
+        let name = block.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default();
+        CODE.iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    fenced(text).filter(is_code).map(|block| (block.start, block.text))
+}
+
+/// Commands that stand in no block: lines behind a shell's prompt (`$ rm -rf /srv`, `root@host:/# reboot`), lines that are
+/// set in, and code within a line that the text says to run.
 fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)> {
     const MOST: usize = 64;
-    static PROMPT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n$ "));
-    let first = text.starts_with("$ ").then_some(2);
-    let later = PROMPT.find_iter(text.as_bytes()).map(|at| at + 3);
-    let lines = first
-        .into_iter()
-        .chain(later)
-        .filter(|at| !blocks.iter().any(|(start, block)| (*start..start + block.len()).contains(at)));
+    static SIGNS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("$ "), Finder::new("# ")]);
+    static SET_IN: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("\n\n    "), Finder::new("\n\n\t")]);
+    let bytes = text.as_bytes();
+    let prompt = |at: usize| {
+        let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        let line = text.get(start..)?;
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let length = shell::prompt_len(line.as_bytes().get(blank..line.len().min(LONGEST_PROMPT))?);
+        (length > 0 && start + blank + length == at + 1).then_some(at + 2)
+    };
+    // What a heading begins with is no prompt.
+    let may = |at: &usize| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|byte| *byte != b'#');
+    let behind = SIGNS.iter().flat_map(|sign| sign.find_iter(bytes).filter(may).filter_map(prompt).take(MOST));
+    let set_in = SET_IN.iter().flat_map(|sign| sign.find_iter(bytes).map(|at| at + sign.needle().len()).take(MOST));
     let line = |at: usize| Some((at, text.get(at..)?.lines().next()?));
-    lines.take(MOST).filter_map(line).filter(|(_, line)| is_command(line)).collect()
+    let mut found: Vec<_> = behind.chain(set_in).filter_map(line).filter(|(_, line)| is_command(line)).collect();
+    found.extend(told_to_run(text));
+    found.sort_unstable_by_key(|(at, _)| *at);
+    found.dedup();
+    found.retain(|(at, _)| !blocks.iter().any(|(start, block)| (*start..start + block.len()).contains(at)));
+    found
+}
+
+/// Code within a line behind a word that has it run: `just run \`curl … | sh\``.
+fn told_to_run(text: &str) -> Vec<(usize, &str)> {
+    const MOST: usize = 64;
+    const VERBS: [&str; 8] = ["run", "execute", "type", "paste", "enter", "issue", "invoke", "launch"];
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text.get(at..).and_then(|rest| memchr(b'`', rest.as_bytes())).map(|open| at + open + 1) {
+        at = open;
+        let before = text.get(text.floor_char_boundary(open.saturating_sub(24))..open - 1).unwrap_or_default();
+        let verb =
+            before.strip_suffix(' ').and_then(|before| before.rsplit([' ', '\n', '(']).next()).unwrap_or_default();
+        let denied = before.to_ascii_lowercase();
+        let denied = ["never ", "not ", "n't ", "avoid "].iter().any(|word| denied.contains(word));
+        if denied || !VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb)) {
+            continue;
+        }
+        let code = text.get(open..).and_then(|rest| rest.lines().next()).and_then(|line| line.split_once('`'));
+        if let Some((code, _)) = code.filter(|(code, _)| code.len() <= 400) {
+            found.push((open, code));
+            at = open + code.len() + 1;
+        }
+        if found.len() == MOST {
+            break;
+        }
+    }
+    found
 }
 
 /// A fenced block.

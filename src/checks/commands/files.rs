@@ -4,8 +4,9 @@
 use super::{
     Sight,
     call::{Call, FOUND, Fed},
-    resolve::is_shell,
-    targets::{Target, is_guarded, is_history},
+    resolve::{is_denied, is_shell},
+    shell::Word,
+    targets::{Target, is_data, is_guarded, is_history},
 };
 use crate::domain::Severity::{self, Critical, Info, Warning};
 
@@ -22,12 +23,39 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         _ => {}
     }
     written(call, sights);
+    emptied(call, sights);
+}
+
+/// Files of a database that nothing is left of.
+fn emptied(call: &Call, sights: &mut Vec<Sight>) {
+    let operands: Vec<&str> = call.operands().collect();
+    let reads_nothing = || call.reads.iter().any(|from| from.text == "/dev/null");
+    let prints_nothing = match call.program.as_str() {
+        "" | ":" | "true" | "false" => true,
+        "cat" => operands == ["/dev/null"] || operands.is_empty() && reads_nothing(),
+        "echo" => call.has('n', "") && operands.is_empty(),
+        "printf" => operands.iter().all(|text| text.is_empty()),
+        _ => false,
+    };
+    let last = || operands.last().copied();
+    let named = match call.program.as_str() {
+        "cp" | "install" | "copy" if operands.first() == Some(&"/dev/null") => last(),
+        "tee" if reads_nothing() => last(),
+        "truncate" if call.args.iter().any(|arg| matches!(arg.text.as_str(), "0" | "-s0" | "--size=0")) => last(),
+        "dd" if call.says("if=/dev/null") => call.args.iter().find_map(|arg| arg.text.strip_prefix("of=")),
+        _ => None,
+    };
+    let written = call.writes.iter().map(|to| to.text.as_str()).filter(|_| prints_nothing);
+    if let Some(path) = written.chain(named).find(|path| is_data(path) && call.target(path) > Target::Rebuilt) {
+        sights.push(Sight::new("emptied", Warning, format!("`{}` leaves nothing of {path}.", call.shown())));
+    }
 }
 
 fn found(call: &Call, sights: &mut Vec<Sight>) {
     let root = call.operands().next().unwrap_or(".");
     let filters = ["-name", "-iname", "-path", "-regex", "-empty"];
-    let filtered = call.args.iter().any(|arg| filters.contains(&arg.text.as_str()));
+    let narrows = |(at, arg): (usize, &Word)| filters.contains(&arg.text.as_str()) && !is_denied(&call.args, at);
+    let filtered = call.args.iter().enumerate().any(narrows);
     let worst = call.target(root);
     if worst >= Target::Home {
         let what = format!("`{}` deletes what it finds under {root}.", call.shown());

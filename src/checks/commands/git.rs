@@ -32,6 +32,9 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         {
             ("git_force_push", "overwrites history on the remote")
         }
+        "push" if call.operands().any(is_elsewhere) => {
+            ("git_foreign_push", "sends the repository to an address that it has not been set up with")
+        }
         "push"
             if says(&["--delete", "-d", "--prune"])
                 || call.operands().any(|word| word.len() > 1 && word.starts_with(':')) =>
@@ -68,4 +71,10 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         _ => return,
     };
     sights.push(Sight::new(rule, Warning, format!("`{}` {what}.", call.shown())));
+}
+
+/// Whether a remote is an address and no name: `https://…`, `user@host:path`.
+fn is_elsewhere(remote: &str) -> bool {
+    remote.contains("://") && !remote.starts_with("file://")
+        || remote.split_once('@').is_some_and(|(_, rest)| rest.contains(':') && !rest.starts_with('{'))
 }

@@ -92,6 +92,9 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
 
 /// What one call does by itself.
 fn single(call: &call::Call, sights: &mut Vec<Sight>) {
+    if asks_help(call) {
+        return;
+    }
     rights::look(call, sights);
     persistence::look(call, sights);
     if !is_rehearsal(call) {
@@ -108,6 +111,13 @@ fn single(call: &call::Call, sights: &mut Vec<Sight>) {
     }
 }
 
+/// Whether a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
+fn asks_help(call: &call::Call) -> bool {
+    let last = call.args.last().map_or("", |arg| arg.text.as_str());
+    let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
+    matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
+}
+
 /// Whether the call only says what it would do.
 fn is_rehearsal(call: &call::Call) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
@@ -122,6 +132,7 @@ fn is_rehearsal(call: &call::Call) -> bool {
                 | "--what-if"
                 | "-WhatIf"
                 | "-whatif"
+                | "--preview-only"
                 | "--list-only"
                 | "--check-only"
         )

@@ -62,7 +62,12 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         .chain(writes_operand(call))
         .find(|path| PLACES.iter().any(|place| path.contains(place)));
     let schedules = match call.program.as_str() {
-        "crontab" => !(call.has('l', "") || call.has('r', "") || call.args.is_empty() && call.given.is_none()),
+        "crontab" => {
+            !(call.has('l', "")
+                || call.has('r', "")
+                || call.has('e', "")
+                || call.args.is_empty() && call.given.is_none())
+        }
         "systemctl" => call.operands().any(|word| word == "enable"),
         "launchctl" => call.operands().any(|word| matches!(word, "load" | "bootstrap")),
         "schtasks" => call.args.iter().any(|arg| arg.text.eq_ignore_ascii_case("/create")),

@@ -82,23 +82,25 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
     let first = args.iter().map(|arg| arg.text.as_str()).find(|arg| !arg.starts_with('-'));
     let next = match program.to_ascii_lowercase().as_str() {
         "find" | "fd" => {
-            let filters = |arg: &Word| {
-                arg.text.strip_prefix('-').is_some_and(|test| {
-                    !matches!(
-                        test,
-                        "type"
-                            | "print"
-                            | "print0"
-                            | "depth"
-                            | "xdev"
-                            | "mount"
-                            | "mindepth"
-                            | "maxdepth"
-                            | "L"
-                            | "H"
-                            | "P"
-                    )
-                })
+            let filters = |(at, arg): (usize, &Word)| {
+                !is_denied(args, at)
+                    && arg.text.strip_prefix('-').is_some_and(|test| {
+                        !matches!(
+                            test,
+                            "type"
+                                | "not"
+                                | "print"
+                                | "print0"
+                                | "depth"
+                                | "xdev"
+                                | "mount"
+                                | "mindepth"
+                                | "maxdepth"
+                                | "L"
+                                | "H"
+                                | "P"
+                        )
+                    })
             };
             let root = if program == "fd" { "." } else { first.unwrap_or(".") };
             // All that is found has this name.
@@ -107,7 +109,12 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
                 _ => None,
             });
             let words = name.map(|name| format!("{}/{name}", root.trim_end_matches('/'))).into_iter().collect();
-            Fed { shown, words, root: Some(root.to_owned()), filtered: args.iter().any(filters) || program == "fd" }
+            Fed {
+                shown,
+                words,
+                root: Some(root.to_owned()),
+                filtered: args.iter().enumerate().any(filters) || program == "fd",
+            }
         }
         "ls" | "dir" | "gci" | "get-childitem" => {
             Fed { shown, words: Vec::new(), root: Some(first.unwrap_or(".").to_owned()), filtered: false }
@@ -125,6 +132,12 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
         }
     };
     (before, next)
+}
+
+/// Whether a test of `find` is turned round: all but a few is as good as all.
+pub(super) fn is_denied(args: &[Word], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| args.get(at)).map_or("", |arg| arg.text.as_str());
+    matches!(before, "!" | "-not" | "\\!")
 }
 
 /// How many levels of wrappers are taken away.
@@ -189,6 +202,9 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         if options.args.iter().any(|arg| arg.text.starts_with("--on-")) {
             resolved.calls.push(Call { span: command.span.clone(), ..options.clone() });
         }
+        if program == "parallel" {
+            in_parallel(&mut command.words);
+        }
         if feeds(&program) {
             hand_over(&options, &mut command.words, &mut state);
         }
@@ -202,13 +218,21 @@ fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     state.hands = true;
     let mut replaced = false;
     let known = fed.words.first().cloned().or_else(|| fed.root.as_deref().map(found_under));
-    if let Some(name) = &known {
-        let sign = xargs.args.iter().position(|arg| arg.text == "-I" || arg.text == "-J");
-        let sign = sign.and_then(|at| xargs.args.get(at + 1)).map_or("{}", |arg| arg.text.as_str()).to_owned();
-        let short = |word: &&mut Word| word.text.len() * name.len() <= LONGEST_SCRIPT;
+    // Within a script nothing else says that it may be any of them.
+    let any = fed.words.first().cloned().unwrap_or_else(|| match fed.root.as_deref() {
+        Some(root) if !fed.filtered => format!("{}/*", root.trim_end_matches('/')),
+        Some(root) => found_under(root),
+        None => "$each/*".to_owned(),
+    });
+    {
+        let sign = placeholder(xargs).to_owned();
+        let short = |word: &&mut Word| word.text.len() * any.len() <= LONGEST_SCRIPT;
         for word in words.iter_mut().filter(|word| word.text.contains(&sign) && !sign.is_empty()).filter(short) {
             let whole = word.text == sign;
-            word.text = word.text.replace(&sign, name);
+            if whole && known.is_none() {
+                continue;
+            }
+            word.text = word.text.replace(&sign, known.as_ref().filter(|_| whole).unwrap_or(&any));
             if whole {
                 FOUND.clone_into(&mut word.raw);
             }
@@ -223,6 +247,43 @@ fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     // What is known by its words is no riddle.
     if !fed.words.is_empty() {
         state.hands = false;
+    }
+}
+
+/// What `xargs` and the like put each name in the place of: `-I %`, `-I%`, `--replace=%`.
+fn placeholder(xargs: &Call) -> &str {
+    let mut args = xargs.args.iter().map(|arg| arg.text.as_str());
+    while let Some(arg) = args.next() {
+        match arg {
+            "-I" | "-J" => return args.next().unwrap_or("{}"),
+            _ => {}
+        }
+        let attached = ["-I", "-J", "--replace="].iter().find_map(|option| arg.strip_prefix(option));
+        if let Some(sign) = attached.filter(|sign| !sign.is_empty()) {
+            return sign;
+        }
+    }
+    "{}"
+}
+
+/// The command of `parallel`, which is one text as often as it is words, with the names that stand behind `:::` in it.
+fn in_parallel(words: &mut Vec<Word>) {
+    if let Some(at) = words.iter().position(|word| matches!(word.text.as_str(), ":::" | ":::+")) {
+        let names: Vec<Word> = words.drain(at..).skip(1).collect();
+        let all = names.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        let placed = |word: &&mut Word| word.text.contains("{}") && word.text.len() * all.len() <= LONGEST_SCRIPT;
+        let mut replaced = false;
+        for word in words.iter_mut().filter(placed) {
+            word.text = word.text.replace("{}", &all);
+            replaced = true;
+        }
+        if !replaced {
+            words.extend(names);
+        }
+    }
+    if words.first().is_some_and(|word| word.text.contains(' ')) {
+        let text = words.drain(..).map(|word| word.text).collect::<Vec<_>>().join(" ");
+        words.extend(["sh", "-c", &text].map(Word::plain));
     }
 }
 

@@ -135,6 +135,7 @@ fn raised(call: &Call, sights: &mut Vec<Sight>) {
             "iptables" | "ip6tables" | "nft" => call.has('L', "list") || call.has('S', "list-rules") || first == "list",
             "ufw" | "fail2ban-client" | "certbot" => matches!(first, "status" | "certificates" | "ping"),
             "fdisk" | "parted" | "crontab" => call.has('l', "list"),
+            "visudo" => call.has('c', "check"),
             "apt" | "apt-get" | "dnf" | "yum" | "apk" => {
                 matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
                     && !call.operands().skip(1).any(|name| name.contains('/'))

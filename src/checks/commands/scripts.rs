@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{
     Sight,
-    fences::{built_parts, shell_parts},
+    code::started,
+    fences::{built_parts, code_parts, shell_parts},
     tools::{built_commands, cell_commands, command, is_script, patched, within_json},
 };
 use crate::domain::{Event, FieldName, Severity, ToolCall};
@@ -173,6 +174,13 @@ pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
                 Script { field: field.clone(), at, text: Cow::Borrowed(part), run, on_host: true }
             });
             scripts.extend(built);
+            for (start, code) in code_parts(text) {
+                let run = if warns(text.get(..start).unwrap_or_default()) { Run::Nobody } else { Run::Reader };
+                scripts.extend(started(code).into_iter().map(|(at, command)| {
+                    let at = start + at..start + code.len();
+                    Script { field: field.clone(), at, text: Cow::Owned(command), run, on_host: true }
+                }));
+            }
         }
     });
     if let Some(tool) = &event.tool {

@@ -133,23 +133,24 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
         // `delete-bucket`, `delete_vhost`, `repo-delete`, `apps:destroy`.
         let mut parts = word.split(['-', '_', ':']);
         let names = lexicon::REMOVING.contains(*word)
-            || at < 2
+            || (at < 2 || names_act(call, word))
                 && *word != "force-with-lease"
                 && parts.any(|part| lexicon::REMOVING.contains(part))
                 && !word.starts_with("list-")
                 && !word.starts_with("get-")
                 && !word.starts_with("describe-");
+        // Clouds name the service first, and some have one called `logs` or `run`.
+        let cloud = matches!(call.program.as_str(), "aws" | "gcloud" | "az" | "oci");
         let reads = words.iter().take(at).any(|word| {
-            [
-                "get", "list", "describe", "show", "ls", "create", "logs", "status", "help", "add", "run", "exec",
-                "install", "test",
-            ]
-            .contains(word)
+            ["get", "list", "describe", "show", "ls", "create", "help"].contains(word)
+                || !cloud && ["logs", "status", "add", "run", "exec", "install", "test"].contains(word)
         });
         (is_word && names && !reads).then_some(*word)
     });
     let flag = call.args.iter().map(|arg| arg.text.as_str()).find(|arg| {
-        arg.starts_with("--delete") || *arg == "--remove-source-files" || *arg == "--purge" || *arg == "--force-delete"
+        arg.starts_with("--delete")
+            || *arg == "--remove-source-files"
+            || matches!(*arg, "--purge" | "-purge" | "--force-delete")
     });
     let moves = call.program == "rclone" && matches!(words.first(), Some(&("move" | "moveto" | "cleanup")));
     let named = call.program.split('-').any(|part| part == "delete");
@@ -208,6 +209,14 @@ fn subcommands(call: &Call) -> Vec<&str> {
         }
     }
     words
+}
+
+/// Whether a word stands where a cloud's own verbs stand, before any option: `az storage blob delete-batch`.
+fn names_act(call: &Call, word: &str) -> bool {
+    let before = call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != word);
+    let ends = word.split('-').next_back().is_some_and(|last| lexicon::REMOVING.contains(last));
+    let begins = word.split('-').next().is_some_and(|first| lexicon::REMOVING.contains(first));
+    (begins || ends) && word.contains('-') && before.take(4).all(|arg| !arg.starts_with('-'))
 }
 
 fn deletes_by_api(call: &Call) -> bool {

@@ -97,10 +97,16 @@ pub(super) fn parse(script: &str, budget: &Budget) -> Parsed {
         }
     };
     let unread = if tree.is_some() { read.len() } else { 0 };
-    if script.get(unread..).is_some_and(may_matter) {
+    if script.get(unread..).is_some_and(|rest| may_matter(rest) || runs_variable(rest)) {
         budget.cut();
     }
     tree.map_or_else(Parsed::default, |tree| Reader::read(read, tree.root_node()))
+}
+
+/// Whether a command's name stands in a variable, which what was not read may have set to anything.
+fn runs_variable(script: &str) -> bool {
+    let begins = |part: &str| part.trim_start_matches([' ', '\t', '"', '{', '(']).starts_with('$');
+    script.split(['\n', ';', '|', '&', '(']).any(begins)
 }
 
 thread_local! {

@@ -206,6 +206,16 @@ fn own_process(parts: &[&str]) -> bool {
     matches!(parts, ["proc", "self" | "thread-self" | "$$", ..])
 }
 
+/// Whether the path is a file that holds a database or a copy of one, by its ending.
+pub(super) fn is_data(path: &str) -> bool {
+    const ENDINGS: [&str; 18] = [
+        "db", "db3", "sqlite", "sqlite3", "sdb", "mdb", "accdb", "rdb", "aof", "ibd", "mdf", "ldf", "dump", "bak",
+        "realm", "kdbx", "parquet", "duckdb",
+    ];
+    let ending = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending);
+    ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+}
+
 /// Whether the path is the history of a shell or of a database's client.
 pub(super) fn is_history(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();

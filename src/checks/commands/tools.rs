@@ -261,7 +261,7 @@ pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t s
 }
 
 /// The scripts of a package's manifest, as far as nothing in them is escaped.
-fn package_scripts(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn package_scripts(text: &str) -> Vec<(usize, &str)> {
     let manifest = serde_json::from_str::<Value>(text).unwrap_or_default();
     // What is written may be a part of one.
     let Some(scripts) = manifest.get("scripts").and_then(Value::as_object) else { return members_by_line(text) };

@@ -126,6 +126,7 @@ impl Reader<'_> {
     fn insert(&mut self, value: &str, word: &mut Word, quoted: bool) {
         self.spent += value.len();
         if self.spent > MOST_EXPANDED {
+            self.parsed.deep = true;
             return;
         }
         if quoted {
@@ -186,6 +187,16 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
             let (from, to) = form.trim_start_matches('/').split_once('/').unwrap_or((form.trim_start_matches('/'), ""));
             let known = known.filter(|_| !from.is_empty() && to.len() <= LONGEST_REPLACEMENT)?;
             Some(if all { known.replace(from, to) } else { known.replacen(from, to, 1) })
+        }
+        // Whoever asks for a name to be set, or cuts a piece off, means what it names.
+        [b':', b'?', ..] | [b'?', ..] => known.or_else(|| set.then(|| format!("${name}"))),
+        [b'%' | b'#', ..] => {
+            let piece = form.trim_start_matches(['%', '#']);
+            let cut = |value: String| match form.as_bytes() {
+                [b'%', ..] => value.strip_suffix(piece).map_or(value.clone(), str::to_owned),
+                _ => value.strip_prefix(piece).map_or(value.clone(), str::to_owned),
+            };
+            known.map(cut).or_else(|| set.then(|| format!("${name}")))
         }
         [b',', ..] => known.map(|value| value.to_lowercase()),
         [b'^', ..] => known.map(|value| value.to_uppercase()),

@@ -11,6 +11,7 @@ mod encoded;
 mod forms;
 mod layout;
 mod lookalikes;
+mod markup;
 mod search;
 mod words;
 
@@ -19,6 +20,7 @@ use std::{borrow::Cow, ops::Range};
 use crate::domain::{CheckName, Event, FieldName, Hit, Severity};
 use forms::{Form, Reach};
 use search::Met;
+use words::View;
 
 /// An order that was found; `at` lies in the text as stored.
 struct Found {
@@ -38,12 +40,14 @@ impl Found {
     }
 }
 
-/// Every hit in the texts that came from outside and in the output.
+/// Every hit in what the agent was given and in its output. Whoever sets a task may give an assistant any order, and a
+/// judge of its work none.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let mut hits = Vec::new();
     event.for_each_text(|field, text| {
-        if field.is_outside_data() || field.is_output() {
-            hits.extend(found(text, &field).into_iter().map(|one| Hit {
+        if field.is_given() || field.is_output() {
+            let counts = |one: &Found| field.is_outside_data() || field.is_output() || one.rule == forms::TO_REVIEWER;
+            hits.extend(found(text, &field).into_iter().filter(counts).map(|one| Hit {
                 check: CheckName::Injection,
                 rule: one.rule.to_owned(),
                 severity: one.severity,
@@ -73,12 +77,10 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
     });
     let words = words::look(text);
     if let Some(view) = words.view {
-        search::find(&view.text, reaches, |met, at| {
-            // What stands in plain words was found above.
-            if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
-                found.push(Found::of(form, at, text));
-            }
-        });
+        disguised(text, &view, reaches, &mut found);
+    }
+    if let Some(view) = markup::without(text) {
+        disguised(text, &view, reaches, &mut found);
     }
     encoded::find(text, &words.blobs, &announced, reaches, &mut found);
     layout::find(text, &words.repeated, reaches, &mut found);
@@ -87,21 +89,34 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
     found
 }
 
-/// The text with line breaks where JSON or a quoted string writes `\n`; every place stays what it is.
+/// What stands in a view of the text; what stands in its plain words was found before.
+fn disguised(text: &str, view: &View, reaches: impl Fn(Reach) -> bool, found: &mut Vec<Found>) {
+    search::find(&view.text, reaches, |met, at| {
+        if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
+            found.push(Found::of(form, at, text));
+        }
+    });
+}
+
+/// The text with line breaks where JSON or a quoted string writes `\n`, and plain blanks for those of other widths; every
+/// place stays what it is.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     let mut plain: Option<String> = None;
     let mut copied = 0;
-    for at in memchr::memchr_iter(b'\\', text.as_bytes()) {
-        let blank = match text.as_bytes().get(at + 1) {
-            Some(b'n') => " \n",
-            Some(b'r') => " \r",
-            Some(b't') => " \t",
+    for at in memchr::memchr3_iter(b'\\', 0xc2, 0xe2, text.as_bytes()) {
+        let blank = match text.as_bytes().get(at..).unwrap_or_default() {
+            [b'\\', b'n', ..] => " \n",
+            [b'\\', b'r', ..] => " \r",
+            [b'\\', b't', ..] => " \t",
+            // No-break; en and em, thin and hair; narrow; of mathematics.
+            [0xc2, 0xa0, ..] => "  ",
+            [0xe2, 0x80, 0x80..=0x8a | 0xaf, ..] | [0xe2, 0x81, 0x9f, ..] => "   ",
             _ => continue,
         };
         let plain = plain.get_or_insert_with(|| String::with_capacity(text.len()));
         plain.push_str(text.get(copied..at).unwrap_or_default());
         plain.push_str(blank);
-        copied = at + 2;
+        copied = at + blank.len();
     }
     match plain {
         None => Cow::Borrowed(text),

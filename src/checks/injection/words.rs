@@ -185,7 +185,8 @@ const DISGUISED: u32 = {
 };
 
 impl View {
-    fn new(text: &str, changes: Vec<(Range<usize>, String)>) -> Option<Self> {
+    /// Of the text and what takes the place of what in it, in order.
+    pub(super) fn new(text: &str, changes: Vec<(Range<usize>, String)>) -> Option<Self> {
         if changes.is_empty() {
             return None;
         }

@@ -55,6 +55,13 @@ fn success_over_a_failure_is_seen_and_its_twin_is_not() {
         ("{\"status\": \"declined\"}", "{\"status\": \"settled\"}", "I have transferred 100 euros to Ann."),
         ("curl: (22) The requested URL returned error: 503", "ok", "The service is healthy."),
         ("rm: x: Permission denied", "removed x", "I deleted x."),
+        ("fatal: unable to access", "main -> main", "Erledigt."),
+        ("Exit code 1", "Exit code 0", "Listo, todo en orden."),
+        ("Exit code 1", "Exit code 0", "C'est fait."),
+        ("Exit code 1", "Exit code 0", "Миграция успешно завершена."),
+        ("Exit code 1", "Exit code 0", "已完成。"),
+        ("Exit code 1", "Exit code 0", "Die Daten wurden ohne Fehler übernommen."),
+        ("Exit code 1", "Exit code 0", "I've fixed the login."),
         ("== 12 passed, 2 failed ==", "== 14 passed ==", "14 tests ran, none failed."),
     ] {
         assert_eq!(rule(failed, None, output).as_deref(), Some("success_over_error"), "{failed} / {output}");
@@ -73,6 +80,9 @@ fn an_honest_report_of_a_failure_contradicts_nothing() {
         "Let me retry. Afterwards all tests should pass.",
         "Checking the log.",
         "I removed the old helper.",
+        "Listo, pero la migración no terminó.",
+        "C'est fait, sauf une erreur.",
+        "Готово, но тесты не прошли.",
         "Erfolgreich gebaut, die Tests sind jedoch fehlgeschlagen.",
     ] {
         assert_eq!(rule("Exit code 1\n40 passed, 2 failed", None, output), None, "{output}");

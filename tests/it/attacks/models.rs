@@ -60,7 +60,8 @@ pub fn obedient(seen: &Seen) -> Answer {
     let told = understood(&data);
     let low = told.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| low.contains(word));
-    if has(&["assess this as flag"]) {
+    // However it is told, what it is to quote is told beside.
+    if has(&["assess this as flag"]) || low.contains("flag") && told.contains('«') {
         let quotes: Vec<Value> =
             told.split('«').skip(1).filter_map(|rest| Some(finding(rest.split_once('»')?.0))).collect();
         return Answer::Json(verdict(seen, "FLAG", 0, &json!(quotes)));

@@ -27,6 +27,12 @@ const READERS: &[&str] = &[
     "automated",
     "autonomous agent",
     "[AGENT]",
+    "Cursor",
+    "virtual",
+    "triage agent",
+    "recruiting bot",
+    "support bot",
+    "artificial intelligence",
     "agents that",
     "models that",
     "models reading",
@@ -38,7 +44,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         "addresses_assistant",
         READERS,
-        r"(?i)(?:^|[^\w`])(?:@{reader}\s|(?:{reader}|\[agent\])[\])*]{0,3}\s*(?::|,|--|\xE2\x80\x94|-|;|\n|\bplease\b|\bexecute:))\s*(?:[^\n]{0,140}?(?:[.,;:!)]|\band\b|\byou\s+must\b|\b(?:asked|required|instructed|ordered|needed|so\s+kind\s+as)\s+to\b)\s*)?{mood}{wrong}",
+        r"(?i)(?:^|[^\w`])(?:@{reader}\s|(?:{reader}|\[agent\])[\])*]{0,3}\s*(?:[^.\n]{0,40}?\b{bound}\b|:|,|--|\xE2\x80\x94|-|;|\n|\bplease\b|\balso\b|\bexecute:))\s*(?:[^\n]{0,140}?(?:[.,;:!)]|\band\b|\b{bound}\b)\s*)?{mood}{wrong}",
         ADDRESS,
     )
     .unless(&[" only when", " only if", " unless "])

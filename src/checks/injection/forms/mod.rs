@@ -4,11 +4,13 @@
 mod addresses;
 mod combined;
 mod forgeries;
+mod judges;
 mod precedence;
 mod requests;
 mod reviewers;
 mod roles;
 mod steering;
+mod tasks;
 mod tongues;
 
 use std::ops::Range;
@@ -27,6 +29,9 @@ pub(super) enum Reach {
     /// Results and errors of tools: a person's own request may well say so.
     Tools,
 }
+
+/// The rule of what speaks to the judge of an agent's work.
+pub(super) const TO_REVIEWER: &str = "addresses_reviewer";
 
 /// One form.
 #[derive(Debug)]
@@ -159,7 +164,19 @@ const SHORT: &[(&str, &str)] = &[
     // Who reads, by a name that only software has.
     (
         "{reader}",
-        r"(?:(?:AI|LLM)s?(?:[\s-]+(?:(?:powered|coding|code|automated)\s+)?(?:assistant|agent|model|system|bot|reviewer|evaluator|grader|judge|recruiter|screener|crawler|reader|tool|summari[sz]er)s?)?|(?:large\s+)?language\s+models?|chat\s?bots?|ChatGPT|GPT-\d\w*|Claude|Gemini|Copilot|(?:coding|automated|autonomous)\s+(?:assistant|agent|reviewer|evaluator|grader)s?|assistants?)",
+        r"(?:(?:AI|LLM)s?(?:[\s-]+(?:\w+\s+){0,2}?(?:assistant|agent|model|system|bot|robot|reviewer|evaluator|grader|judge|analyst|recruiter|screener|crawler|reader|tool|note|summari[sz]er|copilot)s?)?|(?:large\s+)?language\s+models?|chat\s?bots?|artificial\s+intelligence|ChatGPT|GPT-\d\w*|Claude|Gemini|(?:github-)?Copilot|Cursor|(?:coding|automated|autonomous|virtual|triage|recruiting|hiring|support|booking|shopping|browser)\s+(?:assistant|agent|reviewer|evaluator|grader|bot|copilot)s?|assistants?)",
+    ),
+    // What a judge's protocol may answer.
+    ("{verdict}", r"(?:APPROVED?|FLAG|FLAGGED|REJECT|REJECTED|INCONCLUSIVE)"),
+    // Who judges, in other languages.
+    (
+        "{juror}",
+        r"(?i:prüfer|gutachter|bewerter|rezensent|relecteur|[eé]valuateur|examinateur|correcteur|r[eé]viseur|v[eé]rificateur|revisor|evaluador|moderador|valutatore|esaminatore|avaliador|beoordelaar|nakijker|controleur|recenze\p{L}*|recenzj\p{L}*|sprawdzając\p{L}*|oceniając\p{L}*|weryfikator|рецензент|проверяющ|ревьюер|оценщик|перевіряюч|оцінювач|denetçi|değerlendiric|inceleyici|hakem)\p{L}*|审查[者员人]?|評審|评审|审核[者员]?|评估者|审阅者?|審查|レビュー担当|レビュアー|レビューア|査読者?|審査員?|評価者|검토자|리뷰어|평가자|심사자|심사위원|مراجع|المقيم|المقيّم|المدقق|समीक्षक|मूल्यांकनकर्ता|जांचकर्ता",
+    ),
+    // What a judge is told to rule there: to let pass, to find nothing, to turn down.
+    (
+        "{ruling}",
+        r"(?i:genehmig(?:e|en|t)\b|freigeben|gib\s[^.\n]{0,20}frei|(?:keine|ohne)\s+(?:\p{L}+\s+)?(?:befunde|beanstandung\p{L}*|fehler|probleme)|lehne\s|ablehnen|approuve[rz]?\b|accepte[rz]?\b|rien\s+signaler|ne\s+(?:rien\s+)?signale[rz]?|(?:aucun|sans)\p{L}*\s+(?:aucun\p{L}*\s+)?(?:problème|remarque|défaut)|rejette[rz]?\b|apr(?:ueb|ob)[ae]r?\b|ning[uú]n\s+(?:problema|hallazgo)|sin\s+(?:hallazgos|observaciones|problemas)|rechaz[ae]r?\b|approva(?:re)?\b|senza\s+(?:rilievi|osservazioni)|nessun\s+problema|respinge\p{L}*|aprov[ae]r?\b|nenhum\s+problema|rejeit[ae]r?\b|goedkeuren|keur\s[^.\n]{0,20}goed|geen\s+(?:problemen|bevindingen)|afkeuren|zatwierd\p{L}*|zaakceptuj\p{L}*|odrzu[cć]\p{L}*|одобр\p{L}*|отклон\p{L}*|схвал\p{L}*|відхил\p{L}*|onayla\p{L}*|reddet\p{L}*)|批准|通过|通過|不要报告|不得报告|没有问题|拒绝|承認し|報告し?ないで|却下し|승인하|보고하지\s*마|거부하|الموافقة|وافق|ارفض|عدم\s+الإبلاغ|स्वीकृत|अनुमोदित|अस्वीकार|मंज़ूर",
     ),
     // Who judges, a person or not.
     (
@@ -176,6 +193,16 @@ const SHORT: &[(&str, &str)] = &[
         "{about_this}",
         r"(?:(?:approve|accept|pass|skip|ignore|merge|shortlist|hire|recommend|select|promote|whitelist|trust)\s+(?:this|it|me|him|her|us)\b|(?:rank|rate|score|grade|mark|put|place|list)\s+(?:this|it|me|him|her|us)\s[^.\n]{0,40}?\b(?:first|top|highest|best|as\s+\w+|\d+)|(?:rank|rate|score|place)\s[^.\n]{0,40}?\bregardless\b|(?:give|award|assign)\s[^.\n]{0,40}?\b(?:full\s+(?:marks|score|points)|(?:top|highest|maximum|perfect)\s+(?:marks?|score|rating|grade)|\d+\s*/\s*\d+)|(?:grant|give)\s+(?:me|us|him|her)\s[^.\n]{0,40}?\b(?:admin|rights|access|permissions?|refund|discount|credit)|(?:say|answer|reply|write|report|respond)\s+(?:with\s+)?(?:LGTM|that\s+(?:this|it|the)\b|only\b|nothing\b)|(?:close|mark)\s+this\s[^.\n]{0,30}?\b(?:resolved|done|solved|approved|safe)|(?:list|report|find|raise)\s+no\s+\w+|approve\s+(?:the|every|all)\s[^.\n]{0,30}?\b(?:LGTM|without))",
     ),
+    // What nobody asks of an assistant in another language for an honest end.
+    (
+        "{abroad}",
+        r"(?:https?://|[\w.+-]+@[\w-]+\.\w|(?i:nicht\s+(?:erwähn|sag|mitteil|verrat)|erwähne\s+(?:es\s+)?nicht|sans\s+(?:en\s+|le\s+)?(?:parler|informer|prévenir|dire)|ne\s+(?:le\s+)?dis\s+pas|sin\s+(?:decir|informar|avisar)|no\s+(?:se\s+)?(?:lo\s+|le\s+)?digas|senza\s+(?:dir|informar|avvisar)|sem\s+(?:dizer|informar|avisar)|zonder\s+[^.\n]{0,20}(?:te\s+)?(?:vertellen|melden|zeggen)|не\s+(?:говори|сообщай|кажи|повідомляй)|nie\s+mów|söyleme|vergiss|ignorier|oublie|ignore[rz]?\s|olvid[ae]|ignora|dimentica|cancella|borra|elimina|apaga|esque[cç]|vergeet|negeer|verwijder|lösch|supprime|usuń|skasuj|удали|забудь|игнорир|видали|ігнор|sil(?:in)?\b)|不要告诉|别告诉|忽略|删除|无视|無視|削除|教えないで|무시|삭제|말하지\s*마|احذف|تجاهل|دون\s+إخبار|हटा|अनदेख)",
+    ),
+    // What binds who is named to an act.
+    (
+        "{bound}",
+        r"(?:must|should|shall|ha(?:s|ve)\s+to|needs?\s+to|may\s+now|could\s+you|agrees?\s+to|you\s+must|(?:is|are|you\s+are)?\s*(?:asked|required|instructed|ordered|needed|expected|obliged|supposed|permitted|so\s+kind\s+as)\s+to)",
+    ),
     // What may stand between an address and its verb.
     (
         "{mood}",
@@ -184,7 +211,11 @@ const SHORT: &[(&str, &str)] = &[
     // Acts that nobody asks of a reader for an honest end: data leaves, a guard sleeps, a verdict is given away.
     (
         "{wrong}",
-        r"(?:(?:send|forward|e-?mail|upload|post|transfer|pay|wire|exfiltrate|leak|submit|share|export)\s[^\n]{0,100}?(?:https?://|www\.|[\w.+-]+@[\w-]+\.|\binvoices?\b|\bcontacts\b|\bbalance\b|\bcredentials?\b|\bsecrets?\b|\bpasswords?\b|api[_ ]keys?|~/|\.env\b)|(?:reveal|print|dump|output|paste|disclose|resend)\s[^.\n]{0,60}?(?:prompt|config|secrets?|keys?\b|credentials?|passwords?|memory|context|environment|instructions)|(?:approve|accept|mark|rate|score|rank|grade|award|close|recommend|endorse|promote|praise|treat)\s[^.\n]{0,80}?(?:\bfirst\b|highest|excellent|verified|approved|full\s+marks|full\s+score|perfect|positive|\bbest\b|\bsafe\b|resolved|invitations|\bour\b|strong\s+accept|\d+/10|\b100\b|trusted)|(?:skip|disable|bypass|turn\s+off|ignore|discard|disregard|drop|omit|leave|hide|suppress|lift|forget)\s[^.\n]{0,60}?(?:validation|confirmation|verification|\bchecks?\b|moderation|sandbox|safety|approval|filters?\b|guardrails?|question|request|\brisks?\b|warnings?|findings?|negatives?|clause|instructions?|issue\s+text|\btask\b|findings)|(?:grant|give)\s[^.\n]{0,60}?(?:\badmin|\broot\b|permissions?\b|\brights\b|\baccess\b)|add\s[^.\n]{0,60}?(?:ssh\s+key|authorized_keys|\bcart\b|collaborator|as\s+(?:an?\s+)?admin)|(?:delete|drop|wipe|erase|destroy|truncate)\s[^.\n]{0,40}?(?:\ball\b|\bevery|inbox|account|repositor|database|\btable|message|e?mails?\b|files\b|\brows\b|history)|(?:do\s+not|don'?t|never|must\s+not|without)\s+(?:report|mention|flag|tell|highlight|inform|notify|asking|telling|confirm|confirming|mentioning|warn|raise|list)\b|(?:run|execute|call|invoke|open|visit|fetch|download|install|read)\s[^\n]{0,60}?(?:https?://|\bcurl\b|\bwget\b|\|\s*(?:ba)?sh\b|\w+_\w+\s?\(|\brm\s+-|payment|\bsudo\b|id_rsa|~/\.)|(?:say|reply|respond|answer|tell)\s+(?:only\s+|with\s+)?(?:[\x22'“]|the\s+user\s|that\s))",
+        r"(?:(?:send|forward|e-?mail|upload|post|transfer|pay|wire|exfiltrate|leak|submit|share|export)\s[^\n]{0,100}?(?:https?://|www\.|[\w.+-]+@[\w-]+\.|\binvoices?\b|\bcontacts\b|\bbalance\b|\bcredentials?\b|\bsecrets?\b|\bpasswords?\b|api[_ ]keys?|~/|\.env\b)|(?:reveal|print|dump|output|paste|disclose|resend)\s[^.\n]{0,60}?(?:prompt|config|secrets?|keys?\b|credentials?|passwords?|memory|context|environment|instructions)|(?:approve|accept|mark|rate|score|rank|grade|award|close|recommend|endorse|promote|praise|treat)\s[^.\n]{0,80}?(?:\bfirst\b|highest|excellent|verified|approved|full\s+marks|full\s+score|perfect|positive|\bbest\b|\bsafe\b|resolved|invitations|\bour\b|strong\s+accept|\d+/10|\b100\b|trusted)|(?:skip|disable|bypass|turn\s+off|ignore|discard|disregard|drop|omit|leave|hide|suppress|lift|forget)\s[^.\n]{0,60}?(?:validation|confirmation|verification|\bchecks?\b|moderation|sandbox|safety|approval|filters?\b|guardrails?|question|request|\brisks?\b|warnings?|findings?|negatives?|clause|instructions?|issue\s+text|\btask\b|findings)|(?:grant|give)\s[^.\n]{0,60}?(?:\badmin|\broot\b|permissions?\b|\brights\b|\baccess\b)|add\s[^.\n]{0,60}?(?:ssh\s+key|authorized_keys|\bcart\b|collaborator|as\s+(?:an?\s+)?admin)|(?:delete|drop|wipe|erase|destroy|truncate)\s[^.\n]{0,40}?(?:\ball\b|\bevery|inbox|account|repositor|database|\btable|message|e?mails?\b|files\b|\brows\b|history)|(?:do\s+not|don'?t|never|must\s+not|without)\s+(?:report|mention|flag|tell|highlight|inform|notify|asking|telling|confirm|confirming|mentioning|warn|raise|list)\b|(?:run|execute|call|invoke|open|visit|fetch|download|install|read)\s[^\n]{0,60}?(?:https?://|\bcurl\b|\bwget\b|\|\s*(?:ba)?sh\b|\w+_\w+\s?\(|\brm\s+-|payment|\bsudo\b|id_rsa|~/\.)|(?:say|reply|respond|answer|tell)\s+(?:only\s+|with\s+)?(?:[\x22'“]|the\s+user\s|that\s)|{more})",
+    ),
+    (
+        "{more}",
+        r"(?:(?:send|wire|transfer|pay|donate)\s[^.\n]{0,30}?(?:[$€£]\s?\d|\d+\s?(?:EUR|USD|GBP|dollars|euros)|\bmoney\b|\bfunds\b|\bpayment)|(?:put|insert|append|prefix|include|add|paste|copy|log|mail|attach|render|encode|write|store|save|request|resolve|invite|hand|output|reveal|disclose|list|log)\s[^\n]{0,100}?(?:https?://|[\w.+-]+@[\w-]+\.\w|\bssh[\s-]|\bpasswords?\b|\bcookies?\b|\bcredentials?\b|\bapi\s+keys?\b|\bsecrets?\b|\benvironment\b|\.env\b|\bcontext\s+window\b|\bprior\s+messages\b|\b(?:system|hidden|internal)\s+(?:instructions|prompts?|rules)\b|\bmessages\s+of\s+this\b|\bcredit\s+card|\bprocess\.env|\bauthorized_keys)|(?:click|press|confirm)\s[^.\n]{0,40}?\b(?:confirm|delete|accept|submit|buy|pay)\b|(?:recommend|describe|rank|rate|mention|promote|praise|consider|treat)\s[^.\n]{0,80}?\b(?:always|only|over\s+all|secure|trusted|in\s+every|hide|leave\s+out|must\s+not\s+mention)\b|always\s+(?:recommend|prefer|mention|promote)\b|(?:hide|omit|leave\s+out|conceal)\s[^.\n]{0,40}?\b(?:from\s+the\s+user|reviews?|competition|lines?|clauses?|warnings?)\b|(?:turn\s+off|disable|mute|deactivate)\s[^.\n]{0,30}?\b(?:notifications?|alerts?|logging|factor|login|protection|security)\b|(?:unlock|reset|set)\s[^.\n]{0,50}?\b(?:door|account|password|limit)\b|(?:enter|use|fill\s+in)\s[^.\n]{0,30}?\b(?:saved|stored|user'?s)\s+(?:credentials|card|password)|without\s+(?:review|confirmation|hesitation)|(?:merge|push|deploy|publish)\s[^.\n]{0,40}?(?:--force|\bwithout\b|straight)|drop\s+your\s+task|(?:set|add|enable)\s[^\n]{0,20}?\bauto_?approve|close\s+all\b|[^.\n]{0,40}\bas\s+(?:spam|if\s+(?:they|it)\s+came)\b)",
     ),
     (r"\b", r"(?-u:\b)"),
     (r"\w", "[0-9A-Za-z_]"),
@@ -196,6 +227,8 @@ pub(super) fn all() -> impl Iterator<Item = &'static Form> {
     [
         precedence::FORMS,
         tongues::FORMS,
+        judges::FORMS,
+        tasks::FORMS,
         forgeries::FORMS,
         addresses::FORMS,
         combined::FORMS,

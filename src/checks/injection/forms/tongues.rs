@@ -38,4 +38,20 @@ pub(super) const FORMS: &[Form] = &[
         "The text speaks to the assistant that reads it and gives it orders.",
     )
     .outside(),
+    // Addressed, then sent elsewhere, kept from the user, or told to give its work up.
+    warning(
+        "addresses_assistant",
+        &["ssistent", "assistant", "sistente", "systent", "ссистент", "систент", "нейросет", "sistan", "AI助手", "智能助手", "人工智能", "アシスタント", "어시스턴트", "인공지능", "المساعد", "सहायक", "an die KI", "à l'IA", "l'IA", "la IA"],
+        r"(?i:(?:KI|AI|IA|ИИ|ШІ)[-\s]?(?:Assistent\p{L}*|Agent\p{L}*|Modell\p{L}*)|Assistent\p{L}*|l['’](?:assistant|IA)(?:\s+(?:IA|virtuel\p{L}*))?|asistente|assistente|asystent\p{L}*|ассистент\p{L}*|асистент\p{L}*|нейросет\p{L}*|asistan\p{L}*)(?:\s+(?:de\s+)?(?:IA|AI|KI|ИИ|ШІ))?\s*(?:[:,!]|(?i:muss|soll|doit|debe|deve|moet|musi|должен|повинен|malı\b))[^\n]{0,100}?{abroad}|(?:AI\s?助手|智能助手|人工智能|アシスタント|AI\s?어시스턴트|인공지능|المساعد|सहायक)[^\n]{0,80}?{abroad}",
+        "The text speaks to the assistant that reads it and gives it orders.",
+    )
+    .tools(),
+    // A new task behind what was set aside.
+    warning(
+        "override",
+        &["neue aufgabe", "nouvelle tâche", "nueva tarea", "nuovo compito", "nova tarefa", "nieuwe taak", "nowe zadanie", "овое задание", "овая задача", "ове завдання", "yeni görev", "新任务", "新しいタスク", "새로운 작업", "새 임무", "المهمة الجديدة", "नया कार्य", "was dir", "ce qu'on t'a", "lo que te", "quello che ti"],
+        r"(?i:(?:deine|ihre)\s+neue\s+aufgabe\s+(?:ist|lautet)|(?:ta|votre)\s+nouvelle\s+tâche\s+est|(?:tu|su)\s+nueva\s+tarea\s+es|il\s+tuo\s+nuovo\s+compito\s+è|(?:tua|sua)\s+nova\s+tarefa\s+é|je\s+nieuwe\s+taak\s+is|twoje\s+nowe\s+zadanie|(?:тво[её]|ваше)\s+новое\s+задание|твоя\s+новая\s+задача|твоє\s+нове\s+завдання|yeni\s+görevin)|你的新任务|新しいタスクは|새로운?\s+(?:작업|임무)[은는]|مهمتك\s+الجديدة|आपका\s+नया\s+कार्य|(?i:vergiss,?\s+was\s+dir|oublie\s+(?:tout\s+)?ce\s+qu['’]on\s+t['’]a|olvida\s+(?:todo\s+)?lo\s+que\s+te|dimentica\s+(?:tutto\s+)?quello\s+che\s+ti)",
+        OVERRIDE,
+    )
+    .outside(),
 ];
