@@ -27,6 +27,7 @@ mod injection;
 mod literals;
 mod loops;
 mod names;
+mod nested;
 mod outputs;
 mod outside_hosts;
 mod pii;
