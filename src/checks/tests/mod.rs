@@ -21,6 +21,7 @@ mod contexts;
 mod contradictions;
 mod dear;
 mod disguises;
+mod endings;
 mod events;
 mod fences;
 mod injection;
