@@ -63,7 +63,12 @@ impl Lexicon {
 type Place = (Range<usize>, Topic);
 
 fn words(table: &'static [(Topic, &[Word])]) -> impl Iterator<Item = (&'static str, Topic, bool)> {
-    table.iter().flat_map(|(topic, words)| words.iter().map(|(word, whole)| (*word, *topic, *whole)))
+    table.iter().flat_map(|(topic, words)| {
+        words.iter().map(|word| {
+            let open = word.strip_suffix('*');
+            (open.unwrap_or(word), *topic, open.is_none())
+        })
+    })
 }
 
 /// The announcing words of a text.

@@ -1,6 +1,8 @@
 //! E-mail addresses. In: a text. Out: addresses of people; role mailboxes and authors of commits as info. Logins to
 //! hosts, package versions and reserved domains are none.
 
+use memchr::memmem;
+
 use super::Found;
 use crate::domain::Severity;
 
@@ -154,7 +156,49 @@ const PUBLISHED: &[&str] = &[
     "git_committer_email",
 ];
 
+/// Addresses that are written so that no machine reads them: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in
+/// the parameters of a URL, `jane%40posteo.de`.
+fn find_veiled(text: &str, found: &mut Vec<Found>) {
+    const SIGNS: [&str; 7] = [" [at] ", "[at]", " (at) ", "(at)", " AT ", "%40", " {at} "];
+    const DOTS: [&str; 7] = [" [dot] ", "[dot]", " (dot) ", "(dot)", " DOT ", ".", " {dot} "];
+    let marks =
+        memchr::memchr3_iter(b'[', b'(', b'%', text.as_bytes()).chain(memmem::find_iter(text.as_bytes(), " AT "));
+    for mark in marks {
+        let sign = SIGNS.iter().find_map(|sign| {
+            let start = mark - usize::from(sign.starts_with(' ') && !sign.starts_with(" AT") && mark > 0);
+            text.get(start..)?.starts_with(sign).then_some(start..start + sign.len())
+        });
+        let Some(sign) = sign else { continue };
+        let local = text.as_bytes().get(..sign.start).unwrap_or_default().iter().rev();
+        let local = local.take(65).take_while(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(byte)).count();
+        let mut domain = String::new();
+        let mut end = sign.end;
+        for _ in 0..4 {
+            let rest = text.get(end..).unwrap_or_default();
+            let label = rest.bytes().take(63).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
+            domain.push_str(rest.get(..label).unwrap_or_default());
+            end += label;
+            let rest = text.get(end..).unwrap_or_default();
+            let dot = DOTS.iter().find(|dot| rest.starts_with(**dot));
+            let Some(dot) =
+                dot.filter(|dot| label > 0 && rest.as_bytes().get(dot.len()).is_some_and(u8::is_ascii_alphanumeric))
+            else {
+                break;
+            };
+            domain.push('.');
+            end += dot.len();
+        }
+        let start = sign.start - local;
+        let name = text.get(start..sign.start).unwrap_or_default();
+        let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
+        if local > 1 && !role && is_mail_domain(&domain) {
+            found.push(Found::new("email", "a person's e-mail address", Severity::Warning, start..end));
+        }
+    }
+}
+
 pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    find_veiled(text, found);
     let bytes = text.as_bytes();
     let mut from = 0;
     for (at, _) in text.match_indices('@') {

@@ -12,7 +12,7 @@ fn is_repeated(id: &str) -> bool {
 }
 
 /// Digits with the letters of a form: `A` a letter, `9` a digit, `*` either.
-fn has_form(id: &str, form: &str) -> bool {
+pub(super) fn has_form(id: &str, form: &str) -> bool {
     id.len() == form.len()
         && id.bytes().zip(form.bytes()).all(|(byte, kind)| match kind {
             b'A' => byte.is_ascii_uppercase(),

@@ -31,6 +31,7 @@ mod names;
 mod nested;
 mod outputs;
 mod outside_hosts;
+mod people;
 mod pii;
 mod placeholders;
 mod properties;
