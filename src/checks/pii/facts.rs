@@ -110,7 +110,7 @@ pub(super) fn handle(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let name = skipped.get(..length)?.trim_end_matches(['.', ':', '-']);
     let told = name.contains(|c: char| c.is_ascii_digit() || matches!(c, '_' | '.' | '#'));
     let marked = window.get(..lead)?.contains('@');
-    let fits = if address { told || name.contains('-') } else { marked && (!labelled || told) || told };
+    let fits = if address { told || name.contains('-') } else { told || marked && !labelled };
     (lead <= REACH && name.len() >= 4 && fits && (!address || lead == 0))
         .then_some(word.end + lead..word.end + lead + name.len())
 }

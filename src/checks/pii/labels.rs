@@ -8,14 +8,15 @@ use super::{
     Found,
     contexts::{Contexts, Topic},
     facts,
+    homes::{has_postal_code, postal_address},
+    names::{given_name, name},
     national::NATIONAL,
+    shapes::digits_of,
 };
 use crate::domain::Severity;
 
 /// How far behind its word a value may begin, in bytes.
 const REACH: usize = 32;
-/// Longest name, in bytes.
-const LONGEST_NAME: usize = 100;
 /// Longest value without its separators.
 const LONGEST: usize = 20;
 
@@ -119,45 +120,8 @@ fn is_vehicle(id: &str) -> bool {
     }
 }
 
-/// A word of four to six digits, or one of letters and digits as in Britain, the Netherlands and Canada.
-fn has_postal_code(address: &str) -> bool {
-    let words: Vec<&str> = address.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    let digits = |word: &&str| (4..=6).contains(&word.len()) && digits_of(word) == word.len();
-    let mixed = |word: &&str| {
-        (2..=4).contains(&word.len()) && digits_of(word) >= 1 && word.bytes().any(|byte| byte.is_ascii_uppercase())
-    };
-    words.iter().skip(1).any(digits) || words.windows(2).any(|pair| pair.iter().all(mixed))
-}
-
-/// A part of a name behind a label and a sign: one word or more with capitals.
-fn given_name(text: &str, from: usize) -> Option<Range<usize>> {
-    let start = value_start(text, from)?;
-    let rest = text.get(start..text.floor_char_boundary((start + LONGEST_NAME).min(text.len())))?;
-    let part = |c: char| c.is_alphabetic() || matches!(c, '-' | '\'' | '’');
-    let length = rest.find(|c: char| !part(c)).unwrap_or(rest.len());
-    let name = rest.get(..length)?.trim_end_matches('\'');
-    let capital = name.starts_with(char::is_uppercase) && name.chars().skip(1).all(|c| !c.is_uppercase() || c == '-');
-    let ends = rest
-        .get(length..)
-        .is_none_or(|rest| rest.is_empty() || rest.starts_with(['\n', '"', '\'', ',', ';', ' ', '<']));
-    (capital && ends && name.chars().count() >= 2).then(|| start..start + name.len())
-}
-
-/// Where the value of a label begins, behind a quote, a sign and blanks.
-fn value_start(text: &str, from: usize) -> Option<usize> {
-    let rest = text.get(from..)?;
-    let sign = rest.trim_start_matches(['"', '\'', '*', ' ', '_']);
-    let after = sign.strip_prefix([':', '=', '：'])?;
-    let value = after.trim_start_matches([' ', '"', '\'', '*']);
-    Some(from + rest.len() - value.len())
-}
-
 fn is_bare(text: &str, at: &Range<usize>) -> bool {
     text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("name"))
-}
-
-fn digits_of(id: &str) -> usize {
-    id.bytes().filter(u8::is_ascii_digit).count()
 }
 
 /// Digits with a letter or two, or the nine signs of a German one, which has no vowel.
@@ -245,6 +209,20 @@ fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str
     None
 }
 
+fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
+    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
+    let window = text.get(from..end)?;
+    let at = (0..window.len()).find(|at| {
+        window.get(*at..at + 17).is_some_and(|mac| {
+            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
+                2 => matches!(byte, b':' | b'-'),
+                _ => byte.is_ascii_hexdigit(),
+            })
+        })
+    })?;
+    Some(from + at..from + at + 17)
+}
+
 /// A date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.
 fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
     const MONTHS: [&str; 20] = [
@@ -281,128 +259,4 @@ fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
         .find(|at| line.get(*at..at + 4).and_then(|four| four.parse().ok()).is_some_and(year))?;
     let first = line.find(|c: char| c.is_ascii_digit())?.min(month);
     (year_at > month).then(|| from + first..from + year_at + 4)
-}
-
-/// A name behind a label and a colon: two to four capitalised words in the same line.
-fn name(text: &str, from: usize) -> Option<Range<usize>> {
-    let start = value_start(text, from)?;
-    let end = text.floor_char_boundary((start + LONGEST_NAME).min(text.len()));
-    let line = text.get(start..end)?.split(['\n', '"', ',', ';', '(', '|', '<', '\\']).next()?;
-    // Where no blanks part the words: 张伟.
-    let unspaced = line
-        .chars()
-        .take_while(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'));
-    let length: usize = unspaced.map(char::len_utf8).sum();
-    if (6..=18).contains(&length) {
-        return Some(start..start + length);
-    }
-    let mut end = 0;
-    let mut words = 0;
-    for word in line.split(' ').take(4) {
-        let bare = word.trim_end_matches(['.', '\'']);
-        let capital = bare.chars().next().is_some_and(char::is_uppercase);
-        let lower = bare.chars().skip(1).any(char::is_lowercase) || bare.chars().count() == 1;
-        let particle = ["de", "da", "van", "von", "der", "den", "la", "bin", "al", "del", "di", "dos"].contains(&bare);
-        let letters = !bare.is_empty() && bare.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '\'' | '’'));
-        if !(letters && (capital && lower || particle && words > 0)) {
-            break;
-        }
-        words += 1;
-        end += word.trim_end_matches('\'').len() + usize::from(end > 0);
-        if word.ends_with('\'') {
-            break;
-        }
-    }
-    if words >= 2 {
-        return Some(start..start + end);
-    }
-    // `Doe, Jane`
-    let rest = text.get(start + end..)?;
-    let given = rest.strip_prefix(", ").filter(|_| words == 1)?.split(|c: char| !c.is_alphabetic()).next()?;
-    let capital = given.starts_with(char::is_uppercase) && given.chars().skip(1).any(char::is_lowercase);
-    capital.then(|| start..start + end + 2 + given.len())
-}
-
-/// A number and a street behind a word, to the end of the line.
-fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
-    const STREETS: [&str; 45] = [
-        "street",
-        "st",
-        "avenue",
-        "ave",
-        "road",
-        "rd",
-        "lane",
-        "ln",
-        "drive",
-        "dr",
-        "boulevard",
-        "blvd",
-        "way",
-        "court",
-        "ct",
-        "place",
-        "square",
-        "terrace",
-        "crescent",
-        "close",
-        "strasse",
-        "straße",
-        "str",
-        "platz",
-        "weg",
-        "rue",
-        "allée",
-        "via",
-        "calle",
-        "avenida",
-        "rua",
-        "straat",
-        "ulica",
-        "utca",
-        "gracht",
-        "laan",
-        "plein",
-        "gatan",
-        "vägen",
-        "gade",
-        "ul",
-        "ул",
-        "улица",
-        "проспект",
-        "piazza",
-    ];
-    let end = text.floor_char_boundary((from + 110).min(text.len()));
-    let window = text.get(from..end)?;
-    let lead = window.len() - window.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-    let line = window.get(lead..)?.split(['\n', '"', '\'', '\\', '<', '{']).next()?.trim_end();
-    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let street = words().any(|word| {
-        let lower = word.to_lowercase();
-        STREETS.iter().any(|street| lower == *street || street.len() >= 5 && lower.ends_with(street))
-    });
-    let numbered = words().take(8).any(|word| {
-        word.len() <= 6
-            && word.bytes().filter(u8::is_ascii_digit).count() + 1 >= word.len()
-            && word.bytes().any(|b| b.is_ascii_digit())
-    });
-    // Where no blanks part the words: 朝阳区建国路88号.
-    let parts = ['市', '区', '區', '路', '号', '號', '丁', '町', '県', '都', '동', '구'];
-    let unspaced = line.matches(parts).count() >= 2 && line.contains(|c: char| c.is_ascii_digit());
-    let (street, numbered) = (street || unspaced, numbered || unspaced);
-    (lead <= 24 && street && numbered).then(|| from + lead..from + lead + line.len())
-}
-
-fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
-    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
-    let window = text.get(from..end)?;
-    let at = (0..window.len()).find(|at| {
-        window.get(*at..at + 17).is_some_and(|mac| {
-            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
-                2 => matches!(byte, b':' | b'-'),
-                _ => byte.is_ascii_hexdigit(),
-            })
-        })
-    })?;
-    Some(from + at..from + at + 17)
 }

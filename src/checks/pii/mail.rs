@@ -159,41 +159,40 @@ const PUBLISHED: &[&str] = &[
 /// Addresses that are written so that no machine reads them: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in
 /// the parameters of a URL, `jane%40posteo.de`.
 fn find_veiled(text: &str, found: &mut Vec<Found>) {
-    const SIGNS: [&str; 7] = [" [at] ", "[at]", " (at) ", "(at)", " AT ", "%40", " {at} "];
-    const DOTS: [&str; 7] = [" [dot] ", "[dot]", " (dot) ", "(dot)", " DOT ", ".", " {dot} "];
-    let marks =
-        memchr::memchr3_iter(b'[', b'(', b'%', text.as_bytes()).chain(memmem::find_iter(text.as_bytes(), " AT "));
-    for mark in marks {
-        let sign = SIGNS.iter().find_map(|sign| {
-            let start = mark - usize::from(sign.starts_with(' ') && !sign.starts_with(" AT") && mark > 0);
-            text.get(start..)?.starts_with(sign).then_some(start..start + sign.len())
+    for sign in ["[at]", "(at)", " AT ", "%40"] {
+        for at in memmem::find_iter(text.as_bytes(), sign) {
+            let before = text.get(..at).unwrap_or_default();
+            let before = before.strip_suffix(' ').unwrap_or(before);
+            let own = before.bytes().rev().take(65);
+            let local = own.take_while(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(byte)).count();
+            let start = before.len() - local;
+            let name = before.get(start..).unwrap_or_default();
+            let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
+            let (domain, end) = veiled_domain(text, at + sign.len());
+            if local > 1 && !role && is_mail_domain(&domain) {
+                found.push(Found::new("email", "a person's e-mail address", Severity::Warning, start..end));
+            }
+        }
+    }
+}
+
+/// The domain that begins at a place, with words for its points, and where it ends.
+fn veiled_domain(text: &str, from: usize) -> (String, usize) {
+    const POINTS: [&str; 6] = [" [dot] ", "[dot]", " (dot) ", "(dot)", " DOT ", "."];
+    let mut domain = String::new();
+    let mut end = from + usize::from(text.get(from..).is_some_and(|rest| rest.starts_with(' ')));
+    loop {
+        let rest = text.get(end..).unwrap_or_default();
+        let label = rest.bytes().take(63).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
+        let (own, behind) = rest.split_at(label);
+        domain.push_str(own);
+        end += label;
+        let point = POINTS.iter().find(|point| behind.starts_with(**point)).filter(|point| {
+            behind.as_bytes().get(point.len()).is_some_and(u8::is_ascii_alphanumeric) && label > 0 && domain.len() < 254
         });
-        let Some(sign) = sign else { continue };
-        let local = text.as_bytes().get(..sign.start).unwrap_or_default().iter().rev();
-        let local = local.take(65).take_while(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(byte)).count();
-        let mut domain = String::new();
-        let mut end = sign.end;
-        for _ in 0..4 {
-            let rest = text.get(end..).unwrap_or_default();
-            let label = rest.bytes().take(63).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
-            domain.push_str(rest.get(..label).unwrap_or_default());
-            end += label;
-            let rest = text.get(end..).unwrap_or_default();
-            let dot = DOTS.iter().find(|dot| rest.starts_with(**dot));
-            let Some(dot) =
-                dot.filter(|dot| label > 0 && rest.as_bytes().get(dot.len()).is_some_and(u8::is_ascii_alphanumeric))
-            else {
-                break;
-            };
-            domain.push('.');
-            end += dot.len();
-        }
-        let start = sign.start - local;
-        let name = text.get(start..sign.start).unwrap_or_default();
-        let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
-        if local > 1 && !role && is_mail_domain(&domain) {
-            found.push(Found::new("email", "a person's e-mail address", Severity::Warning, start..end));
-        }
+        let Some(point) = point else { return (domain, end) };
+        domain.push('.');
+        end += point.len();
     }
 }
 

@@ -13,9 +13,11 @@
 mod cards;
 mod contexts;
 mod facts;
+mod homes;
 mod ibans;
 mod labels;
 mod mail;
+mod names;
 mod national;
 mod numbers;
 mod phones;

@@ -3,6 +3,11 @@
 
 use super::cards::luhn;
 
+/// How many of its bytes are digits.
+pub(super) fn digits_of(id: &str) -> usize {
+    id.bytes().filter(u8::is_ascii_digit).count()
+}
+
 pub(super) fn is_digits(id: &str, length: usize) -> bool {
     id.len() == length && id.bytes().all(|byte| byte.is_ascii_digit()) && !is_repeated(id)
 }

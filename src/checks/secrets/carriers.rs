@@ -313,7 +313,7 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`: who has a signed address needs no other key while it lasts (AWS SigV4,
+/// `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`: who has a signed address needs no other key while it lasts (`SigV4` of AWS,
 /// Google's V2 and V4, Azure's shared access signatures, `CloudFront`).
 fn signature(text: &str, hit: Range<usize>) -> Option<Found> {
     const LONGEST: usize = 1024;

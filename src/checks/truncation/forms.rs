@@ -50,6 +50,8 @@ fn is_cut_json_lines(text: &str) -> bool {
 
 /// Whether the last hunk has fewer lines than its head counts: `@@ -1,4 +1,5 @@`.
 fn is_cut_hunk(text: &str) -> bool {
+    // Blank lines at the end are lost with the blanks.
+    const SPARE: usize = 1;
     let Some(at) = text.rfind("\n@@ -").map(|at| at + 1).or_else(|| text.starts_with("@@ -").then_some(0)) else {
         return false;
     };
@@ -70,8 +72,6 @@ fn is_cut_hunk(text: &str) -> bool {
             _ => return false,
         }
     }
-    // Blank lines at the end are lost with the blanks.
-    const SPARE: usize = 1;
     before + SPARE < old || after + SPARE < new
 }
 

@@ -5,105 +5,25 @@ use super::{Break, SAMPLE};
 
 const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
 
+/// Words that ask for another, in some languages.
+const CONNECTIVES: &str = "a an the and or but of to for with from as is are was were be that which who because if when while than \
+    into between your its our my their these like including via per can will should may must through whose \
+    unless until although und oder der dem eine einen für mit des les la le et du une el los las una que para \
+    della dal dalla che il com uma het een van и к в на с что для";
+/// Such words that are names and letters as well.
+const BETWEEN: &str = "o os as de da do die das den en e.g. i.e. z.b.";
+
 /// Whether the last word asks for another.
 pub(super) fn dangles(text: &str) -> bool {
-    const CONNECTIVES: &[&str] = &[
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "but",
-        "of",
-        "to",
-        "for",
-        "with",
-        "from",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "that",
-        "which",
-        "who",
-        "because",
-        "if",
-        "when",
-        "while",
-        "than",
-        "into",
-        "between",
-        "your",
-        "its",
-        "our",
-        "my",
-        "their",
-        "these",
-        "like",
-        "including",
-        "via",
-        "per",
-        "can",
-        "will",
-        "should",
-        "may",
-        "must",
-        "through",
-        "whose",
-        "unless",
-        "until",
-        "although",
-        "und",
-        "oder",
-        "der",
-        "dem",
-        "eine",
-        "einen",
-        "für",
-        "mit",
-        "des",
-        "les",
-        "la",
-        "le",
-        "et",
-        "du",
-        "une",
-        "el",
-        "los",
-        "las",
-        "una",
-        "que",
-        "para",
-        "della",
-        "dal",
-        "dalla",
-        "che",
-        "il",
-        "com",
-        "uma",
-        "het",
-        "een",
-        "van",
-        "и",
-        "к",
-        "в",
-        "на",
-        "с",
-        "что",
-        "для",
-    ];
-    /// Such words that are names and letters as well.
-    const BETWEEN: &[&str] = &["o", "os", "as", "de", "da", "do", "die", "das", "den", "en", "e.g.", "i.e.", "z.b."];
     let mut words = text.rsplit(|c: char| c.is_whitespace());
     let last = words.next().unwrap_or_default().to_lowercase();
     let before = words.next().unwrap_or_default();
     let worded = before.ends_with(',') || before.len() > 1 && before.chars().all(char::is_lowercase);
     let count = words.filter(|word| !word.is_empty()).count() + 2;
+    let is_one_of = |words: &str| words.split(' ').any(|word| word == last);
     // `-rw-r--r-- 1 root root 12 May 1 10:00 a`: a letter behind a time is a name.
-    CONNECTIVES.contains(&last.as_str()) && (worded || last.len() > 1)
-        || BETWEEN.contains(&last.as_str()) && worded && count > 3
+    is_one_of(CONNECTIVES) && (worded || last.len() > 1)
+        || is_one_of(BETWEEN) && worded && count > 3
         || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–']) && !is_padded(text)
         || [" will now", " >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
             .iter()
