@@ -146,7 +146,7 @@ impl Marks<'_> {
         }
     }
 
-    /// `above` is the name of the member that has the object: its `value` goes by that.
+    /// `above` is the name of the member that has the object: its `value` goes by that, and all of `credentials`.
     fn object(&mut self, path: &mut String, above: Option<&str>, map: &mut Map<String, Value>) {
         if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
             self.keys(path, map);
@@ -157,7 +157,8 @@ impl Marks<'_> {
             path.push('.');
             path.push_str(key);
             let named = beside.as_deref().or(above.filter(|_| self.by_name));
-            let name = named.filter(|_| secrets::is_value(key)).unwrap_or(key);
+            let within = above.filter(|above| self.by_name && secrets::holds_secrets(above, key));
+            let name = within.or_else(|| named.filter(|_| secrets::is_value(key))).unwrap_or(key);
             self.value(path, Some(name), item);
             path.truncate(length);
         }

@@ -113,12 +113,17 @@ impl Canaries<'_> {
     }
 }
 
+/// A text within JSON, in a text within JSON, and so on.
+fn nested(text: &str, depth: usize) -> String {
+    (0..depth).fold(text.to_owned(), |inner, _| json!({"body": inner, "done": true}).to_string())
+}
+
 /// An event with a canary in every field that takes text.
 fn full(c: &mut Canaries<'_>) -> Value {
     json!({
         "id": c.next(), "agent": c.next(), "task_id": c.next(), "session_id": c.next(), "task": c.next(),
         "task_type": c.next(), "status": c.next(), "stop_reason": c.next(),
-        "input": format!("use {} now", c.next()), "output": format!("I used\n{}\nand it worked", c.next()),
+        "input": nested(&format!("use {} now", c.next()), 3), "output": format!("I used\n{}\nand it worked", c.next()),
         "tool": {"name": c.next(), "result": c.next(), "error": c.next(),
             "args": {"command": c.next(), "deep": [1, {"er": [c.next()]}], "password": c.bare(), c.next(): 1}},
         "metadata": {"note": {"client_secret": [c.bare()]}, c.next(): true},

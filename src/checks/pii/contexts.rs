@@ -7,7 +7,7 @@ pub(super) use super::words::Topic;
 use super::{
     super::needles::Needles,
     national::NATIONAL,
-    words::{HINTS, LABELS, Word},
+    words::{HINTS, LABELS, Words},
 };
 
 /// Bytes of the longest hint.
@@ -62,8 +62,12 @@ impl Lexicon {
 /// Where a word stands, and what it announces.
 type Place = (Range<usize>, Topic);
 
-fn words(table: &'static [(Topic, &[Word])]) -> impl Iterator<Item = (&'static str, Topic, bool)> {
-    table.iter().flat_map(|(topic, words)| words.iter().map(|(word, whole)| (*word, *topic, *whole)))
+fn words(table: &'static [(Topic, Words)]) -> impl Iterator<Item = (&'static str, Topic, bool)> {
+    let apart = |(topic, words): &(Topic, Words)| words.split('|').map(|word| (word, *topic)).collect::<Vec<_>>();
+    table.iter().flat_map(apart).map(|(word, topic)| {
+        let open = word.strip_suffix('*');
+        (open.unwrap_or(word), topic, open.is_none())
+    })
 }
 
 /// The announcing words of a text.

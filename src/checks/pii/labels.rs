@@ -7,14 +7,16 @@ use std::ops::{Range, RangeInclusive};
 use super::{
     Found,
     contexts::{Contexts, Topic},
+    facts,
+    homes::{has_postal_code, postal_address},
+    names::{given_name, name},
     national::NATIONAL,
+    shapes::digits_of,
 };
 use crate::domain::Severity;
 
 /// How far behind its word a value may begin, in bytes.
 const REACH: usize = 32;
-/// Longest name, in bytes.
-const LONGEST_NAME: usize = 100;
 /// Longest value without its separators.
 const LONGEST: usize = 20;
 
@@ -33,24 +35,88 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
                 .map(|span| Found::new("uk_bank_account", "the number of a bank account", Severity::Warning, span)),
             Topic::Routing => bank_account(text, at, is_routing, 6..=17)
                 .map(|span| Found::new("us_bank_account", "the number of a bank account", Severity::Warning, span)),
-            Topic::Birth => {
-                birth_date(text, at.end).map(|span| Found::new("birth_date", "a date of birth", Severity::Info, span))
-            }
+            Topic::Birth => birth_date(text, at.end).map(|span| {
+                let severity = if is_given(text, at, span.start) { Severity::Warning } else { Severity::Info };
+                Found::new("birth_date", "a date of birth", severity, span)
+            }),
+            Topic::Vehicle => value(text, at.end, is_vehicle, "- ·")
+                .map(|span| Found::new("vehicle", "the number of somebody's vehicle", Severity::Warning, span)),
+            Topic::Record => value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-")
+                .map(|span| Found::new("health_record", "the number of a health record", Severity::Warning, span)),
+            Topic::Account => value(text, at.end, |id| (8..=18).contains(&id.len()) && digits_of(id) == id.len(), " -")
+                .filter(|span| is_given(text, at, span.start) && names_bank(text, at))
+                .map(|span| Found::new("bank_account", "the number of a bank account", Severity::Warning, span)),
+            Topic::Whereabouts => facts::coordinates(text, at.end)
+                .map(|span| Found::new("whereabouts", "where somebody lives or is", Severity::Warning, span)),
+            Topic::Handle => facts::handle(text, at)
+                .map(|span| Found::new("handle", "a person's name in a network", Severity::Warning, span)),
+            Topic::Health => facts::of_person(text, at)
+                .map(|span| Found::new("health", "what a person suffers from", Severity::Warning, span)),
+            Topic::Pay => facts::pay(text, at)
+                .map(|span| Found::new("income", "what a person earns or owes", Severity::Warning, span)),
+            Topic::Trait => facts::of_person(text, at)
+                .map(|span| Found::new("trait", "what describes a person", Severity::Warning, span)),
+            Topic::Given => given_name(text, at.end).and_then(|span| {
+                let parts = contexts.labels().filter(|(_, topic)| *topic == Topic::Given).take(2).count();
+                (parts == 2).then(|| Found::new("person_name", "a person's name", Severity::Warning, span))
+            }),
             Topic::Patient => name(text, at.end).map(|span| {
                 Found::new("person_name", "the name of someone in care or under contract", Severity::Warning, span)
             }),
             // The bare label stands in many a file; with a date of birth about it is a person's.
-            Topic::Name if *described.get_or_insert_with(|| contexts.has(Topic::Birth)) || !is_bare(text, at) => {
-                name(text, at.end).map(|span| Found::new("person_name", "a person's name", Severity::Info, span))
+            Topic::Name
+                if *described.get_or_insert_with(|| contexts.has(Topic::Birth) || contexts.has(Topic::Trait))
+                    || !is_bare(text, at) =>
+            {
+                let alone = is_bare(text, at) && !contexts.has(Topic::Trait);
+                let severity = if alone { Severity::Info } else { Severity::Warning };
+                name(text, at.end).map(|span| Found::new("person_name", "a person's name", severity, span))
             }
-            Topic::Home => postal_address(text, at.end)
-                .map(|span| Found::new("postal_address", "a postal address", Severity::Info, span)),
-            Topic::Hardware if contexts.before(at.start, 64, Topic::Person) => hardware(text, at.end).map(|span| {
-                Found::new("mac_address", "the hardware address of a person's device", Severity::Info, span)
+            Topic::Home => postal_address(text, at.end).map(|span| {
+                // The bare word announces a firm's as well.
+                let home = !text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("address"))
+                    || text.get(span.clone()).is_some_and(has_postal_code);
+                let severity = if home { Severity::Warning } else { Severity::Info };
+                Found::new("postal_address", "a postal address", severity, span)
             }),
+            Topic::Hardware
+                if contexts.before(at.start, 64, Topic::Person) || contexts.before(at.start, 16, Topic::Phone) =>
+            {
+                hardware(text, at.end).map(|span| {
+                    Found::new("mac_address", "the hardware address of a person's device", Severity::Warning, span)
+                })
+            }
             _ => None,
         };
         found.extend(one);
+    }
+}
+
+/// Whether nothing but a sign, a verb or a word more stands between a label and its value.
+fn is_given(text: &str, label: &Range<usize>, start: usize) -> bool {
+    let between = text.get(label.end..start).unwrap_or_default();
+    // The point of `d.o.b.` ends no sentence.
+    between.len() <= 20 && (between.trim() == "." || !between.contains(['.', '!', '?', '\n', ',']))
+}
+
+/// Whether a bank is named near an account: by its code, or because the word is one for accounts at banks.
+fn names_bank(text: &str, label: &Range<usize>) -> bool {
+    const NEAR: usize = 64;
+    const CODES: [&str; 9] = ["bic", "swift", "ifsc", "bsb", "blz", "bank", "clabe", "konto", "compte"];
+    let from = text.floor_char_boundary(label.start.saturating_sub(NEAR));
+    let to = text.floor_char_boundary((label.end + NEAR).min(text.len()));
+    let near = text.get(from..to).unwrap_or_default().to_ascii_lowercase();
+    CODES.iter().any(|code| near.contains(code))
+}
+
+/// Letters and digits of a plate, or the seventeen signs of a vehicle's own number (ISO 3779), which has no I, O or Q.
+fn is_vehicle(id: &str) -> bool {
+    let digits = digits_of(id);
+    let letters = id.len() - digits;
+    match id.len() {
+        5..=9 => digits >= 1 && letters >= 1 && digits + letters == id.len() && letters <= 5,
+        17 => digits >= 3 && letters >= 3 && !id.contains(['I', 'O', 'Q']),
+        _ => false,
     }
 }
 
@@ -58,15 +124,12 @@ fn is_bare(text: &str, at: &Range<usize>) -> bool {
     text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("name"))
 }
 
-fn digits_of(id: &str) -> usize {
-    id.bytes().filter(u8::is_ascii_digit).count()
-}
-
 /// Digits with a letter or two, or the nine signs of a German one, which has no vowel.
 fn is_passport(id: &str) -> bool {
     let digits = digits_of(id);
-    let german = id.len() == 9
-        && (3..9).contains(&digits)
+    // A check digit may follow the nine.
+    let german = matches!(id.len(), 9 | 10)
+        && (3..=9).contains(&digits)
         && id.bytes().all(|byte| byte.is_ascii_digit() || b"CFGHJKLMNPRTVWXYZ".contains(&byte))
         && id.starts_with(|first: char| first.is_ascii_alphabetic());
     (7..=9).contains(&id.len()) && digits >= 6 || german
@@ -146,6 +209,20 @@ fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str
     None
 }
 
+fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
+    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
+    let window = text.get(from..end)?;
+    let at = (0..window.len()).find(|at| {
+        window.get(*at..at + 17).is_some_and(|mac| {
+            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
+                2 => matches!(byte, b':' | b'-'),
+                _ => byte.is_ascii_hexdigit(),
+            })
+        })
+    })?;
+    Some(from + at..from + at + 17)
+}
+
 /// A date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.
 fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
     const MONTHS: [&str; 20] = [
@@ -161,6 +238,12 @@ fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
     let written = tail.get(..length)?.trim_end_matches(['-', '/', '.', ' ']);
     let parts: Vec<u32> = written.split(['-', '/', '.']).filter_map(|part| part.trim().parse().ok()).collect();
     let year = |value: u32| (1900..2030).contains(&value);
+    // 1990年5月17日
+    if let (Some(month), Some(end)) = (tail.find('年'), tail.find('日'))
+        && tail.get(..month).and_then(|four| four.parse().ok()).is_some_and(year)
+    {
+        return Some(start..start + end + '日'.len_utf8());
+    }
     if let [a, b, c] = parts.as_slice()
         && (year(*a) && *b <= 12 && *c <= 31 || year(*c) && *a <= 31 && *b <= 31)
     {
@@ -176,103 +259,4 @@ fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
         .find(|at| line.get(*at..at + 4).and_then(|four| four.parse().ok()).is_some_and(year))?;
     let first = line.find(|c: char| c.is_ascii_digit())?.min(month);
     (year_at > month).then(|| from + first..from + year_at + 4)
-}
-
-/// A name behind a label and a colon: two to four capitalised words in the same line.
-fn name(text: &str, from: usize) -> Option<Range<usize>> {
-    let rest = text.get(from..)?;
-    let skipped = rest.len() - rest.trim_start_matches(['"', '\'', '*', ' ', '_']).len();
-    let rest = rest.get(skipped..)?;
-    let after = rest.strip_prefix([':', '='])?;
-    let lead = after.len() - after.trim_start_matches([' ', '"', '\'', '*']).len();
-    let start = from + skipped + 1 + lead;
-    let end = text.floor_char_boundary((start + LONGEST_NAME).min(text.len()));
-    let line = text.get(start..end)?.split(['\n', '"', ',', ';', '(', '|', '<', '\\']).next()?;
-    let mut end = 0;
-    let mut words = 0;
-    for word in line.split(' ').take(4) {
-        let bare = word.trim_end_matches(['.', '\'']);
-        let capital = bare.chars().next().is_some_and(char::is_uppercase);
-        let lower = bare.chars().skip(1).any(char::is_lowercase) || bare.chars().count() == 1;
-        let particle = ["de", "da", "van", "von", "der", "den", "la", "bin", "al", "del", "di", "dos"].contains(&bare);
-        let letters = !bare.is_empty() && bare.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '\'' | '’'));
-        if !(letters && (capital && lower || particle && words > 0)) {
-            break;
-        }
-        words += 1;
-        end += word.trim_end_matches('\'').len() + usize::from(end > 0);
-        if word.ends_with('\'') {
-            break;
-        }
-    }
-    (words >= 2).then(|| start..start + end)
-}
-
-/// A number and a street behind a word, to the end of the line.
-fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
-    const STREETS: [&str; 34] = [
-        "street",
-        "st",
-        "avenue",
-        "ave",
-        "road",
-        "rd",
-        "lane",
-        "ln",
-        "drive",
-        "dr",
-        "boulevard",
-        "blvd",
-        "way",
-        "court",
-        "ct",
-        "place",
-        "square",
-        "terrace",
-        "crescent",
-        "close",
-        "strasse",
-        "straße",
-        "str",
-        "platz",
-        "weg",
-        "rue",
-        "allée",
-        "via",
-        "calle",
-        "avenida",
-        "rua",
-        "straat",
-        "ulica",
-        "utca",
-    ];
-    let end = text.floor_char_boundary((from + 110).min(text.len()));
-    let window = text.get(from..end)?;
-    let lead = window.len() - window.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-    let line = window.get(lead..)?.split(['\n', '"', '\'', '\\', '<', '{']).next()?.trim_end();
-    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let street = words().any(|word| {
-        let lower = word.to_lowercase();
-        STREETS.iter().any(|street| lower == *street || street.len() >= 5 && lower.ends_with(street))
-    });
-    let numbered = words().take(8).any(|word| {
-        word.len() <= 6
-            && word.bytes().filter(u8::is_ascii_digit).count() + 1 >= word.len()
-            && word.bytes().any(|b| b.is_ascii_digit())
-    });
-    (lead <= 24 && street && numbered).then(|| from + lead..from + lead + line.len())
-}
-
-fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
-    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
-    let window = text.get(from..end)?;
-    let at = (0..window.len()).find(|at| {
-        window.get(*at..at + 17).is_some_and(|mac| {
-            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
-                2 => matches!(byte, b':' | b'-'),
-                _ => byte.is_ascii_hexdigit(),
-            })
-        })
-    })?;
-    Some(from + at..from + at + 17)
 }

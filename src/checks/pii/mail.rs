@@ -1,6 +1,8 @@
 //! E-mail addresses. In: a text. Out: addresses of people; role mailboxes and authors of commits as info. Logins to
 //! hosts, package versions and reserved domains are none.
 
+use memchr::memmem;
+
 use super::Found;
 use crate::domain::Severity;
 
@@ -154,7 +156,48 @@ const PUBLISHED: &[&str] = &[
     "git_committer_email",
 ];
 
+/// Addresses that are written so that no machine reads them: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in
+/// the parameters of a URL, `jane%40posteo.de`.
+fn find_veiled(text: &str, found: &mut Vec<Found>) {
+    for sign in ["[at]", "(at)", " AT ", "%40"] {
+        for at in memmem::find_iter(text.as_bytes(), sign) {
+            let before = text.get(..at).unwrap_or_default();
+            let before = before.strip_suffix(' ').unwrap_or(before);
+            let own = before.bytes().rev().take(65);
+            let local = own.take_while(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(byte)).count();
+            let start = before.len() - local;
+            let name = before.get(start..).unwrap_or_default();
+            let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
+            let (domain, end) = veiled_domain(text, at + sign.len());
+            if local > 1 && !role && is_mail_domain(&domain) {
+                found.push(Found::new("email", "a person's e-mail address", Severity::Warning, start..end));
+            }
+        }
+    }
+}
+
+/// The domain that begins at a place, with words for its points, and where it ends.
+fn veiled_domain(text: &str, from: usize) -> (String, usize) {
+    const POINTS: [&str; 6] = [" [dot] ", "[dot]", " (dot) ", "(dot)", " DOT ", "."];
+    let mut domain = String::new();
+    let mut end = from + usize::from(text.get(from..).is_some_and(|rest| rest.starts_with(' ')));
+    loop {
+        let rest = text.get(end..).unwrap_or_default();
+        let label = rest.bytes().take(63).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
+        let (own, behind) = rest.split_at(label);
+        domain.push_str(own);
+        end += label;
+        let point = POINTS.iter().find(|point| behind.starts_with(**point)).filter(|point| {
+            behind.as_bytes().get(point.len()).is_some_and(u8::is_ascii_alphanumeric) && label > 0 && domain.len() < 254
+        });
+        let Some(point) = point else { return (domain, end) };
+        domain.push('.');
+        end += point.len();
+    }
+}
+
 pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    find_veiled(text, found);
     let bytes = text.as_bytes();
     let mut from = 0;
     for (at, _) in text.match_indices('@') {

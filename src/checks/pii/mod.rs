@@ -3,17 +3,21 @@
 //!
 //! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards`, `ibans` and `wallets`,
 //! `phones`, `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
-//! look finds all such words (`contexts`, from the table in `words`).
+//! look finds all such words (`contexts`, from the table in `words`). A fact such as an illness or a salary is personal
+//! beside the name of whom it is told (`facts`).
 //!
 //! What identifies a person or can be used against one is a warning. What is public by custom or says little alone (a
-//! role's mailbox, an author in a commit, a date of birth, an address, a name behind a label) is info; three such kinds
+//! role's mailbox, an author in a commit, a date in a sentence about a birth, an address or a name behind a bare label) is info; three such kinds
 //! together describe a person, which is a warning again. Values that documentation reserves are not personal data.
 
 mod cards;
 mod contexts;
+mod facts;
+mod homes;
 mod ibans;
 mod labels;
 mod mail;
+mod names;
 mod national;
 mod numbers;
 mod phones;

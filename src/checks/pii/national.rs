@@ -6,9 +6,9 @@ use super::{
     numbers::is_social_security,
     shapes::{
         ar_dni, at_svnr, au_medicare, au_tfn, be_national, br_cpf, ca_sin, ch_ahv, cl_rut, cn_resident_id, day_month,
-        de_tax_id, es_dni, fi_hetu, fr_nir, ie_pps, in_aadhaar, in_pan, is_digits, it_codice_fiscale, jp_my_number,
-        kr_rrn, mx_curp, nl_bsn, no_fodselsnummer, pl_pesel, pt_nif, se_personnummer, sg_nric, tr_kimlik, uk_nhs,
-        uk_nino, us_itin,
+        de_tax_id, es_dni, fi_hetu, fr_nir, has_form, ie_pps, in_aadhaar, in_pan, is_digits, it_codice_fiscale,
+        jp_my_number, kr_rrn, mx_curp, nl_bsn, no_fodselsnummer, pl_pesel, pt_nif, se_personnummer, sg_nric, tr_kimlik,
+        uk_nhs, uk_nino, us_itin,
     },
 };
 
@@ -40,8 +40,44 @@ pub(super) const NATIONAL: &[National] = &[
         &["ssn", "social security", "social security number", "social_security_number"],
         is_social_security,
     ),
+    national("ro_cnp", "a Romanian personal number", &["cnp", "cod numeric personal"], |id| is_digits(id, 13)),
+    national("bg_egn", "a Bulgarian personal number", &["егн", "ЕГН", "egn"], |id| is_digits(id, 10)),
+    national("ru_snils", "a Russian insurance number", &["snils", "снилс", "СНИЛС"], |id| is_digits(id, 11)),
+    national("ru_inn", "a Russian taxpayer number", &["инн", "ИНН"], |id| is_digits(id, 12)),
+    national("mx_rfc", "a Mexican RFC", &["rfc"], |id| has_form(id, "AAAA999999***")),
+    national("co_cedula", "a Colombian identity number", &["cédula", "cédula de ciudadanía", "cedula"], |id| {
+        (8..=10).contains(&id.len()) && is_digits(id, id.len())
+    }),
+    national("nz_ird", "a New Zealand tax number", &["ird number", "ird no", "ird"], |id| {
+        matches!(id.len(), 8 | 9) && is_digits(id, id.len())
+    }),
+    national("pk_cnic", "a Pakistani identity number", &["cnic"], |id| is_digits(id, 13)),
+    national("ae_id", "an Emirates identity number", &["emirates id"], |id| is_digits(id, 15) && id.starts_with("784")),
+    national("th_id", "a Thai identity number", &["thai id", "thai national id", "บัตรประชาชน"], |id| is_digits(id, 13)),
+    national("cz_birth_number", "a Czech or Slovak birth number", &["rodné číslo", "rodne cislo"], |id| {
+        matches!(id.len(), 9 | 10) && is_digits(id, id.len())
+    }),
+    national("il_id", "an Israeli identity number", &["teudat zehut", "תעודת זהות"], |id| is_digits(id, 9)),
+    national("gr_amka", "a Greek insurance number", &["amka", "αμκα"], |id| is_digits(id, 11) && day_month(id)),
+    national(
+        "de_insurance",
+        "a German insurance number",
+        &["rentenversicherungsnummer", "sozialversicherungsnummer"],
+        |id| has_form(id, "99999999A999"),
+    ),
+    national(
+        "national_id",
+        "an identity number",
+        &["national id", "national_id", "identity number", "tax id", "citizen id"],
+        |id| is_digits(id, id.len()) && (9..=13).contains(&id.len()),
+    ),
     national("us_itin", "a US taxpayer number", &["itin", "taxpayer identification number"], us_itin),
-    national("ca_sin", "a Canadian social insurance number", &["social insurance number", "canadian sin"], ca_sin),
+    national(
+        "ca_sin",
+        "a Canadian social insurance number",
+        &["social insurance number", "canadian sin", "sin:", "assurance sociale"],
+        ca_sin,
+    ),
     national("uk_nhs", "a British NHS number", &["nhs number", "nhs no", "nhs_number"], uk_nhs),
     national(
         "uk_nino",
@@ -81,6 +117,7 @@ pub(super) const NATIONAL: &[National] = &[
     national("dk_cpr", "a Danish CPR number", &["cpr", "cpr-nummer", "cpr nr"], |id| {
         is_digits(id, 10) && day_month(id)
     }),
+    national("imsi", "the identity of a person's telephone card", &["imsi"], |id| is_digits(id, 15)),
     national("br_cpf", "a Brazilian CPF", &["cpf"], br_cpf),
     national("in_aadhaar", "an Indian Aadhaar number", &["aadhaar", "aadhar", "uidai"], in_aadhaar),
     national(

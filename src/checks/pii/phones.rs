@@ -17,9 +17,12 @@ pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts) -> bool {
     if !(7..=15).contains(&digits.len()) || run.groups.len() > 7 || is_fictitious(&digits) || is_toll_free(&digits) {
         return false;
     }
+    // A switchboard's extension, as in `+49 89 1234-0`.
+    let switchboard = run.sizes().last() == Some(&1) && digits.ends_with('0') && run.groups.len() > 2;
     if run.plus {
         let separated = run.groups.len() > 1;
         return has_country(&digits)
+            && !switchboard
             && (8..=15).contains(&digits.len())
             && (separated || digits.len() >= 10)
             && (separated || !run.begins_line || labelled(run, contexts));
@@ -89,11 +92,13 @@ fn is_fictitious(digits: &str) -> bool {
     american || own.starts_with("7700900") || sequence || same
 }
 
-/// Numbers of North America that cost the caller nothing: those of firms and hotlines.
+/// Numbers that cost the caller nothing, in North America and where 0800 or 1800 is dialled: those of firms and hotlines.
 fn is_toll_free(digits: &str) -> bool {
     const AREAS: [&str; 7] = ["800", "833", "844", "855", "866", "877", "888"];
     let own = digits.strip_prefix('1').filter(|_| digits.len() == 11);
-    own.is_some_and(|own| AREAS.iter().any(|area| own.starts_with(area)))
+    digits.starts_with("0800")
+        || digits.starts_with("1800") && digits.len() == 10
+        || own.is_some_and(|own| AREAS.iter().any(|area| own.starts_with(area)))
 }
 
 /// Whether the digits begin with a country's code (ITU-T E.164; those of one and two digits, and the first two of three).

@@ -3,6 +3,11 @@
 
 use super::cards::luhn;
 
+/// How many of its bytes are digits.
+pub(super) fn digits_of(id: &str) -> usize {
+    id.bytes().filter(u8::is_ascii_digit).count()
+}
+
 pub(super) fn is_digits(id: &str, length: usize) -> bool {
     id.len() == length && id.bytes().all(|byte| byte.is_ascii_digit()) && !is_repeated(id)
 }
@@ -12,7 +17,7 @@ fn is_repeated(id: &str) -> bool {
 }
 
 /// Digits with the letters of a form: `A` a letter, `9` a digit, `*` either.
-fn has_form(id: &str, form: &str) -> bool {
+pub(super) fn has_form(id: &str, form: &str) -> bool {
     id.len() == form.len()
         && id.bytes().zip(form.bytes()).all(|(byte, kind)| match kind {
             b'A' => byte.is_ascii_uppercase(),

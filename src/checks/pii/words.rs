@@ -1,5 +1,5 @@
-//! The words that announce what follows them, in a table: which word, what it announces, and whether the text's word must
-//! end with it.
+//! The words that announce what follows them, in a table: which word, what it announces, and whether the text's word may
+//! go on behind it.
 
 /// What a word announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,24 @@ pub(super) enum Topic {
     Hardware,
     /// A person: `my`, `customer`.
     Person,
+    /// The plate or the number of a vehicle.
+    Vehicle,
+    /// The number under which somebody's health is recorded.
+    Record,
+    /// The number of an account at a bank.
+    Account,
+    /// Where somebody lives or is, as coordinates.
+    Whereabouts,
+    /// The name that somebody has in a network of people.
+    Handle,
+    /// What somebody suffers from.
+    Health,
+    /// What somebody earns or owes.
+    Pay,
+    /// What else describes a person: religion, origin.
+    Trait,
+    /// A part of a name follows.
+    Given,
     /// A name follows, of someone in care or under contract.
     Patient,
     /// A name follows.
@@ -40,293 +58,126 @@ pub(super) enum Topic {
     National(usize),
 }
 
-/// A word, and whether the text's word must end where it does.
-pub(super) type Word = (&'static str, bool);
+/// Words with a bar between them; behind one with a star the text's word may go on.
+pub(super) type Words = &'static str;
 
 /// What announces a number that is looked at for its form.
-pub(super) const HINTS: &[(Topic, &[Word])] = &[
+pub(super) const HINTS: &[(Topic, Words)] = &[
     (
         Topic::Phone,
-        &[
-            ("phone", false),
-            ("telephone", false),
-            ("tel.", false),
-            ("tel", true),
-            ("telefon", false),
-            ("teléfono", true),
-            ("téléphone", true),
-            ("telefoon", false),
-            ("mobile", true),
-            ("mobil", true),
-            ("móvil", true),
-            ("celular", true),
-            ("cellphone", false),
-            ("cell", true),
-            ("handynummer", true),
-            ("fax", true),
-            ("whatsapp", true),
-            ("voicemail", true),
-            ("hotline", true),
-            ("msisdn", true),
-            ("call me", true),
-            ("call us", true),
-            ("call him", true),
-            ("call her", true),
-            ("call back", true),
-            ("call at", true),
-            ("ring me", true),
-            ("text me", true),
-            ("reach me", true),
-            ("reach him", true),
-            ("reach her", true),
-            ("reach us", true),
-            ("contact me", true),
-            ("messages to", true),
-            ("message to", true),
-            ("sms", true),
-            ("appelez", true),
-            ("llámame", true),
-            ("anrufen", true),
-            ("puh.", false),
-            ("tlf", true),
-            ("gsm", true),
-            ("电话", false),
-            ("手机", false),
-            ("電話", false),
-            ("携帯", false),
-            ("전화", false),
-            ("тел.", false),
-            ("телефон", false),
-            ("फ़ोन", false),
-        ],
+        "phone*|telephone*|telephone*|handy|portable|ruf mich an|mi número|\
+         il mio numero|mon numéro|mob|tel.*|tel|telefon*|teléfono|téléphone|telefoon*|mobile|mobil|móvil|\
+         celular|cellphone*|cell|handynummer|fax|whatsapp|voicemail|hotline|msisdn|call me|call us|\
+         call him|call her|call back|call at|ring me|text me|reach me|reach him|reach her|reach us|\
+         contact me|messages to|message to|sms|appelez|llámame|anrufen|puh.*|tlf|gsm|电话*|手机*|電話*|携帯*|전화*|\
+         휴대폰*|טלפון*|هاتف*|моб*|Тел.*|тел:*|Тел:*|тел.*|телефон*|फ़ोन*",
     ),
-    (
-        Topic::Reach,
-        &[
-            ("call", true),
-            ("calling", true),
-            ("dial", true),
-            ("ring", true),
-            ("reach", true),
-            ("contact", true),
-            ("number", true),
-            ("registered", true),
-        ],
-    ),
-    (
-        Topic::Line,
-        &[("office", true), ("home", true), ("work", true), ("desk", true), ("direct", true), ("main", true)],
-    ),
+    (Topic::Reach, "call|calling|dial|ring|reach|contact|number|registered"),
+    (Topic::Line, "office|home|work|desk|direct|main"),
     (
         Topic::Card,
-        &[
-            ("card", false),
-            ("credit", true),
-            ("visa", true),
-            ("mastercard", true),
-            ("amex", true),
-            ("american express", true),
-            ("discover", true),
-            ("diners", true),
-            (" cc ", false),
-            ("cc:", false),
-            ("ccnum", false),
-            ("cardholder", true),
-            ("kreditkarte", false),
-            ("carte bancaire", true),
-            ("carte bleue", true),
-            ("tarjeta", true),
-            ("cartão", true),
-            ("carta di credito", true),
-            ("creditcard", false),
-            ("карт", false),
-            ("カード", false),
-        ],
+        "card*|credit|visa|mastercard|amex|american express|discover|diners| cc *|cc:*|ccnum*|cardholder|\
+         kreditkarte*|carte bancaire|carte bleue|tarjeta|cartão|carta di credito|creditcard*|карт*|カード*",
     ),
     (
         Topic::Thing,
-        &[
-            ("order", true),
-            ("invoice", true),
-            ("tracking", true),
-            ("serial", true),
-            ("trace", false),
-            ("span_id", true),
-            ("request_id", true),
-            ("timestamp", true),
-            ("epoch", true),
-            ("isbn", true),
-            ("ean", true),
-            ("gtin", true),
-            ("sku", true),
-            ("inode", true),
-            ("offset", true),
-            ("commit", true),
-            ("build", true),
-            ("ticket", true),
-            ("port", true),
-            ("version", true),
-            ("pid", true),
-            ("bytes", true),
-            ("checksum", true),
-        ],
+        "order|invoice|tracking|serial|trace*|span_id|request_id|timestamp|epoch|isbn|ean|gtin|sku|inode|\
+         offset|commit|build|ticket|port|version|pid|bytes|checksum",
     ),
     (
         Topic::Network,
-        &[("address", true), ("ip address", true), ("ip:", false), (" ip ", false), ("logged in from", true)],
+        "address|ip address|ip:*|ip=*|_ip| ip *| ip is|remote_addr|logged in from|login from|signed in from",
     ),
     (
         Topic::Person,
-        &[
-            ("i can't", true),
-            ("i can’t", true),
-            ("i cannot", true),
-            ("your", true),
-            ("i am", true),
-            ("i'm", true),
-            ("my ", false),
-            ("his ", false),
-            ("her ", false),
-            ("user's", true),
-            ("customer", false),
-            ("visitor", false),
-            ("client's", true),
-            ("patient", false),
-            ("subscriber", false),
-            ("employee", false),
-            ("resident", true),
-            ("complainant", true),
-        ],
+        "i can't|i can’t|i cannot|your|i am|i'm|user|username|account|login|my *|his *|her *|user's|\
+         customer*|visitor*|client's|patient*|subscriber*|employee*|resident|complainant",
     ),
 ];
 
 /// What announces a value that is looked for behind it.
-pub(super) const LABELS: &[(Topic, &[Word])] = &[
+pub(super) const LABELS: &[(Topic, Words)] = &[
     (
         Topic::Licence,
-        &[
-            ("driver's license", false),
-            ("driver’s license", false),
-            ("drivers license", false),
-            ("driver license", false),
-            ("driver's licence", false),
-            ("driving licence", false),
-            ("driving license", false),
-            ("drivers licence", false),
-            ("driver_license", false),
-            ("führerschein", false),
-            ("permis de conduire", false),
-            ("permiso de conducir", false),
-            ("licencia de conducir", false),
-            ("patente di guida", false),
-            ("rijbewijs", false),
-        ],
+        "driver's license*|driver’s license*|drivers license*|driver license*|driver's licence*|\
+         driving licence*|driving license*|drivers licence*|driver_license*|führerschein*|\
+         permis de conduire*|permiso de conducir*|licencia de conducir*|patente di guida*|dvla licence*|\
+         licence number|carteira de motorista|carta de condução|prawo jazdy|водительское удостоверение*|\
+         rijbewijs*",
     ),
     (
         Topic::Passport,
-        &[
-            ("passport n", false),
-            ("passport:", false),
-            ("passport #", false),
-            ("passport is", true),
-            ("passport_n", false),
-            ("passport ", false),
-            ("passeport", true),
-            ("pasaporte", true),
-            ("reisepass", false),
-            ("personalausweis", false),
-            ("passaporto", true),
-            ("paspoort", false),
-            ("护照", false),
-        ],
+        "passport n*|passport:*|passport #*|passport is|passport_n*|passport *|passeport|pasaporte|\
+         reisepass*|personalausweis*|passaporto|paspoort*|паспорт*|Паспорт*|id card n*|id-card n*|\
+         identity card n*|ausweisnummer|visa number|alien number|green card|パスポート番号*|护照*",
     ),
-    (
-        Topic::Routing,
-        &[
-            ("routing", true),
-            ("routing number", true),
-            ("routing_number", true),
-            ("routing no", true),
-            ("aba", true),
-            ("aba number", true),
-        ],
-    ),
-    (Topic::SortCode, &[("sort code", true), ("sort-code", true), ("sort_code", true), ("sortcode", true)]),
+    (Topic::Routing, "routing|routing number|routing_number|routing no|aba|aba number"),
+    (Topic::SortCode, "sort code|sort-code|sort_code|sortcode"),
     (
         Topic::Birth,
-        &[
-            ("date of birth", true),
-            ("birth date", true),
-            ("birthdate", true),
-            ("date_of_birth", true),
-            ("birthday", true),
-            ("dob", true),
-            ("born", true),
-            ("geboren", true),
-            ("geburtsdatum", true),
-            ("né le", true),
-            ("née le", true),
-            ("fecha de nacimiento", true),
-            ("data de nascimento", true),
-            ("data di nascita", true),
-            ("geboortedatum", true),
-        ],
+        "date of birth|birth date|birthdate|date_of_birth|birthday|dob|born|geboren|geburtsdatum|né le|\
+         née le|fecha de nacimiento|data de nascimento|data di nascita|geboortedatum|dateofbirth|\
+         birth_date|birth-date|d.o.b|date de naissance|nacido el|nacida el|nato il|nata il|nascido em|\
+         data urodzenia|födelsedatum|fødselsdato|syntymäaika|doğum tarihi|дата рождения|Дата рождения|\
+         生年月日*|出生日期*|생년월일*",
     ),
-    (Topic::Hardware, &[("mac address", true), ("mac:", false), ("bluetooth address", true)]),
+    (Topic::Hardware, "mac address|mac:*|bluetooth address"),
     (
         Topic::Patient,
-        &[
-            ("patient", true),
-            ("patient name", true),
-            ("patient_name", true),
-            ("cardholder", true),
-            ("cardholder name", true),
-            ("next of kin", true),
-            ("emergency contact", true),
-            ("insured person", true),
-            ("claimant", true),
-            ("patientin", true),
-            ("paciente", true),
-        ],
+        "patient|patient name|patient_name|cardholder|cardholder name|next of kin|emergency contact|\
+         insured person|claimant|patientin|paciente|employee|applicant|student|insured|policyholder|\
+         tenant name|defendant|guardian|passenger|maiden name",
     ),
     (
         Topic::Name,
-        &[
-            ("full name", true),
-            ("full_name", true),
-            ("customer name", true),
-            ("customer_name", true),
-            ("employee name", true),
-            ("maiden name", true),
-            ("applicant", true),
-            ("account holder", true),
-            ("beneficiary", true),
-            ("kontoinhaber", true),
-            ("nom et prénom", true),
-            ("nombre completo", true),
-            ("name", true),
-        ],
+        "full name|full_name|customer name|customer_name|employee name|account holder|beneficiary|\
+         kontoinhaber|nom et prénom|nombre completo|nome completo|vollständiger name|姓名*|氏名*|성명*|фио|ФИО|\
+         name",
     ),
     (
+        Topic::Given,
+        "first name|first_name|firstname|given name|last name|last_name|lastname|surname|family name|\
+         vorname|nachname|prénom|nom|apellidos|cognome",
+    ),
+    (
+        Topic::Vehicle,
+        "license plate|licence plate|license_plate|number plate|plate number|kennzeichen|d'immatriculation|\
+         matrícula|targa|kenteken|vin",
+    ),
+    (
+        Topic::Record,
+        "mrn|medical record number|medical record no|patient id|patient_id|patient number|\
+         health insurance n*|health card n*|krankenversichertennummer|versichertennummer|\
+         medicare beneficiary|dea number",
+    ),
+    (
+        Topic::Account,
+        "account number|account_number|account no|bank account|account|kontonummer|konto|clabe|\
+         numéro de compte|número de cuenta",
+    ),
+    (
+        Topic::Whereabouts,
+        "home location|home gps|home coordinates|user location|lives at|lives near|his house|her house|\
+         my house|his home|her home|my home|known position|known location",
+    ),
+    (
+        Topic::Handle,
+        "my instagram|my twitter|my tiktok|my telegram|my discord|my snapchat|my skype|my facebook|\
+         me on instagram|me on twitter|me on tiktok|me on telegram|skype:*|telegram:*|instagram:*|\
+         linkedin.com/in/*|facebook.com/*",
+    ),
+    (
+        Topic::Health,
+        "diagnosed with|diagnosis:*|hiv positive|hiv-positive|suffers from|treated with|treated for|\
+         takes insulin|allergic to|blood type|sick leave|leidet an|souffre de|padece",
+    ),
+    (Topic::Pay, "salary|earns|compensation|credit score|gehalt|verdient|salaire|sueldo|stipendio"),
+    (Topic::Trait, "religion:*|ethnicity|marital status:*|sexual orientation|gender:*|nationality:*|age:*"),
+    (
         Topic::Home,
-        &[
-            ("home address", true),
-            ("mailing address", true),
-            ("shipping address", true),
-            ("billing address", true),
-            ("delivery address", true),
-            ("postal address", true),
-            ("residential address", true),
-            ("street address", true),
-            ("lives at", true),
-            ("living at", true),
-            ("resides at", true),
-            ("address", true),
-            ("wohnhaft in", true),
-            ("anschrift", true),
-            ("adresse", true),
-            ("domicilio", true),
-            ("dirección", true),
-        ],
+        "home address|mailing address|shipping address|billing address|delivery address|postal address|\
+         residential address|street address|lives at|living at|resides at|address|wohnhaft in|anschrift|\
+         adresse|domicilio|dirección|indirizzo|adres|endereço|hemadress|addr|ship to|deliver to|wohnt in|\
+         住所*|地址*|адрес|Адрес",
     ),
 ];

@@ -41,9 +41,22 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("session", weak),
     ("cookie", weak),
     ("auth", weak),
+    ("psk", strong),
+    ("jwt", strong),
+    ("otp_se", strong),
+    ("otp-se", strong),
+    ("otpse", strong),
+    ("pw=", short),
+    ("pw:", short),
+    ("pw =", short),
+    ("pw\"", short),
+    ("pw'", short),
+    ("pw\\\"", short),
     ("contrase\u{f1}a", strong),
     ("contrasena", strong),
     ("mot de passe", strong),
+    ("mot_de_passe", strong),
+    ("motdepasse", strong),
     ("kennwort", strong),
     ("wachtwoord", strong),
     ("senha", strong),
@@ -64,7 +77,7 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
 /// Whether a name is the word for a password in another language than English.
 fn is_foreign(lower: &str) -> bool {
     const WORDS: [&str; 10] =
-        ["contrase", "mot de", "kennw", "wachtw", "senha", "has\u{142}o", "heslo", "jelsz", "parola", "l\u{f6}senord"];
+        ["contrase", "mot", "kennw", "wachtw", "senha", "has\u{142}o", "heslo", "jelsz", "parola", "l\u{f6}senord"];
     !lower.is_ascii() || WORDS.iter().any(|word| lower.starts_with(word))
 }
 
@@ -95,6 +108,13 @@ pub(super) const RULES: &[&str] =
 
 fn strong(text: &str, hit: Range<usize>) -> Option<Found> {
     find(text, hit, Name::Strong)
+}
+
+/// `pw`, which is too short for a literal of its own: the sign behind it stands with it.
+fn short(text: &str, hit: Range<usize>) -> Option<Found> {
+    let whole =
+        values::starts_word(text, hit.start) || text.get(..hit.start).is_some_and(|t| t.ends_with(['_', '-', '.']));
+    whole.then(|| strong(text, hit.start..hit.start + 2))?
 }
 
 fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
@@ -201,7 +221,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
 
 /// The rule that a name stands for, and what its value is.
 pub(super) fn kind(lower: &str) -> (&'static str, &'static str) {
-    if is_foreign(lower) || lower.starts_with("pass") || lower.starts_with("pwd") || lower.starts_with("_pass") {
+    if is_foreign(lower) || lower.starts_with("pass") || lower.starts_with("pw") || lower.starts_with("_pass") {
         ("generic_password", "a password")
     } else if lower.contains("token") {
         ("generic_token", "a token")

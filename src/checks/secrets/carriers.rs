@@ -26,6 +26,9 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("PuTTY-User-Key-File-", putty_key),
     ("eyJ", json_web_token),
     ("://", url_credentials),
+    ("signature=", signature),
+    ("?sig=", signature),
+    ("&sig=", signature),
     ("bearer ", bearer),
     ("basic ", basic),
     ("authorization", authorization),
@@ -46,6 +49,7 @@ pub(super) const RULES: &[&str] = &[
     "authorization_header",
     "curl_user",
     "openssl_password",
+    "signed_url",
     "registry_auth",
 ];
 
@@ -223,11 +227,19 @@ pub(super) fn is_password(value: &str) -> bool {
         "password", "passwd", "pass", "pwd", "pw", "secret", "token", "user", "admin", "root", "guest", "test",
         "postgres", "mysql",
     ];
-    let template = value.contains(['$', '{', '<', '%', '*', '[', '(']) && {
-        let decoded = value.contains('%') && !value.contains("%s") && !value.contains("%d") && !value.contains("%(");
-        !decoded || value.contains(['{', '<', '*', '[', '('])
-    };
+    let template = value.contains(['{', '<', '*', '[', '('])
+        || ["%s", "%d"].iter().any(|sign| value.contains(sign))
+        || is_variable(value);
     !template && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) && !values::is_placeholder(value)
+}
+
+/// `$DB_PASS`, `%PASS%`, `$1`: a variable and nothing else.
+fn is_variable(value: &str) -> bool {
+    let name = value.strip_prefix(['$', '%', '@']).map(|name| name.trim_end_matches('%'));
+    name.is_some_and(|name| {
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        plain && (!values::is_mixed(name) || name.bytes().all(|byte| !byte.is_ascii_lowercase()))
+    })
 }
 
 /// Whether a header's value is a credential: digits among letters, or letters as no word has them.
@@ -298,6 +310,26 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
         rule: "authorization_header",
         title: "a credential in an Authorization header",
         severity: Severity::Critical,
+    })
+}
+
+/// `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`: who has a signed address needs no other key while it lasts (`SigV4` of AWS,
+/// Google's V2 and V4, Azure's shared access signatures, `CloudFront`).
+fn signature(text: &str, hit: Range<usize>) -> Option<Found> {
+    const LONGEST: usize = 1024;
+    let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(16))..hit.start)?;
+    let named = text.get(hit.clone())?.starts_with(['?', '&']);
+    let in_query = named || before.ends_with(['?', '&']) || before.ends_with("X-Amz-") || before.ends_with("X-Goog-");
+    let rest = text.as_bytes().get(hit.end..)?;
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"%+/_=~-".contains(byte);
+    let length = rest.iter().take(LONGEST).take_while(part).count();
+    let value = text.get(hit.end..hit.end + length)?;
+    let span = hit.end..hit.end + length;
+    (in_query && length >= 32 && is_random(value)).then_some(Found {
+        span,
+        rule: "signed_url",
+        title: "the signature of a signed address",
+        severity: Severity::Warning,
     })
 }
 

@@ -1,9 +1,12 @@
 //! Credentials that are written in escapes, character by character: `%67%68…`, `&#103;…`, `\x67…`, `\u0067…`, and
 //! letters of full width; and those in which some characters are: `\u002B`, `%2F`, `\/`. In: a text. Out: each run of
 //! escapes with a credential in it, and each credential with escapes in it, whole. Runs are met by looking at every
-//! 32nd byte, so clean text costs next to nothing; single escapes are looked through where the text has one.
+//! 32nd byte, so clean text costs next to nothing; single escapes are looked through where the text has one. Texts that
+//! are quoted in texts that are quoted (JSON within JSON) are taken out of one quotation after another.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
+
+use memchr::memmem;
 
 use super::Found;
 use crate::domain::Severity;
@@ -19,14 +22,90 @@ const WIDEST: usize = 8;
 
 /// How escapes begin of the signs that credentials have between the letters: `+ - / = _`. None is shorter than four bytes,
 /// by which the search for all literals keeps its pace.
-pub(super) const NEEDLES: [&str; 16] = [
-    "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x2", "&#x3", "&#x5", "\\u002", "\\u003", "\\u005", "\\u007",
-    "\\x2b", "\\x2f", "\\x3d", "\\x5f",
+/// Those of quotes tell of a quotation.
+pub(super) const NEEDLES: [&str; 19] = [
+    "&quot;", "&#34;", "%22%3", "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x2", "&#x3", "&#x5", "\\u002",
+    "\\u003", "\\u005", "\\u007", "\\x2b", "\\x2f", "\\x3d", "\\x5f",
 ];
 
 /// Whether a text has a slash as some encoders of JSON write it.
 pub(super) fn has_slashes(text: &str) -> bool {
-    memchr::memmem::find(text.as_bytes(), b"\\/").is_some()
+    memmem::find(text.as_bytes(), b"\\/").is_some()
+}
+
+/// How many quotations are opened one by one; the last opens all that are left.
+const DEEPEST: usize = 6;
+
+/// Whether a text is quoted twice: an escape is escaped itself, `\\"` or `\\n`.
+pub(super) fn is_nested(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memmem::find_iter(bytes, b"\\\\").any(|at| {
+        let behind = bytes.get(at + 2..).unwrap_or_default();
+        matches!(behind.first(), Some(b'"' | b'\'' | b'\\' | b'n' | b'r' | b't' | b'u' | b'x' | b'/'))
+    })
+}
+
+/// The credentials of a text that is quoted: `find` looks through what stands in the first quotation, in the second, and
+/// so on. Each halves the backslashes, so few suffice.
+pub(super) fn quoted(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut said = Cow::Borrowed(text);
+    // By byte of what is said: its place.
+    let mut places: Vec<usize> = Vec::new();
+    for depth in 1..=DEEPEST {
+        let (inner, own) = unquoted(&said, depth == DEEPEST);
+        places = if depth == 1 { own } else { own.iter().filter_map(|at| places.get(*at).copied()).collect() };
+        let place = |at: usize| places.get(at).copied();
+        let within = find(&inner).into_iter();
+        found
+            .extend(within.filter_map(|one| Some(Found { span: place(one.span.start)?..place(one.span.end)?, ..one })));
+        said = Cow::Owned(inner);
+        if !is_nested(&said) && memmem::find(said.as_bytes(), b"\\u00").is_none() {
+            break;
+        }
+    }
+    found
+}
+
+/// A text out of its quotation, and by byte its place; with `all`, out of all of them.
+fn unquoted(text: &str, all: bool) -> (String, Vec<usize>) {
+    let bytes = text.as_bytes();
+    let (mut said, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let plain = memchr::memchr3(b'\\', b'%', b'&', rest).unwrap_or(rest.len());
+        said.push_str(text.get(at..at + plain).unwrap_or_default());
+        places.extend(at..at + plain);
+        at += plain;
+        if at == bytes.len() {
+            break;
+        }
+        let (sign, length) = quoted_sign(bytes, at, all).unwrap_or((bytes.get(at).copied().unwrap_or_default(), 1));
+        said.push(char::from(sign));
+        places.push(at);
+        at += length;
+    }
+    places.push(at);
+    (said, places)
+}
+
+/// The sign that a quotation writes as an escape at a place, and the escape's length.
+fn quoted_sign(bytes: &[u8], at: usize, all: bool) -> Option<(u8, usize)> {
+    let rest = bytes.get(at..)?;
+    let most = if all { rest.len() } else { 2 };
+    let slashes = rest.iter().take(most).take_while(|byte| **byte == b'\\').count();
+    match slashes {
+        0 if rest.starts_with(b"&quot;") => Some((b'"', 6)),
+        0 => escape(bytes, at).filter(|(sign, _)| *sign < 0x80),
+        2.. if !all => Some((b'\\', 2)),
+        _ => match rest.get(slashes)? {
+            sign @ (b'"' | b'\'' | b'/') => Some((*sign, slashes + 1)),
+            b'n' | b'r' => Some((b'\n', slashes + 1)),
+            b't' => Some((b'\t', slashes + 1)),
+            _ => escape(bytes, at + slashes - 1).map(|(sign, length)| (sign, slashes - 1 + length)),
+        },
+    }
 }
 
 /// The credentials of a text that have escapes in them; `find` looks through the text without escapes.

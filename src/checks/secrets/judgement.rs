@@ -52,7 +52,7 @@ pub(super) fn judge(name: &str, value: &str, strength: Name, written: Written) -
     let ruled_out = values::is_marker(value)
         || is_expression(value, written)
         || name.to_ascii_lowercase().contains(&value.to_ascii_lowercase())
-        || looks_like_place(value)
+        || looks_like_place(value) && !is_phrase(name, value)
         || names::is_sealed(value)
         || names::is_time(value)
         || names::is_file(value)
@@ -141,6 +141,12 @@ fn changes_case(letters: &str) -> bool {
     3 * pairs.filter(|(a, b)| a.is_ascii_uppercase() != b.is_ascii_uppercase()).count() > letters.len()
 }
 
+/// `maple-tiger-83-orbit` behind `passphrase`: words that are one.
+fn is_phrase(name: &str, value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    name.to_ascii_lowercase().contains("passphrase") && value.split(['-', '_']).count() >= 3 && value.bytes().all(plain)
+}
+
 /// Whether an unquoted value is a name or a number of some language: `old_value`, `KeyExchange2`, `0x80041064u32`, or
 /// the type in `name: Type = 1`.
 pub(super) fn is_identifier(value: &str, after: &str) -> bool {
@@ -180,6 +186,10 @@ fn is_expression(value: &str, written: Written) -> bool {
         && head.len() >= 5
         && (values::is_mixed(head) || written == Written::Said)
         && !value.contains(['(', '[']);
+    // `Str0ng$Pw!`: no name goes on so behind the sign.
+    let tail = value.split_once('$').map_or("", |(_, tail)| tail);
+    let password = password
+        || !head.is_empty() && tail.contains(['!', '@', '#', '%', '^', '*', '?']) && !value.contains(['(', '[', '{']);
     written != Written::Quoted && (value.contains(['(', '[', '{', '$']) && !password || is_dotted_path(value))
 }
 

@@ -53,7 +53,7 @@ pub(in crate::checks) fn held(lead: Lead<'_>, value: &str) -> Option<Found> {
         return None;
     }
     let lower = name.to_ascii_lowercase();
-    let is_password = lower.contains("pass") || lower.contains("pwd");
+    let is_password = ["pass", "pw"].iter().any(|word| lower.contains(word));
     let (rule, title) = assignments::kind(if is_password { "password" } else { &lower });
     Some(Found { span: 0..value.len(), rule, title, severity: Severity::Warning })
 }
@@ -93,6 +93,21 @@ pub(in crate::checks) fn beside(map: &Map<String, Value>) -> Option<&str> {
 pub(in crate::checks) fn leads(word: &str) -> bool {
     const LONGEST_WORD: usize = 64;
     word.len() <= LONGEST_WORD && assignments::names_secret(word)
+}
+
+/// Whether a member of this name is a secret because it lies under `credentials` or `secrets`, and is not what those
+/// say of whose they are: `{"credentials": {"user": "app", "a": "…"}}`.
+pub(in crate::checks) fn holds_secrets(above: &str, name: &str) -> bool {
+    const HOLDERS: [&str; 3] = ["credentials", "secrets", "passwords"];
+    const OPEN: [&str; 12] = [
+        "user", "username", "login", "email", "account", "client", "host", "port", "region", "scope", "kind", "issuer",
+    ];
+    let last = above.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
+    let lower = name.to_ascii_lowercase();
+    let tail = lower.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    let camel = name.rfind(|c: char| c.is_ascii_uppercase()).and_then(|at| lower.get(at..)).unwrap_or_default();
+    let about = |word: &str| names::is_about(word) || OPEN.contains(&word);
+    HOLDERS.iter().any(|holder| last.ends_with(holder)) && !about(tail) && !about(camel)
 }
 
 /// Whether a member of this name holds what another names.

@@ -45,7 +45,7 @@ mod wallets;
 use std::{ops::Range, sync::LazyLock};
 
 pub(super) use formats::all as formats;
-pub(super) use members::{Lead, beside, find_led, held, is_value, leads};
+pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
 
 use super::needles::Needles;
 use crate::domain::Severity;
@@ -100,6 +100,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     let (mut found, escapes) = look(text);
     if escapes || escaped::has_slashes(text) {
         found.extend(escaped::within(text, find_plain));
+    }
+    if escapes || escaped::is_nested(text) {
+        found.extend(escaped::quoted(text, find_plain));
     }
     found.extend(encoded::find(text, find_plain));
     found.extend(escaped::find(text, find_plain));

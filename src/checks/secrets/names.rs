@@ -141,7 +141,7 @@ pub(super) fn only_finds(name: &str, value: &str) -> bool {
 }
 
 /// Words with which the name of a credential ends, wherever they begin.
-const CREDENTIALS: [&str; 16] = [
+const CREDENTIALS: [&str; 28] = [
     "password",
     "passwords",
     "passwd",
@@ -158,9 +158,21 @@ const CREDENTIALS: [&str; 16] = [
     "accountkey",
     "signingkey",
     "encryptionkey",
+    "passwort",
+    "kennwort",
+    "motdepasse",
+    "contrase\u{f1}a",
+    "contrasena",
+    "wachtwoord",
+    "senha",
+    "otpseed",
+    "amzsignature",
+    "googsignature",
+    "\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}",
+    "\u{5bc6}\u{7801}",
 ];
 /// The same, where they are words of their own.
-const CREDENTIALS_ALONE: [&str; 13] = [
+const CREDENTIALS_ALONE: [&str; 16] = [
     "auth",
     "authorization",
     "bearer",
@@ -173,7 +185,10 @@ const CREDENTIALS_ALONE: [&str; 13] = [
     "otp",
     "pass",
     "pin",
+    "psk",
+    "pw",
     "pwd",
+    "totp",
 ];
 
 /// Whether a name is that of a credential and of nothing else: `password`, `X-Api-Key`, `clientSecret`. Then its value is

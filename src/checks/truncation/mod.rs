@@ -1,8 +1,11 @@
 //! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
 //! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
-//! short answers, which need no full stop.
+//! short answers, which need no full stop. A text may also say itself that it is cut (`announced`), or by its form
+//! where it ends (`forms`).
 
+mod announced;
 mod code;
+mod forms;
 mod prose;
 mod rows;
 
@@ -99,6 +102,9 @@ type Break = (&'static str, &'static str);
 /// How the text breaks off, if it does.
 fn broken_off(text: &str) -> Option<Break> {
     let start = text.trim_start();
+    if let Some(limit) = announced::limit(text) {
+        return Some(limit);
+    }
     if start.starts_with(['{', '[']) {
         match serde_json::from_str::<serde::de::IgnoredAny>(start) {
             Ok(_) => return None,
@@ -139,16 +145,17 @@ fn broken_off(text: &str) -> Option<Break> {
 /// What a last line alone shows: a cut that is announced, an address, a string or an element that stays open, an item
 /// that is but its mark.
 fn cut_line(text: &str, last: &str) -> Option<Break> {
-    if announces_cut(last) {
-        return Some(("announced_cut", "The output says itself that a part of it is left out."));
+    if let Some(cut) = announced::cut(text, last).or_else(|| forms::cut(text)) {
+        return Some(cut);
     }
-    if last.rfind("](http").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
+    if last.rfind("](").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
         return Some(("cut_link", "The address of a link is opened at the end and not closed."));
     }
     let bare = last.trim_end_matches(['.', ')']);
     let numbered =
         !bare.is_empty() && bare.len() < 4 && bare.len() < last.len() && bare.bytes().all(|b| b.is_ascii_digit());
-    if (numbered || matches!(last, "-" | "*" | "•")) && prose::list_items(text).len() > 1 {
+    let before = || text.lines().rev().nth(1).is_some_and(|line| line.ends_with(':'));
+    if (numbered || matches!(last, "-" | "*" | "•")) && (prose::list_items(text).len() > 1 || before()) {
         return Some(("cut_list", "The last item of a list has no text."));
     }
     let declares = ["const ", "let ", "var "].iter().any(|start| last.starts_with(start)) && code::assigns(last);
@@ -157,16 +164,6 @@ fn cut_line(text: &str, last: &str) -> Option<Break> {
     }
     (text.starts_with('<') && has_open_element(last))
         .then_some(("cut_tag", "An element is opened at the end and not closed."))
-}
-
-/// `[truncated]`, `(output truncated)`, `1203 more lines omitted`.
-fn announces_cut(last: &str) -> bool {
-    let tail = last.get(last.ceil_char_boundary(last.len().saturating_sub(TAIL))..).unwrap_or_default();
-    let tail = tail.to_ascii_lowercase();
-    let bracketed = tail.ends_with("truncated]") || tail.ends_with("truncated)") || tail.ends_with("truncated...]");
-    let counted = ["omitted", "not shown", "truncated"].iter().any(|end| tail.trim_end_matches('.').ends_with(end))
-        && tail.split_once(" more ").is_some_and(|(count, _)| count.ends_with(|c: char| c.is_ascii_digit()));
-    bracketed || counted
 }
 
 /// Whether a line of markup ends in the text of an element that it opened.
@@ -189,5 +186,6 @@ fn is_short_answer(text: &str) -> bool {
     let words = text.split_whitespace().count();
     let announces = text.ends_with(':') && text.starts_with(char::is_uppercase) && words > 3;
     let short = words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
-    short && !markup && !announces && !prose::dangles(text)
+    let marked = text.matches("**").count() % 2 == 1 && text.contains(" **");
+    short && !markup && !announces && !marked && !prose::dangles(text)
 }

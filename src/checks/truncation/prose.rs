@@ -5,69 +5,35 @@ use super::{Break, SAMPLE};
 
 const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
 
+/// Words that ask for another, in some languages.
+const CONNECTIVES: &str = "a an the and or but of to for with from as is are was were be that which who because if when while than \
+    into between your its our my their these like including via per can will should may must through whose \
+    unless until although und oder der dem eine einen für mit des les la le et du une el los las una que para \
+    della dal dalla che il com uma het een van и к в на с что для";
+/// Such words that are names and letters as well.
+const BETWEEN: &str = "o os as de da do die das den en e.g. i.e. z.b.";
+
 /// Whether the last word asks for another.
 pub(super) fn dangles(text: &str) -> bool {
-    const CONNECTIVES: &[&str] = &[
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "but",
-        "of",
-        "to",
-        "for",
-        "with",
-        "from",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "that",
-        "which",
-        "who",
-        "because",
-        "if",
-        "when",
-        "while",
-        "than",
-        "into",
-        "between",
-        "your",
-        "its",
-        "our",
-        "my",
-        "their",
-        "these",
-        "like",
-        "including",
-        "via",
-        "per",
-        "can",
-        "will",
-        "should",
-        "may",
-        "must",
-        "through",
-        "whose",
-        "und",
-        "der",
-        "für",
-        "mit",
-        "des",
-        "les",
-        "et",
-        "una",
-        "della",
-    ];
-    let last = text.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
-    CONNECTIVES.contains(&last.to_ascii_lowercase().as_str())
-        || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–'])
+    let mut words = text.rsplit(|c: char| c.is_whitespace());
+    let last = words.next().unwrap_or_default().to_lowercase();
+    let before = words.next().unwrap_or_default();
+    let worded = before.ends_with(',') || before.len() > 1 && before.chars().all(char::is_lowercase);
+    let count = words.filter(|word| !word.is_empty()).count() + 2;
+    let is_one_of = |words: &str| words.split(' ').any(|word| word == last);
+    // `-rw-r--r-- 1 root root 12 May 1 10:00 a`: a letter behind a time is a name.
+    is_one_of(CONNECTIVES) && (worded || last.len() > 1)
+        || is_one_of(BETWEEN) && worded && count > 3
+        || text.ends_with([',', '(', '[', '{', '=', '+', '&', '\\', '–']) && !is_padded(text)
         || [" will now", " >", " <", " ||", " *", "应该", "以及", "因为", "或者", "并且", "如果"]
             .iter()
             .any(|open| text.ends_with(open))
+}
+
+/// One word of base64 with its padding.
+fn is_padded(text: &str) -> bool {
+    let padded = text.ends_with('=') && text.len().is_multiple_of(4);
+    padded && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
 }
 
 /// How prose breaks off, if it does.
@@ -77,7 +43,10 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     }
     let is_row = |line: &str| line.len() > 1 && line.starts_with('|') && line.ends_with('|');
     if last.starts_with('|') && text.lines().any(|line| is_row(line.trim())) {
-        return (!last.ends_with('|')).then_some(("cut_table", "The last row of a table is not complete."));
+        let cells = |line: &str| line.matches('|').count();
+        let head = text.lines().map(str::trim).find(|line| is_row(line)).map_or(0, cells);
+        return (!last.ends_with('|') || cells(last) < head)
+            .then_some(("cut_table", "The last row of a table is not complete."));
     }
     let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
     let before_last = paragraph.rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
@@ -125,7 +94,7 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
 /// Whether a line ends as prose does, and not as the rows and heads of layouts; prose has empty lines, too.
 fn is_sentence(line: &str) -> bool {
     let head = line.ends_with(':') && (line.ends_with("):") || line.split_whitespace().count() < 4);
-    is_ending(line) && !head && !line.ends_with(['|', '}', ';', ']', '>'])
+    is_ending(line) && !head && !line.starts_with("```") && !line.ends_with(['|', '}', ';', ']', '>'])
 }
 
 /// Words of a report in one line.
@@ -191,7 +160,7 @@ fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-fn is_item(line: &str) -> bool {
+pub(super) fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let number = line.bytes().take_while(u8::is_ascii_digit).count();
     line.starts_with("- ")
@@ -228,7 +197,7 @@ fn is_signature(text: &str, last: &str) -> bool {
     let words = last.split_whitespace().count();
     let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let closing = CLOSINGS.iter().any(|closing| before.trim_end_matches(',').eq_ignore_ascii_case(closing));
-    words <= 4 && (closing || before.ends_with(',') && before.split_whitespace().count() <= 4)
+    words <= 4 && (closing || before == "--" || before.ends_with(',') && before.split_whitespace().count() <= 4)
 }
 
 /// What letters close with.

@@ -27,7 +27,7 @@ pub(super) fn ending(text: &str, last: &str) -> Option<Ending> {
     if lines.iter().any(|line| line.starts_with("```") || line.starts_with("#!") && lines.len() < 3) {
         return None;
     }
-    if lines.first().is_some_and(|first| is_shell(first)) {
+    if lines.first().is_some_and(|first| is_shell(first)) && lines.len() > 1 {
         return ends(script(lines, last), SCRIPT);
     }
     if is_values(lines) {
@@ -45,13 +45,18 @@ pub(super) fn ending(text: &str, last: &str) -> Option<Ending> {
     None
 }
 
-fn cells(line: &str) -> usize {
+/// What parts the cells of a table's first line.
+fn sign(first: &str) -> char {
+    [',', ';', '\t'].into_iter().find(|sign| first.contains(*sign)).unwrap_or(',')
+}
+
+fn cells(line: &str, sign: char) -> usize {
     let mut quoted = false;
     1 + line
         .chars()
         .filter(|c| {
             quoted ^= *c == '"';
-            *c == ',' && !quoted
+            *c == sign && !quoted
         })
         .count()
 }
@@ -59,39 +64,46 @@ fn cells(line: &str) -> usize {
 /// Rows of the same number of cells, three at least, none of which is a sentence or code.
 fn is_values(lines: &[&str]) -> bool {
     let Some((_, whole)) = lines.split_last() else { return false };
-    let count = whole.first().map_or(0, |first| cells(first));
+    let sign = whole.first().map_or(',', |first| sign(first));
+    let count = whole.first().map_or(0, |first| cells(first, sign));
     let plain = |line: &str| {
         !line.starts_with([' ', '\t', '-', '*', '{', '[', '(', '<', '|'])
             && !line.ends_with([',', ';', '{', '}', ')', '.'])
             && !line.contains(", ")
             && !line.contains(" = ")
     };
-    whole.len() >= 3 && count >= 2 && whole.iter().all(|line| cells(line) == count && plain(line))
+    whole.len() >= 3 && count >= 2 && whole.iter().all(|line| cells(line, sign) == count && plain(line))
 }
 
 /// The last row has fewer cells than the others, or its last cell is the beginning of what all others say there.
 fn values(lines: &[&str]) -> bool {
     let Some((last, whole)) = lines.split_last() else { return false };
-    let count = whole.first().map_or(0, |first| cells(first));
-    if cells(last) != count {
-        return cells(last) < count;
+    let sign = whole.first().map_or(',', |first| sign(first));
+    let count = whole.first().map_or(0, |first| cells(first, sign));
+    if cells(last, sign) != count {
+        return cells(last, sign) < count;
     }
-    let end = |line: &str| line.rsplit(',').next().unwrap_or_default().to_owned();
+    if sign != ',' && last.ends_with(sign) {
+        return true;
+    }
+    let end = |line: &str| line.rsplit(sign).next().unwrap_or_default().to_owned();
     let (own, rows) = (end(last), whole.get(1..).unwrap_or_default());
     let same = rows.first().map(|first| end(first)).filter(|first| rows.iter().all(|row| end(row) == *first));
     same.is_some_and(|same| same.len() > own.len() && same.starts_with(&own) && rows.len() >= 2)
 }
 
 fn is_shell(first: &str) -> bool {
-    first.starts_with("#!")
-        && ["sh", "bash", "zsh", "dash", "ksh"].iter().any(|shell| first.trim_end().ends_with(shell))
+    let opens = ["if [", "for ", "while "].iter().any(|word| first.starts_with(word));
+    opens && (first.ends_with("; then") || first.ends_with("; do"))
+        || first.starts_with("#!")
+            && ["sh", "bash", "zsh", "dash", "ksh"].iter().any(|shell| first.trim_end().ends_with(shell))
 }
 
 /// A quote or a block is open, or the last line asks for more.
 fn script(lines: &[&str], last: &str) -> bool {
     let (mut depth, mut here) = (0_i32, false);
     let mut quote = None;
-    for line in lines.iter().skip(1) {
+    for line in lines.iter().filter(|line| !line.starts_with("#!")) {
         let mut before = ' ';
         for c in line.chars() {
             match (quote, c) {

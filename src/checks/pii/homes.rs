@@ -1,0 +1,86 @@
+//! Where somebody lives. In: a text and the end of a word such as `Anschrift`. Out: the address behind it: a number and a
+//! street, to the end of the line.
+
+use std::ops::Range;
+
+use super::shapes::digits_of;
+
+/// A word of four to six digits, or one of letters and digits as in Britain, the Netherlands and Canada.
+pub(super) fn has_postal_code(address: &str) -> bool {
+    let words: Vec<&str> = address.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let digits = |word: &&str| (4..=6).contains(&word.len()) && digits_of(word) == word.len();
+    let mixed = |word: &&str| {
+        (2..=4).contains(&word.len()) && digits_of(word) >= 1 && word.bytes().any(|byte| byte.is_ascii_uppercase())
+    };
+    words.iter().skip(1).any(digits) || words.windows(2).any(|pair| pair.iter().all(mixed))
+}
+
+/// A number and a street behind a word, to the end of the line.
+pub(super) fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
+    const STREETS: [&str; 45] = [
+        "street",
+        "st",
+        "avenue",
+        "ave",
+        "road",
+        "rd",
+        "lane",
+        "ln",
+        "drive",
+        "dr",
+        "boulevard",
+        "blvd",
+        "way",
+        "court",
+        "ct",
+        "place",
+        "square",
+        "terrace",
+        "crescent",
+        "close",
+        "strasse",
+        "straße",
+        "str",
+        "platz",
+        "weg",
+        "rue",
+        "allée",
+        "via",
+        "calle",
+        "avenida",
+        "rua",
+        "straat",
+        "ulica",
+        "utca",
+        "gracht",
+        "laan",
+        "plein",
+        "gatan",
+        "vägen",
+        "gade",
+        "ul",
+        "ул",
+        "улица",
+        "проспект",
+        "piazza",
+    ];
+    let end = text.floor_char_boundary((from + 110).min(text.len()));
+    let window = text.get(from..end)?;
+    let lead = window.len() - window.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+    let line = window.get(lead..)?.split(['\n', '"', '\'', '\\', '<', '{']).next()?.trim_end();
+    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let street = words().any(|word| {
+        let lower = word.to_lowercase();
+        STREETS.iter().any(|street| lower == *street || street.len() >= 5 && lower.ends_with(street))
+    });
+    let numbered = words().take(8).any(|word| {
+        word.len() <= 6
+            && word.bytes().filter(u8::is_ascii_digit).count() + 1 >= word.len()
+            && word.bytes().any(|b| b.is_ascii_digit())
+    });
+    // Where no blanks part the words: 朝阳区建国路88号.
+    let parts = ['市', '区', '區', '路', '号', '號', '丁', '町', '県', '都', '동', '구'];
+    let unspaced = line.matches(parts).count() >= 2 && line.contains(|c: char| c.is_ascii_digit());
+    let (street, numbered) = (street || unspaced, numbered || unspaced);
+    (lead <= 24 && street && numbered).then(|| from + lead..from + lead + line.len())
+}
