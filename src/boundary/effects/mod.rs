@@ -14,12 +14,19 @@
 
 mod command;
 mod description;
+mod expression;
+mod functions;
+mod keys;
 mod lexicon;
 mod name;
 mod overrides;
+mod request;
 mod schema;
 mod sent;
+mod shell;
 mod statement;
+mod texts;
+mod tokens;
 mod vocabulary;
 
 #[cfg(test)]
@@ -138,16 +145,14 @@ pub fn effect_of(
 }
 
 impl EffectOf {
-    /// The same for a call with these arguments: a read is none where one of them asks for more. What nobody can tell of an
-    /// argument counts against the classifier's word; an operator's, or a trusted server's, falls only before an argument
-    /// that says plainly that it writes.
+    /// The same for a call with these arguments: a read is none where one of them asks for more, or where nobody can tell
+    /// that it does not. Who says that a tool reads says what it is for, and not what any argument makes of it.
     #[must_use]
     pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
         if self.effect != Effect::Read {
             return self;
         }
-        let vouched = self.source != EffectSource::Classifier;
-        match sent::gravest(arguments, tool, vouched) {
+        match sent::gravest(arguments, tool) {
             None => self,
             Some(sent::Asked { effect, pointer, what }) => {
                 let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);
