@@ -9,11 +9,15 @@ use super::{
 /// Programs that print, whatever they are given.
 const PRINTING: &str = "arch b2sum basename bzcat cal cat cksum cmp column comm cut df diff dir dirname du echo egrep expr false fgrep \
     fold free getent grep groups head hexdump id jq join last locale ls lsblk lscpu lsmod lsof lspci lsusb md5sum netstat nl \
-    nproc nslookup od paste pgrep printenv printf ps pwd readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum \
-    sha512sum shasum stat strings sum tac tail test tr true tty uname uptime vmstat wc wdiff whereis which who whoami xzcat \
-    zcat zegrep zfgrep zgrep zstdcat [";
+    nproc nslookup od paste pgrep printenv ps pwd readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum \
+    sha512sum shasum stat strings sum tac tail tr true tty uname uptime vmstat wc wdiff whereis which who whoami xzcat \
+    zcat zegrep zfgrep zgrep zstdcat";
 /// Programs that print unless one of these stands among their arguments, as an option or its beginning.
-const PRINTING_WITHOUT: [(&str, &str); 10] = [
+const PRINTING_WITHOUT: [(&str, &str); 13] = [
+    // An element of an array that is named here is evaluated.
+    ("[", "-v"),
+    ("printf", "-v"),
+    ("test", "-v"),
     ("ag", "--pager"),
     ("base64", "-o --output"),
     ("dig", "-f -k"),
@@ -48,7 +52,7 @@ const PRINTING_WITH: [(&str, &str, &str); 14] = [
     ),
     (
         "git",
-        "blame cat-file describe diff log ls-files ls-remote ls-tree rev-list rev-parse shortlog show status grep merge-base \
+        "blame cat-file describe diff log ls-files ls-tree rev-list rev-parse shortlog show status grep merge-base \
       name-rev for-each-ref count-objects stash.list worktree.list reflog.show",
         "--output --ext-diff --textconv --open-files-in-pager -O --upload-pack --exec --filters",
     ),
@@ -114,7 +118,9 @@ pub(super) fn redis_looks(words: &[String]) -> bool {
 
 fn one(words: &[String], alone: bool) -> bool {
     let Some((program, rest)) = words.split_first() else { return true };
-    let program = program.rsplit('/').next().unwrap_or(program);
+    // Another folder may have another program of that name.
+    let installed = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
+    let program = installed.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
     let none = |refused: &str| !refused.split_whitespace().any(|bad| rest.iter().any(|word| is_option(word, bad)));
     if among(PRINTING, program) {
         return none("--output --pager --open --exec --in-place --delete");
@@ -176,7 +182,9 @@ fn one(words: &[String], alone: bool) -> bool {
 /// Whether a word is an option, or begins like it: `--output=x`, and `-ox` for `-o`.
 fn is_option(word: &str, option: &str) -> bool {
     if option.starts_with("--") {
-        return word.starts_with(option);
+        // Programs take the beginning of an option for the option.
+        let name = word.split('=').next().unwrap_or_default();
+        return word.starts_with(option) || name.len() > 3 && option.starts_with(name);
     }
     let bundled = option.len() == 2 && !word.starts_with("--") && word.starts_with('-');
     word == option || bundled && option.chars().nth(1).is_some_and(|letter| word.contains(letter))

@@ -25,9 +25,10 @@ pub(super) fn is_call(text: &str) -> bool {
 /// A query in the shell of a database, by its first word: `db.users.find()`, `g.V()`.
 pub(super) fn is_chain(text: &str) -> bool {
     let text = text.trim_start();
-    let start = text.split(['.', '[', '(']).next().unwrap_or_default();
+    let root = text.split(['.', '[', '(']).next().unwrap_or_default();
+    let start = root.trim_end();
     ["db", "g", "r", "rs", "sh"].contains(&start)
-        && text.get(start.len()..).is_some_and(|rest| rest.starts_with(['.', '[']))
+        && text.get(root.len()..).is_some_and(|rest| rest.starts_with(['.', '[']))
         && text.contains('(')
 }
 
@@ -58,7 +59,22 @@ fn calls(text: &str) -> impl Iterator<Item = Option<&str>> {
     })
 }
 
-/// Whether a text holds a call in a place that a template evaluates: `{{ f() }}`, `${x.y()}`.
+/// Whether a text is a query of GraphQL.
+pub(super) fn is_graphql(text: &str) -> bool {
+    let opens = |word: &str| {
+        let rest = text.strip_prefix(word).map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || "{(@".contains(c)))
+    };
+    text.starts_with('{') || text.contains('{') && ["query", "fragment", "subscription"].into_iter().any(opens)
+}
+
+/// Whether a text is more than one call: steps behind each other, of which one is not known to compute.
+pub(super) fn is_script(text: &str) -> bool {
+    text.contains('(') && text.contains([';', '=', '|']) && !is_graphql(text) && !computes(text)
+}
+
+/// Whether a text holds a call in a place that a template or a table evaluates: `{{ f() }}`, `${x.y()}`, `=F()`.
 pub(super) fn is_template(text: &str) -> bool {
-    ["{{", "${", "#{", "<%", "{%"].iter().any(|mark| text.contains(mark)) && !computes(text)
+    let filled = ["{{", "${", "#{", "<%", "{%"].iter().any(|mark| text.contains(mark));
+    (filled || text.starts_with('=')) && !computes(text) || text.starts_with('=') && text.contains('|')
 }

@@ -2,25 +2,25 @@
 //! one of them. What is not known may do anything: functions of a database are written by its users.
 
 /// Functions of SQL, Cypher, SPARQL, and of the expressions of queries, in small letters without `_`.
-const KNOWN: &str = "abs acos against age all and any as arraylength ascii asc asin atan atan2 avg avgif between bigint binary bool both bound btrim by case \
-    cast cbrt ceil ceiling char character charindex charlength chr coalesce collect concat concatws connectionid contains \
+const KNOWN: &str = "abs absent absentovertime acos against age all and any as arraylength ascii asc asin atan atan2 avg avgif between bigint binary bool both bottomk bound btrim by case \
+    cast cbrt ceil ceiling char clamp clampmax clampmin character charindex charlength chr coalesce collect concat concatws connectionid contains \
     containsnone corr cos cot count countif cube cumedist database date datalength datatype datediff dateadd datename datepart \
-    datetime day dayname dayofmonth dayofweek dayofyear days decimal decode degrees denserank desc differs distinct div divide \
+    datetime day dayname dayofmonth dayofweek dayofyear days decimal decode degrees delta denserank desc differs distinct div divide \
     double e elementid else elt empty encode endnode endofday endofmonth endofweek endofyear endswith enddate exclude except \
     exists exp explain explode extract fetch field filter findinset first firstvalue flatten float floor forall format from \
-    fromunixtime getdate greatest group groupconcat grouping having head height histogramquantile hour iff if ifnull ilike in \
+    fromunixtime getdate greatest group groupconcat grouping having head height histogramquantile hour idelta iff if ifnull ilike in \
     increase indexof initcap inner input instr int integer intersect interval irate irregular isnull join keys label \
     labelreplace labels lag lang last lastindexof lastday lastvalue lateral lcase lead least left len length limit listagg \
     ln localtime localtimestamp locate log log10 log2 lower lpad ltrim matches match max maxby md5 mean median membersof metrics mid \
-    min minby minute mod mode modulo monotonicallyincreasingid month monthname name nchar newid nodes none not now nthvalue \
+    min minby minute mod mode modulo monotonicallyincreasingid month monthname name nchar newid nodes none not notnull now nthvalue \
     ntile nullif number numeric nvarchar nvl nvl2 octetlength of offset on only or order ordinal over overlay overlaps \
-    partition percentilecont percentiledisc percentrank pi point pow power predicate properties quantile quarter quote quoteident \
-    quoteliteral quotename quotenullable radians rand random range rank rate real reduce relationships repeat replace \
-    reverse right rlike rollup round row rownumber rowstojson rowtojson rpad rtrim sameterm sample search second \
+    partition percentilecont percentiledisc percentrank pi point pow power predicate predictlinear presentovertime properties quantile quarter quote quoteident \
+    quoteliteral quotename quotenullable radians rand random range rank rate real reduce relationships repeat replace resets \
+    reverse right rlike rollup round row rownumber rowstojson rowtojson rpad rtrim sameterm sample scalar search second \
     select sessionuser set sets sha1 sha256 shortestpath allshortestpaths sign similar sin single size sizeof smallint some sort sortby soundex \
     sourcenode space split splitpart sqrt startnode startofday startofmonth startofweek startofyear startswith stddev \
     stddevpop stddevsamp stdev str strafter strbefore strdt strends string stringagg strlang strlen strpos strstarts \
-    struct stuff subset substr substring substringindex sum sumif summarize sysdate systimestamp table tablesample tail tan text then \
+    struct stuff subset substr substring substringindex sum sumif summarize sysdate systimestamp table tablesample tail topk tan text then \
     time timediff times timestamp timestampadd timestampdiff timezone tinyint tochararray toint top translate trim trunc \
     truncate try trycast trunctime type typeof ucase uniq unicode union unixtimestamp unnest upper uri uuid user using \
     utcnow value values varbinary varchar varpop varsamp variance version vector week weekday weekofyear when where width widthbucket \

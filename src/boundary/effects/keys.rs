@@ -22,7 +22,8 @@ pub(super) const STATEMENTS: &str = "cql cypher ddl dml gremlin hql influxql kql
 /// Arguments that may hold a statement, or prose.
 pub(super) const QUERIES: &str = "expression input q queries query statement statements";
 /// Arguments that hold an expression.
-pub(super) const EXPRESSIONS: &str = "condition eval expr expression filter filters formula predicate template where";
+pub(super) const EXPRESSIONS: &str =
+    "condition eval expr expression filter filters formula jmespath jq jsonpath predicate template where";
 /// Arguments that hold a pattern, in which brackets call nothing.
 pub(super) const PATTERNS: &str = "exclude glob include pattern patterns regex regexp selector xpath";
 /// Arguments that name a place on a disk, and things by a word of their own.

@@ -3,7 +3,8 @@
 //!
 //! An operator's word goes first (contract, then override), then that of a server that is trusted, then a classifier
 //! over name, description and input schema. What none of them knows is destructive. Last of all, and against all of them,
-//! the arguments of the call are looked at (`sent`): what would be a read is none where they say that it writes.
+//! the arguments of the call are looked at (`sent`): what would be a read is none where they can be executed and are not
+//! understood as a look.
 //!
 //! The classifier would rather stub a read than run a write. A tool is a read by its `name` alone, and only where every
 //! word of that is known to do nothing (`vocabulary`); what its server says beside it (`description`, `schema`,

@@ -119,6 +119,9 @@ impl Look {
                     let length = self.pointer.len();
                     self.pointer.push('/');
                     self.pointer.push_str(&index.to_string());
+                    if whole && texts_of(item).is_some_and(|words| !self.argv_looks(&words)) {
+                        self.note(Effect::Destructive, NOT_A_LOOK);
+                    }
                     if !self.value(if whole && item.is_string() { &[] } else { key }, item) {
                         return false;
                     }
@@ -142,6 +145,11 @@ impl Look {
                     self.note(Effect::Write, "opens a file to write");
                 }
             }
+            Value::Number(number) if is(key, "chmod mode permissions") => {
+                if number.as_u64().is_none_or(|bits| bits > 0o77) {
+                    self.note(Effect::Write, "are rights to be given");
+                }
+            }
             Value::Null | Value::Number(_) => {}
         }
         true
@@ -149,7 +157,7 @@ impl Look {
 
     /// A request with a body is hardly a look.
     fn look_at_request(&mut self, members: &Map<String, Value>) {
-        if !members.keys().any(|key| among(ADDRESSES, key) || key == "headers") {
+        if !members.keys().any(|key| is(&words(key), ADDRESSES)) {
             return self.look_at_headers(members);
         }
         for (key, value) in members {
@@ -165,7 +173,7 @@ impl Look {
 
     /// Headers are said in several forms: by name, as lines, as pairs.
     fn look_at_headers(&mut self, members: &Map<String, Value>) {
-        let Some((key, headers)) = members.iter().find(|(key, _)| ["headers", "header"].contains(&key.as_str())) else {
+        let Some((key, headers)) = members.iter().find(|(key, _)| is(&words(key), "header headers")) else {
             return;
         };
         let line = |text: &str| {
@@ -201,13 +209,9 @@ impl Look {
 
     /// A command as a list: the program first, or beside it.
     fn look_at_command_of(&mut self, members: &Map<String, Value>) {
-        let list = |value: &Value| {
-            let items = value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned));
-            items.collect::<Option<Vec<String>>>().filter(|items| !items.is_empty())
-        };
         let program = members.iter().find(|(key, value)| among(COMMANDS, key) && value.is_string());
         for (key, value) in members {
-            let Some(words) = list(value).filter(|_| among(COMMANDS, key) || among(LISTS, key)) else { continue };
+            let Some(words) = texts_of(value).filter(|_| among(COMMANDS, key) || among(LISTS, key)) else { continue };
             let understood = match program.and_then(|(_, program)| program.as_str()) {
                 Some(program) if among(LISTS, key) => {
                     let mut whole: Vec<String> = program.split_whitespace().map(ToOwned::to_owned).collect();
@@ -413,6 +417,9 @@ impl Look {
             Verdict::Prose if stated && !is(key, "kql kusto") => self.note(Effect::Destructive, UNKNOWN),
             Verdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
             Verdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => self.look_at_query(text),
+            Verdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
+                self.note(Effect::Destructive, UNKNOWN);
+            }
             Verdict::Odd | Verdict::Prose | Verdict::Reads => {}
         }
         if texts::asks_by_http(text) {
@@ -424,8 +431,7 @@ impl Look {
     /// GraphQL or of Gremlin.
     fn look_at_query(&mut self, text: &str) {
         let piped = text.contains('|') && expression::computes(text);
-        let asked = text.starts_with(['{', '['])
-            || ["query", "fragment", "subscription"].iter().any(|word| text.starts_with(word));
+        let asked = text.starts_with('[') || expression::is_graphql(text);
         if !piped && !asked {
             self.note(Effect::Destructive, UNKNOWN);
         }
@@ -445,7 +451,7 @@ impl Look {
         }
         let chained = expression::is_chain(text);
         let calls = !chained && (expression::is_call(text) || is(key, EXPRESSIONS)) && !expression::computes(text);
-        let runs = is(key, EXPRESSIONS) && text.contains(';') && text.contains('(');
+        let runs = is(key, EXPRESSIONS) && (text.contains('`') || text.contains(';') && text.contains('('));
         if calls || runs || expression::is_template(text) {
             self.note(Effect::Destructive, "calls what is not known to compute and nothing else");
         }
@@ -514,6 +520,12 @@ impl Look {
 
 const NOT_A_LOOK: &str = "is a command that does more than look, as far as anybody can tell";
 const UNKNOWN: &str = "is a statement that is not known to read";
+
+/// The texts of a list that holds nothing else.
+fn texts_of(value: &Value) -> Option<Vec<String>> {
+    let texts = value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned));
+    texts.collect::<Option<Vec<String>>>().filter(|texts| !texts.is_empty())
+}
 
 fn is_empty(value: &Value) -> bool {
     match value {

@@ -41,9 +41,9 @@ const KINDS: &str = "aggregate bucket cast catalog collection column concurrentl
     package pipe policy procedure property publication retention role routine rule schema sequence server session shard stage statistics stream \
     subscription synonym system table tables tablespace task temp temporary trigger type unique unlogged user view warehouse";
 /// Words by which a statement, or a part of one, writes.
-const KEYWORDS: [&str; 13] = [
-    "alter", "create", "delete", "drop", "for", "insert", "into", "merge", "rename", "replace", "truncate", "update",
-    "upsert",
+const KEYWORDS: [&str; 14] = [
+    "alter", "create", "delete", "drop", "for", "insert", "into", "lock", "merge", "rename", "replace", "truncate",
+    "update", "upsert",
 ];
 /// Most functions of a statement, and most words `mutation` of a text, that are looked at. With more, anything may be there.
 const MOST: usize = 1_000;
@@ -158,7 +158,7 @@ fn opened(first: &str, tokens: &[Token<'_>]) -> Verdict {
                 None => Verdict::Reads,
             }
         }
-        "prefix" | "base" | "construct" => {
+        "prefix" | "base" | "construct" | "with" if first != "with" || marked('<') => {
             let changing = ["add", "clear", "copy", "create", "delete", "drop", "insert", "load", "move"];
             if holds(&changing) { Verdict::Writes(Effect::Destructive, "update") } else { Verdict::Reads }
         }
@@ -276,7 +276,12 @@ fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
                 (Effect::Write, "for update")
             }
             "create" | "alter" | "rename" if kind(at) && ident => (Effect::Write, "create"),
-            "into" if queries && named(at + 1) => (Effect::Write, "into"),
+            "into" if queries && (named(at + 1) || matches!(tokens.get(at + 1), Some(Token::Mark('#' | '@')))) => {
+                (Effect::Write, "into")
+            }
+            "lock" if queries && is(tokens, at + 1, &["in"]) && is(tokens, at + 2, &["share"]) => {
+                (Effect::Write, "lock")
+            }
             _ => continue,
         };
         return Some(found);
@@ -315,6 +320,9 @@ fn is_two(tokens: &[Token<'_>]) -> bool {
         inner intersect interval is join lateral left like ilike limit natural not null offset on or order outer over partition qualify range right \
         rows select set similar tablesample then union using when where window with within separator values";
     let part = |word: &str| among(goes_on, &word.to_ascii_lowercase());
+    if tokens.len() > 2 && is(tokens, tokens.len() - 1, &["shutdown", "reconfigure"]) {
+        return true;
+    }
     tokens.windows(3).any(|three| match three {
         [before, Token::Word(word), after] => {
             let ended = match before {
