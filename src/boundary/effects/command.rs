@@ -297,5 +297,5 @@ fn xargs(rest: &[String]) -> bool {
 }
 
 fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
+    list.split(' ').any(|one| one == word)
 }

@@ -113,5 +113,5 @@ pub(super) fn is(key: &[String], names: &str) -> bool {
 }
 
 pub(super) fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
+    list.split(' ').any(|one| one == word)
 }

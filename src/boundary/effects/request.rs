@@ -79,7 +79,7 @@ pub(super) fn pairs(form: &str) -> Vec<(String, String)> {
 /// Whether this kind of address only fetches; a server has a kind of its own (`memo://insights`).
 pub(super) fn is_fetched(scheme: &str, own: &[String]) -> bool {
     let scheme = scheme.to_ascii_lowercase();
-    SCHEMES.split_whitespace().any(|known| known == scheme) || own.contains(&scheme)
+    SCHEMES.split(' ').any(|known| known == scheme) || own.contains(&scheme)
 }
 
 impl Address<'_> {
@@ -125,7 +125,7 @@ fn is_id(segment: &str) -> bool {
 /// `delete`, `deleteUser`, `users:batchDelete`, `chat.postMessage`, `_bulk`, and behind an id `close`
 fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect, &'static str)> {
     if let Some(engine) = segment.strip_prefix('_') {
-        let shown = SHOWN.split_whitespace().any(|known| engine.eq_ignore_ascii_case(known));
+        let shown = SHOWN.split(' ').any(|known| engine.eq_ignore_ascii_case(known));
         let plain = engine.is_empty() || engine.contains('.') || engine.starts_with('_');
         return (!shown && !plain).then_some((Effect::Destructive, "what is not known to be a look"));
     }
@@ -174,13 +174,13 @@ pub(super) fn decoded(text: &str) -> String {
 /// Whether a header says who asks, or in what form, and no more. Of others the value is to be looked at.
 pub(super) fn header_is_plain(name: &str) -> bool {
     let words = words(name);
-    words.iter().any(|word| HEADERS.split_whitespace().any(|known| known == word))
+    words.iter().any(|word| HEADERS.split(' ').any(|known| known == word))
         && !words.iter().any(|word| ORDERS.contains(&word.as_str()))
 }
 
 /// Whether a call of curl fetches and prints.
 pub(super) fn curl_looks(arguments: &[String]) -> bool {
-    let known = |list: &str, word: &str| list.split_whitespace().any(|one| one == word);
+    let known = |list: &str, word: &str| list.split(' ').any(|one| one == word);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let (option, value) = match word.as_str() {

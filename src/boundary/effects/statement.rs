@@ -109,7 +109,7 @@ fn opening(word: &str) -> bool {
 }
 
 fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
+    list.split(' ').any(|one| one == word)
 }
 
 /// The gravest of several statements. One that is none, beside one that is, may be anything.

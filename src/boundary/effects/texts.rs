@@ -29,7 +29,7 @@ fn is_program(text: &str) -> bool {
     let ends = text
         .get(end..)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', ';', '|', '&', '\n', '`', ')', '<', '>']));
-    ends && PROGRAMS.split_whitespace().any(|one| one == program)
+    ends && PROGRAMS.split(' ').any(|one| one == program)
 }
 
 /// The names and values of lines such as `key: value`; nothing where a line is none, or there is no such line.
