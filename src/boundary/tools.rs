@@ -16,7 +16,7 @@ use crate::{
     config,
     domain::{
         Call, Effect, EffectSource, Guard, ToolName,
-        contract::{ContractState, OnUnavailable, ToolContract},
+        contract::{Arguments, ContractState, OnUnavailable, ToolContract},
     },
     policy::{Asked, Policy},
 };
@@ -81,13 +81,16 @@ impl Tools {
 
     /// What the call would do.
     pub fn effect(&self, call: &Call) -> EffectOf {
-        let trusted = self.trusts(&call.tool);
-        let contract = self.contracts.find(&call.tool).map(|contract| contract.effect());
+        let trusted = call.by_proxy && self.trusts(&call.tool);
+        let found = self.contracts.find(&call.tool).map(|contract| contract.contract());
+        let contract = found.map(|contract| contract.effect);
         let said = effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
-        self.of_any_server(&call.tool, said).sent(&call.arguments, &call.tool)
+        let rated = self.of_any_server(&call.tool, said);
+        let vouched = found.is_some_and(|contract| contract.arguments == Arguments::Trusted);
+        if vouched { rated } else { rated.sent(&call.arguments, &call.tool) }
     }
 
     /// Raises the effect of a tool that names no server to that of the gravest tool of its name.
@@ -107,7 +110,7 @@ impl Tools {
         }
     }
 
-    /// Whether the operator believes what the tool's server says of it.
+    /// Whether the operator believes what the tool's server says of it. That it is this server, only our own proxy knows.
     fn trusts(&self, tool: &ToolName) -> bool {
         tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server))
     }

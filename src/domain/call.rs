@@ -27,6 +27,9 @@ pub struct Call {
     pub modes: Vec<String>,
     /// Which tool.
     pub tool: ToolName,
+    /// Whether our own proxy asks, which has the tool's server at its other end: then which server that is, and what it says of
+    /// the tool, is no caller's word.
+    pub by_proxy: bool,
     /// What the tool's server says about it.
     pub annotations: ToolAnnotations,
     /// The tool's description, as its server gives it.

@@ -16,6 +16,8 @@ pub struct ToolContract {
     pub version: u32,
     /// What calling it does.
     pub effect: Effect,
+    /// Whether the arguments of a tool that reads are looked at.
+    pub arguments: Arguments,
     /// JSON Schema of its arguments.
     pub input_schema: Option<Value>,
     /// JSON Schema of its result.
@@ -45,6 +47,7 @@ impl ToolContract {
             tool: tool.into(),
             version: 1,
             effect,
+            arguments: Arguments::LookedAt,
             input_schema: None,
             output_schema: None,
             example: None,
@@ -184,6 +187,29 @@ impl OnUnavailable {
         match self {
             Self::Block => "block",
             Self::Allow => "allow",
+        }
+    }
+}
+
+/// Whether the arguments of a call can make more of a tool that reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arguments {
+    /// They may: a call whose arguments are not understood as a read is none.
+    #[default]
+    LookedAt,
+    /// They cannot, whatever they say: the operator vouches for it.
+    Trusted,
+}
+
+impl Arguments {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::LookedAt, Self::Trusted];
+
+    /// The word in YAML and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LookedAt => "looked_at",
+            Self::Trusted => "trusted",
         }
     }
 }

@@ -84,6 +84,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             route,
             modes: modes.unwrap_or_default(),
             tool: name,
+            by_proxy: false,
             annotations,
             description,
             input_schema,

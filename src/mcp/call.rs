@@ -222,6 +222,7 @@ impl Gateway {
             route: caller.route.clone(),
             modes: caller.modes.clone(),
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
+            by_proxy: true,
             annotations,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
             input_schema: Some(schema(&entry.tool.input_schema)),

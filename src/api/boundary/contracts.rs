@@ -75,6 +75,9 @@ pub struct ContractView {
     /// What happens to a live call when no decision can be stored: `block` or `allow`.
     #[schema(value_type = String)]
     pub on_unavailable: &'static str,
+    /// Whether arguments can make more of it where it reads: `looked_at` or `trusted`.
+    #[schema(value_type = String)]
+    pub arguments: &'static str,
     /// Where the real thing can be tried.
     pub sandbox: Option<String>,
     /// Set while it is not believed any more. Its stubs go on, and each says so in `explain`.
@@ -145,6 +148,7 @@ impl ContractView {
             overlay: contract.overlay.is_some(),
             taints: contract.taints.clone(),
             on_unavailable: OnUnavailable::as_str(contract.on_unavailable),
+            arguments: contract.arguments.as_str(),
             sandbox: contract.sandbox.clone(),
             stale: stale.cloned(),
             live,

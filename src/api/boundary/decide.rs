@@ -82,9 +82,9 @@ pub struct ToolSchema {
     /// Its name there: letters, digits and visible signs of ASCII. Rules, contracts, effects and overrides take small and
     /// capital letters for the same, and `-`, `_` and a blank.
     name: String,
-    /// What the server says of it.
+    /// What the server says of it. It can raise the effect of the tool, and never lower it, whichever server is named.
     description: Option<String>,
-    /// Hints of the Model Context Protocol.
+    /// Hints of the Model Context Protocol. The same holds of them.
     annotations: Option<crate::domain::ToolAnnotations>,
     /// JSON Schema of its arguments.
     #[schema(value_type = Option<Object>)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::domain::contract::{OnUnavailable, ToolContract};
+use crate::domain::contract::{Arguments, OnUnavailable, ToolContract};
 
 /// Deepest that schemas are compared.
 const MAX_DEPTH: usize = 32;
@@ -70,6 +70,10 @@ impl Notes<'_> {
             let (from, to) = (old.effect.as_str(), new.effect.as_str());
             let direction = if new.effect < old.effect { "lowered" } else { "raised" };
             self.note(new.effect < old.effect, format!("effect is {direction} from {from} to {to}"));
+        }
+        if old.arguments != new.arguments {
+            let looser = new.arguments == Arguments::Trusted;
+            self.note(looser, format!("arguments are now {}", new.arguments.as_str()));
         }
         if old.on_unavailable != new.on_unavailable {
             let looser = new.on_unavailable == OnUnavailable::Allow;

@@ -16,7 +16,7 @@ use crate::{
     },
     domain::{
         Effect, ToolName,
-        contract::{FaultRule, OnUnavailable, Overlay, Put, ReadBack, Response, ToolContract},
+        contract::{Arguments, FaultRule, OnUnavailable, Overlay, Put, ReadBack, Response, ToolContract},
     },
 };
 
@@ -346,6 +346,7 @@ fn what_changed_is_told_with_whether_it_breaks() {
     };
     assert_eq!(told(&|new| new.effect = Effect::Read), "!effect is lowered from write to read");
     assert_eq!(told(&|new| new.effect = Effect::Destructive), "effect is raised from write to destructive");
+    assert_eq!(told(&|new| new.arguments = Arguments::Trusted), "!arguments are now trusted");
     assert_eq!(told(&|new| new.on_unavailable = OnUnavailable::Allow), "!on_unavailable is now allow");
     assert_eq!(told(&|new| new.taints.clear()), "!calls no longer add the label web");
     assert_eq!(told(&|new| new.responses = answers(json!(1))), "responses changed");

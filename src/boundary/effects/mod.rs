@@ -3,7 +3,8 @@
 //!
 //! An operator's word goes first (contract, then override), then that of a server that is trusted, then a classifier
 //! over name, description and input schema. What none of them knows is destructive. Last of all, and against all of them,
-//! the arguments of the call are looked at (`sent`): what would be a read is none where they say that it writes.
+//! the arguments of the call are looked at (`sent`): what would be a read is none where they can be executed and are not
+//! understood as a look.
 //!
 //! The classifier would rather stub a read than run a write. A tool is a read by its `name` alone, and only where every
 //! word of that is known to do nothing (`vocabulary`); what its server says beside it (`description`, `schema`,
@@ -14,12 +15,19 @@
 
 mod command;
 mod description;
+mod expression;
+mod functions;
+mod keys;
 mod lexicon;
 mod name;
 mod overrides;
+mod request;
 mod schema;
 mod sent;
+mod shell;
 mod statement;
+mod texts;
+mod tokens;
 mod vocabulary;
 
 #[cfg(test)]
@@ -138,16 +146,14 @@ pub fn effect_of(
 }
 
 impl EffectOf {
-    /// The same for a call with these arguments: a read is none where one of them asks for more. What nobody can tell of an
-    /// argument counts against the classifier's word; an operator's, or a trusted server's, falls only before an argument
-    /// that says plainly that it writes.
+    /// The same for a call with these arguments: a read is none where one of them asks for more, or where nobody can tell
+    /// that it does not. Who says that a tool reads says what it is for, and not what any argument makes of it.
     #[must_use]
     pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
         if self.effect != Effect::Read {
             return self;
         }
-        let vouched = self.source != EffectSource::Classifier;
-        match sent::gravest(arguments, tool, vouched) {
+        match sent::gravest(arguments, tool) {
             None => self,
             Some(sent::Asked { effect, pointer, what }) => {
                 let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);

@@ -6,7 +6,11 @@
 
 use std::{collections::HashSet, sync::LazyLock};
 
-use super::{lexicon::verb, name::words};
+use super::{
+    expression::{chain_looks, is_chain},
+    functions,
+    tokens::{Dialect, Token, tokens},
+};
 use crate::domain::Effect;
 
 /// What can be told of a text, the graver the greater.
@@ -16,72 +20,33 @@ pub(super) enum Verdict {
     Prose,
     /// It only reads.
     Reads,
-    /// It opens like a statement, and nobody knows what it does.
+    /// It opens like a statement, and nobody knows what it does; it may be prose.
     Odd,
+    /// It is a statement, and nobody knows what it does.
+    Unknown,
     /// It writes, by this word.
     Writes(Effect, &'static str),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'t> {
-    Word(&'t str),
-    /// A quoted name.
-    Name(&'t str),
-    /// A string.
-    Text,
-    Mark(char),
-}
-
-/// Where strings and comments end.
-#[derive(Clone, Copy)]
-struct Dialect {
-    /// A backslash takes the meaning from a quote, `#` opens a comment, comments do not nest, and `/*!` is executed.
-    of_mysql: bool,
-}
-
 /// Words by which statements open that only read.
-const READING: [&str; 7] = ["desc", "describe", "explain", "select", "show", "values", "with"];
+const READING: [&str; 8] = ["desc", "describe", "explain", "return", "select", "show", "values", "with"];
 /// Words by which other statements open.
-const OPENINGS: &str = "alter analyze attach backup base begin call checkpoint clear cluster comment commit construct copy create \
+const OPENINGS: &str = "add alter analyze attach backup base begin call checkpoint clear cluster comment commit construct copy create \
     deallocate declare delete detach discard do drop exec execute export flush foreach grant handler import insert install kill \
     load lock match merge move notify optimize optional pragma prefix prepare purge refresh reindex rename repair replace reset \
     restore revoke rollback savepoint set shutdown start table truncate unload unlock unwind update upsert use vacuum";
 /// What is created, altered and dropped.
 const KINDS: &str = "aggregate bucket cast catalog collection column concurrently constraint database databases domain event extension \
-    external foreign function global graph group if index keyspace language local login materialized node operator or owned \
-    package pipe policy procedure property publication role routine rule schema sequence server session stage statistics stream \
+    external foreign function global graph group if index keyspace language local login materialized measurement node operator or owned \
+    package pipe policy procedure property publication retention role routine rule schema sequence server session shard stage statistics stream \
     subscription synonym system table tables tablespace task temp temporary trigger type unique unlogged user view warehouse";
 /// Words by which a statement, or a part of one, writes.
-const KEYWORDS: [&str; 12] = [
-    "alter", "create", "delete", "drop", "insert", "into", "merge", "rename", "replace", "truncate", "update", "upsert",
+const KEYWORDS: [&str; 14] = [
+    "alter", "create", "delete", "drop", "for", "insert", "into", "lock", "merge", "rename", "replace", "truncate",
+    "update", "upsert",
 ];
 /// Most functions of a statement, and most words `mutation` of a text, that are looked at. With more, anything may be there.
 const MOST: usize = 1_000;
-/// Functions that write, by how their names begin. Of a few families every function counts.
-const WRITING: &str = "cursor_to_xml dblink dbms_ get_lock http_delete http_patch http_post http_put lo_creat lo_export lo_from \
-    lo_import lo_put lo_truncate lo_unlink load_extension lowrite nextval opendatasource openquery openrowset pg_advisory \
-    pg_cancel pg_create pg_drop pg_export pg_file_ pg_import pg_log_backend pg_logical_emit pg_notify pg_promote pg_reload \
-    pg_replication pg_restore pg_rotate pg_stat_reset pg_switch pg_terminate pg_try_advisory pg_wal_replay query_to_xml \
-    release_lock set_config setval sp_ sys_eval sys_exec utl_ writefile xp_";
-/// What functions with a writing verb in their name begin with that compute a value: `array_append`.
-const PURE: [&str; 14] = [
-    "array",
-    "bit",
-    "generate",
-    "json",
-    "jsonb",
-    "list",
-    "make",
-    "map",
-    "regexp",
-    "st",
-    "string",
-    "to",
-    "xml",
-    "xmlelement",
-];
-/// Functions that are called like a writing verb, and compute a value.
-const PURE_WHOLE: [&str; 6] = ["append", "fill", "insert", "mode", "replace", "adjust"];
 /// What a `pragma` shows, given an argument.
 const SHOWN: [&str; 8] = [
     "foreign_key_check",
@@ -94,13 +59,19 @@ const SHOWN: [&str; 8] = [
     "table_xinfo",
 ];
 
+/// Commands with a dot before them that show something.
+const DOTTED: [&str; 7] = ["databases", "help", "indexes", "schema", "show", "tables", "version"];
+
 /// Reads a text.
 pub(super) fn judge(text: &str) -> Verdict {
     if is_mutation(text) {
         return Verdict::Writes(Effect::Destructive, "mutation");
     }
-    if let Some(word) = called_method(text) {
-        return Verdict::Writes(Effect::Destructive, word);
+    if is_chain(text) {
+        return if chain_looks(text) { Verdict::Reads } else { Verdict::Unknown };
+    }
+    if let Some(command) = dotted(text) {
+        return if DOTTED.contains(&command) { Verdict::Reads } else { Verdict::Odd };
     }
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
@@ -112,7 +83,23 @@ pub(super) fn judge(text: &str) -> Verdict {
     }
     let plain = statements(&tokens(text, Dialect { of_mysql: false }));
     let differs = ["\\", "#", "/*", "--"].iter().any(|mark| text.contains(mark));
-    if differs { plain.max(statements(&tokens(text, Dialect { of_mysql: true }))) } else { plain }
+    let found = if differs { plain.max(statements(&tokens(text, Dialect { of_mysql: true }))) } else { plain };
+    // A name right before its bracket is no prose.
+    let called = || {
+        text.as_bytes()
+            .windows(2)
+            .any(|pair| matches!(pair, [name, b'('] if name.is_ascii_alphanumeric() || b"_\"`".contains(name)))
+    };
+    if found == Verdict::Odd && opens && called() { Verdict::Unknown } else { found }
+}
+
+/// What Kusto, and the shell of `SQLite`, are commanded with a dot before it, behind remarks: `.drop` of `.drop table T`.
+fn dotted(text: &str) -> Option<&str> {
+    let line = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with("//"))?;
+    let command = line.strip_prefix('.')?;
+    let end = command.find(|c: char| !(c.is_ascii_alphabetic() || c == '-')).unwrap_or(command.len());
+    let (word, rest) = command.split_at(end);
+    (!word.is_empty() && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some(word)
 }
 
 fn opening(word: &str) -> bool {
@@ -122,7 +109,7 @@ fn opening(word: &str) -> bool {
 }
 
 fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
+    list.split(' ').any(|one| one == word)
 }
 
 /// The gravest of several statements. One that is none, beside one that is, may be anything.
@@ -141,11 +128,26 @@ fn statement(tokens: &[Token<'_>]) -> Verdict {
     if let Some((effect, word)) = writes(tokens) {
         return Verdict::Writes(effect, word);
     }
+    let verdict = opened(&first, tokens);
+    // A backslash is a command of a client: `\\gexec`.
+    let calls = || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\'));
+    match verdict {
+        Verdict::Reads if ["select", "values", "with"].contains(&first.as_str()) && is_two(tokens) => Verdict::Unknown,
+        Verdict::Reads if first != "pragma" && calls() => Verdict::Odd,
+        other => other,
+    }
+}
+
+/// What a statement is that does not write by any of its parts, by how it opens.
+fn opened(first: &str, tokens: &[Token<'_>]) -> Verdict {
     let next = |list: &[&str]| is(tokens, 1, list);
     let holds = |list: &[&str]| (1..tokens.len()).any(|at| is(tokens, at, list));
     let marked = |mark| tokens.get(1) == Some(&Token::Mark(mark));
-    match first.as_str() {
-        "match" | "optional" | "unwind" if marked('(') || next(&["match"]) || holds(&["as"]) => {
+    match first {
+        "match" | "optional" | "unwind" | "with" | "return"
+            if (first != "with" && (marked('(') || next(&["match"]) || holds(&["as"])))
+                || holds(&["match", "unwind", "foreach"]) =>
+        {
             let changing = ["create", "delete", "detach", "drop", "foreach", "load", "merge", "remove", "set"];
             match (1..tokens.len()).find(|at| is(tokens, *at, &changing)) {
                 Some(at) if is(tokens, at, &["delete", "detach", "drop", "remove"]) => {
@@ -156,14 +158,20 @@ fn statement(tokens: &[Token<'_>]) -> Verdict {
                 None => Verdict::Reads,
             }
         }
-        "prefix" | "base" | "construct" => {
+        "prefix" | "base" | "construct" | "with" if first != "with" || marked('<') => {
             let changing = ["add", "clear", "copy", "create", "delete", "drop", "insert", "load", "move"];
             if holds(&changing) { Verdict::Writes(Effect::Destructive, "update") } else { Verdict::Reads }
         }
         "pragma" if tokens.contains(&Token::Mark('=')) => Verdict::Writes(Effect::Write, "pragma"),
         "pragma" if tokens.contains(&Token::Mark('(')) && !next(&SHOWN) => Verdict::Odd,
         // What is explained is not run, but for `analyze`; what that runs was looked at above.
-        "desc" | "describe" | "explain" | "pragma" | "show" | "select" | "values" | "with" => Verdict::Reads,
+        "desc" | "describe" | "explain" | "pragma" | "return" | "show" | "select" | "values" | "with" => Verdict::Reads,
+        "add" | "clear" | "copy" | "create" | "drop" | "load" | "move"
+            if (1..4).any(|at| tokens.get(at) == Some(&Token::Mark('<'))) =>
+        {
+            Verdict::Writes(Effect::Destructive, "update")
+        }
+        "copy" if next(&["into"]) => Verdict::Writes(Effect::Write, "copy"),
         "call" if tokens.contains(&Token::Mark('(')) => Verdict::Writes(Effect::Destructive, "call"),
         "copy"
             if holds(&["from", "to"]) && (tokens.contains(&Token::Text) || holds(&["program", "stdin", "stdout"])) =>
@@ -173,7 +181,9 @@ fn statement(tokens: &[Token<'_>]) -> Verdict {
         "do" if next(&["language"]) || tokens.get(1) == Some(&Token::Text) => {
             Verdict::Writes(Effect::Destructive, "do")
         }
-        "exec" | "execute" if next(&["immediate"]) || tokens.get(1).is_some_and(is_procedure) => {
+        "exec" | "execute"
+            if next(&["immediate"]) || matches!(tokens.get(2), Some(Token::Text | Token::Mark('@' | '.'))) =>
+        {
             Verdict::Writes(Effect::Destructive, "exec")
         }
         "kill" if tokens.len() < 4 && tokens.iter().any(is_number) => Verdict::Writes(Effect::Destructive, "kill"),
@@ -200,10 +210,6 @@ fn is_number(token: &Token<'_>) -> bool {
     matches!(token, Token::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn is_procedure(token: &Token<'_>) -> bool {
-    matches!(token, Token::Word(word) | Token::Name(word) if writing_function(word))
-}
-
 /// What a statement writes at any place in it: some dialects need no `;` between two, and a part of a query may write.
 fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
     let explained = is(tokens, 0, &["explain", "describe", "desc"])
@@ -223,18 +229,13 @@ fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
     let named = |at: usize| matches!(tokens.get(at), Some(Token::Word(_) | Token::Name(_)));
     let opened =
         |at: usize| tokens.get(at + 1) == Some(&Token::Mark('(')) || tokens.get(at + 1) == Some(&Token::Mark('{'));
-    let mut functions = 0;
+    let from = (1..tokens.len()).find(|at| is(tokens, *at, &["from"])).unwrap_or(tokens.len());
     for at in 0..tokens.len() {
-        let Some(Token::Word(word) | Token::Name(word)) = tokens.get(at) else { continue };
-        if queries && tokens.get(at + 1) == Some(&Token::Mark('(')) {
-            functions += 1;
-            if functions > MOST || writing_function(word) {
-                return Some((Effect::Destructive, "a function"));
-            }
-        }
         let Some(Token::Word(word)) = tokens.get(at) else { continue };
         let Some(keyword) = KEYWORDS.into_iter().find(|keyword| keyword.eq_ignore_ascii_case(word)) else { continue };
         let first = at == 0;
+        // `(delete ...`, `) delete t`: where a statement stands.
+        let placed = matches!(at.checked_sub(1).and_then(|before| tokens.get(before)), Some(Token::Mark('(' | ')')));
         let ident = named(at + 2) || tokens.get(at + 1).is_some_and(|token| matches!(token, Token::Name(_)));
         let found = match keyword {
             "delete" if is(tokens, at + 1, &["from", "data", "where"]) && (named(at + 2) || opened(at + 1)) => {
@@ -252,9 +253,35 @@ fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
                 (Effect::Write, "update")
             }
             "drop" | "truncate" if kind(at) && ident => (Effect::Destructive, "drop"),
-            "truncate" if first && tokens.len() < 3 && named(at + 1) => (Effect::Destructive, "truncate"),
+            "truncate"
+                if first
+                    && tokens.len() < 7
+                    && named(at + 1)
+                    && (tokens.len() < 3 || tokens.get(at + 2) == Some(&Token::Mark('.'))) =>
+            {
+                (Effect::Destructive, "truncate")
+            }
+            "delete" | "insert" | "update" | "merge" | "drop"
+                if queries && placed && named(at + 1) && !is(tokens, at + 1, &["from", "as"]) =>
+            {
+                (Effect::Destructive, keyword)
+            }
+            // It locks what it shows.
+            "for"
+                if queries
+                    && from < at
+                    && (is(tokens, at + 1, &["update", "share"])
+                        || is(tokens, at + 1, &["no", "key"]) && is(tokens, at + 2, &["key", "share"])) =>
+            {
+                (Effect::Write, "for update")
+            }
             "create" | "alter" | "rename" if kind(at) && ident => (Effect::Write, "create"),
-            "into" if queries && named(at + 1) => (Effect::Write, "into"),
+            "into" if queries && (named(at + 1) || matches!(tokens.get(at + 1), Some(Token::Mark('#' | '@')))) => {
+                (Effect::Write, "into")
+            }
+            "lock" if queries && is(tokens, at + 1, &["in"]) && is(tokens, at + 2, &["share"]) => {
+                (Effect::Write, "lock")
+            }
             _ => continue,
         };
         return Some(found);
@@ -262,20 +289,57 @@ fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
     None
 }
 
-/// Whether a function changes something, by its name. What none of us knows and is not called like a verb computes.
-fn writing_function(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    if WRITING.split_whitespace().any(|start| name.starts_with(start)) {
+/// Whether a statement calls what is not known to compute. A schema's function is its owner's, whatever it is called.
+fn calls_unknown(tokens: &[Token<'_>]) -> bool {
+    let named = |at: usize, list: &[&str]| at.checked_sub(1).is_some_and(|at| is(tokens, at, list));
+    // In SPARQL a dot ends what is said of a thing.
+    let of_graph = is(tokens, 0, &["prefix", "base", "construct"])
+        || is(tokens, 0, &["select"]) && tokens.contains(&Token::Mark('{'));
+    let mut functions = 0;
+    tokens.windows(2).enumerate().any(|(at, pair)| {
+        let [Token::Word(name) | Token::Name(name), Token::Mark('(')] = pair else { return false };
+        functions += 1;
+        let dot = at.checked_sub(1).is_some_and(|before| tokens.get(before) == Some(&Token::Mark('.')));
+        let schemas = ["pg_catalog", "safe", "sys", "net", "hash", "db", "point", "duration", "date", "datetime"];
+        let owned = dot && !of_graph && !named(at - 1, &schemas);
+        // `with t(a, b) as`, `as t(a, b)`: names of columns.
+        let columns = named(at, &["as", "with", "recursive"]) || is_columns(tokens, at + 1);
+        functions > MOST || owned || !columns && !functions::is_known(name)
+    })
+}
+
+/// Whether a bracket names the columns of what is defined behind it: `t(a, b) as (`.
+fn is_columns(tokens: &[Token<'_>], open: usize) -> bool {
+    let end = (open + 1..open + 64).find(|at| tokens.get(*at) == Some(&Token::Mark(')')));
+    end.is_some_and(|end| is(tokens, end + 1, &["as"]) && tokens.get(end + 2) == Some(&Token::Mark('(')))
+}
+
+/// Whether a second statement follows without a sign between, as some dialects have it: `select 1 exec f`.
+fn is_two(tokens: &[Token<'_>]) -> bool {
+    let goes_on = "and as asc between by case collate cross desc else end escape except exists fetch filter for from full group having in \
+        inner intersect interval is join lateral left like ilike limit natural not null offset on or order outer over partition qualify range right \
+        rows select set similar tablesample then union using when where window with within separator values";
+    let part = |word: &str| among(goes_on, &word.to_ascii_lowercase());
+    if tokens.len() > 2 && is(tokens, tokens.len() - 1, &["shutdown", "reconfigure"]) {
         return true;
     }
-    let words = words(&name);
-    let first = words.first().map_or("", String::as_str);
-    if PURE.contains(&first) || PURE_WHOLE.contains(&name.as_str()) || first == "regexp" {
-        return false;
-    }
-    let strict = |word: &String| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
-    let taken = || words.len() > 1 && verb(first).is_some_and(|verb| verb.act.effect() == Effect::Destructive);
-    words.iter().any(strict) || taken()
+    tokens.windows(3).any(|three| match three {
+        [before, Token::Word(word), after] => {
+            let ended = match before {
+                Token::Word(word) => !part(word),
+                Token::Name(_) | Token::Text | Token::Mark(')' | '*') => true,
+                Token::Mark(_) => false,
+            };
+            let follows = match after {
+                Token::Word(word) => !part(word),
+                Token::Name(_) | Token::Text | Token::Mark('@') => true,
+                Token::Mark(_) => false,
+            };
+            let joins = ["match", "optional", "unwind"].iter().any(|one| word.eq_ignore_ascii_case(one));
+            ended && follows && !joins && among(OPENINGS, &word.to_ascii_lowercase())
+        }
+        _ => false,
+    })
 }
 
 /// Whether a text holds a mutation of GraphQL: the word outside of every brace and string, before a brace.
@@ -283,13 +347,13 @@ fn is_mutation(text: &str) -> bool {
     if !text.contains("mutation") || !text.contains('{') {
         return false;
     }
-    let (mut depth, mut quoted, mut comment, mut seen) = (0_usize, false, false, 0);
+    let (mut depth, mut comment, mut seen) = (0_usize, false, 0);
+    let mut after = 0;
     for (at, c) in text.char_indices() {
         match c {
             '\n' => comment = false,
-            _ if comment => {}
-            '"' => quoted = !quoted,
-            _ if quoted => {}
+            _ if comment || at < after => {}
+            '"' => after = at + string(text.get(at..).unwrap_or_default()),
             '#' => comment = true,
             '{' | '(' => depth += 1,
             '}' | ')' => depth = depth.saturating_sub(1),
@@ -297,9 +361,9 @@ fn is_mutation(text: &str) -> bool {
                 // Bounded: the word may stand there often.
                 let rest = text.get(at..text.floor_char_boundary(at + 300)).unwrap_or_default();
                 let before = text.get(..at).and_then(|text| text.chars().next_back());
-                let after = rest.strip_prefix("mutation").map(|rest| rest.chars().next().unwrap_or(' '));
+                let behind = rest.strip_prefix("mutation").map(|rest| rest.chars().next().unwrap_or(' '));
                 let opens = before.is_none_or(|c| c.is_whitespace() || c == '}' || c == ',')
-                    && after.is_some_and(|c| c.is_whitespace() || matches!(c, '{' | '(' | '@' | '#'));
+                    && behind.is_some_and(|c| c.is_whitespace() || matches!(c, '{' | '(' | '@' | '#'));
                 // Prose has words between this one and a brace: a mutation has a name, and variables.
                 let head = rest.find(['{', '(']).and_then(|end| rest.get(..end));
                 seen += usize::from(opens);
@@ -313,104 +377,18 @@ fn is_mutation(text: &str) -> bool {
     false
 }
 
-/// The writing method that a text calls in a database's shell: `db.users.deleteMany({})`, `g.V().drop()`.
-fn called_method(text: &str) -> Option<&'static str> {
-    let text = text.trim_start();
-    if !["db.", "g.", "r."].iter().any(|start| text.starts_with(start)) {
-        return None;
-    }
-    text.split('.').skip(1).take(200).find_map(|part| {
-        let name = part.get(..part.find('(')?)?.trim();
-        let first = words(name).into_iter().next()?;
-        verb(&first).filter(|verb| verb.act.effect() > Effect::Read).map(|verb| verb.word)
-    })
-}
-
-/// The tokens of a text. Comments are left out.
-fn tokens(text: &str, dialect: Dialect) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let line = |start: usize| rest.find('\n').map_or("", |end| rest.get(end.max(start)..).unwrap_or_default());
-        let dashes = rest.starts_with("--")
-            && (!dialect.of_mysql
-                || rest.get(2..).is_none_or(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)));
-        rest = if dashes || (dialect.of_mysql && c == '#') {
-            line(1)
-        } else if dialect.of_mysql && rest.starts_with("/*!") {
-            rest.get(3..).unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit())
-        } else if dialect.of_mysql && rest.starts_with("*/") {
-            rest.get(2..).unwrap_or_default()
-        } else if rest.starts_with("/*") {
-            comment(rest, !dialect.of_mysql)
-        } else if c == '\'' {
-            let escapes =
-                dialect.of_mysql || tokens.last().is_some_and(|token| matches!(token, Token::Word("e" | "E")));
-            tokens.push(Token::Text);
-            quoted(rest, c, escapes).1
-        } else if c == '"' || c == '`' {
-            let (name, after) = quoted(rest, c, dialect.of_mysql && c == '"');
-            tokens.push(Token::Name(name));
-            after
-        } else if let Some((tag, after)) = (!dialect.of_mysql && c == '$').then(|| dollar(rest)).flatten() {
-            tokens.push(Token::Text);
-            after.find(tag).and_then(|end| after.get(end + tag.len()..)).unwrap_or_default()
-        } else if c.is_alphanumeric() || c == '_' {
-            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            tokens.push(Token::Word(word));
-            after
-        } else {
-            if !c.is_whitespace() {
-                tokens.push(Token::Mark(c));
-            }
-            rest.get(c.len_utf8()..).unwrap_or_default()
-        };
-    }
-    tokens
-}
-
-/// What is within quotes, and what comes after. A quote that is doubled is one of the text.
-fn quoted(text: &str, quote: char, escapes: bool) -> (&str, &str) {
-    let mut chars = text.char_indices().skip(1).peekable();
-    while let Some((at, c)) = chars.next() {
-        if escapes && c == '\\' {
-            chars.next();
-        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
-            return (text.get(1..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
+/// The bytes of a string of GraphQL, with its quotes.
+fn string(text: &str) -> usize {
+    let quotes = if text.starts_with("\"\"\"") { "\"\"\"" } else { "\"" };
+    let mut from = quotes.len();
+    while let Some(found) = text.get(from..).and_then(|rest| rest.find(['\\', '"'])) {
+        let at = from + found;
+        let rest = text.get(at..).unwrap_or_default();
+        if rest.starts_with(quotes) {
+            return at + quotes.len();
         }
+        // What a backslash stands before, and a quote within three, end nothing.
+        from = at + rest.chars().take(if rest.starts_with('\\') { 2 } else { 1 }).map(char::len_utf8).sum::<usize>();
     }
-    (text.get(1..).unwrap_or_default(), "")
-}
-
-/// What comes after a comment.
-fn comment(text: &str, nests: bool) -> &str {
-    let mut depth = 0_usize;
-    let mut rest = text;
-    while !rest.is_empty() {
-        if rest.starts_with("/*") && (nests || depth == 0) {
-            depth += 1;
-            rest = rest.get(2..).unwrap_or_default();
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            rest = rest.get(2..).unwrap_or_default();
-            if depth == 0 {
-                return rest;
-            }
-        } else {
-            let next = rest.chars().next().map_or(1, char::len_utf8);
-            rest = rest.get(next..).unwrap_or_default();
-        }
-    }
-    ""
-}
-
-/// The mark that ends a text of `PostgreSQL` in dollars, and what follows its opening.
-fn dollar(text: &str) -> Option<(&str, &str)> {
-    let end = text.get(1..)?.find('$')? + 2;
-    let tag = text.get(..end)?;
-    let inner = tag.get(1..tag.len() - 1)?;
-    let plain =
-        inner.chars().all(|c| c.is_alphanumeric() || c == '_') && !inner.starts_with(|c: char| c.is_ascii_digit());
-    plain.then(|| (tag, text.get(end..).unwrap_or_default()))
+    text.len()
 }

@@ -1,5 +1,6 @@
 //! What is called read, write and destructive, by tables; and that nothing said on top ever lowers an effect.
 
+mod acts;
 mod sent;
 mod set;
 

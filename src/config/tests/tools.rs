@@ -62,6 +62,7 @@ fn every_fault_has_its_place_and_what_would_be_right() {
         (tool("overlay: {reads: [{tool: x, key: args.id}]}"), 4, &["add put or delete"]),
         (tool("overlay: {put: {collection: c, key: args.id, vale: 1}}"), 4, &["did you mean `value`"]),
         (tool("stale: {max_age: 90}"), 4, &["is not a duration"]),
+        (tool("arguments: trust"), 4, &["did you mean `trusted`"]),
         (tool("on_unavailable: allowed"), 4, &["did you mean `allow`"]),
         (tool("sandbox: ftp://x"), 4, &["http:// or https://"]),
         (tool("sandbox: https://u:p@x/"), 4, &["without a password"]),
@@ -197,6 +198,7 @@ fn the_schema_has_every_key_of_the_manual() {
     assert_eq!(
         keys(contract),
         [
+            "arguments",
             "effect",
             "faults",
             "input_schema",

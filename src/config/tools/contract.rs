@@ -20,7 +20,10 @@ use super::{
 };
 use crate::domain::{
     Effect,
-    contract::{Delete, FaultRule, ListBack, OnUnavailable, Overlay, Put, ReadBack, Response, Staleness, ToolContract},
+    contract::{
+        Arguments, Delete, FaultRule, ListBack, OnUnavailable, Overlay, Put, ReadBack, Response, Staleness,
+        ToolContract,
+    },
 };
 
 /// Longest expression, in characters.
@@ -44,6 +47,12 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
         "What calling it does. read: nothing is changed. write: something is added or changed. destructive: something \
          is lost, or cannot be taken back.",
         word(&Effect::ALL, Effect::as_str),
+    );
+    let arguments = keys.optional(
+        "arguments",
+        "Whether its arguments can make more of a tool that reads. looked_at (unless set): a call whose arguments are not \
+         understood as a read is none. trusted: they cannot, whatever they say.",
+        word(&Arguments::ALL, Arguments::as_str),
     );
     let example = RefCell::new(None);
     let input_schema = keys.optional(
@@ -88,6 +97,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
         tool: tool?,
         version: version.unwrap_or(1),
         effect: effect?,
+        arguments: arguments.unwrap_or_default(),
         input_schema,
         output_schema,
         example: example.into_inner(),
@@ -126,6 +136,10 @@ fn check(keys: &mut Keys<'_>, contract: &ToolContract) {
     if contract.effect == Effect::Read && contract.on_unavailable == OnUnavailable::Allow {
         let help = "leave it out: reads are executed anyway";
         keys.warn("on_unavailable", "this says nothing of a tool that only reads", help);
+    }
+    if contract.effect != Effect::Read && contract.arguments == Arguments::Trusted {
+        let help = "leave it out: arguments can only make more of a tool that reads";
+        keys.warn("arguments", "this says nothing of a tool that changes something", help);
     }
     if let Some(overlay) = contract.overlay.as_ref().filter(|overlay| !writes(overlay)) {
         let named = overlay.reads.iter().map(|read| &read.collection);

@@ -43,7 +43,7 @@ pub struct Tools {
     pub policies: Vec<PolicyRule>,
     /// The operator's word on effects, in the order of the file.
     pub effects: Vec<EffectOverride>,
-    /// Servers whose annotations are believed.
+    /// Servers whose annotations are believed behind the MCP proxy.
     pub trusted_servers: Vec<String>,
 }
 

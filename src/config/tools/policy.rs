@@ -55,7 +55,8 @@ pub(super) fn declare_effects(keys: &mut Keys<'_>) -> Vec<EffectOverride> {
 pub(super) fn declare_trusted_servers(keys: &mut Keys<'_>) -> Vec<String> {
     let servers = keys.optional(
         "trusted_servers",
-        "Servers whose annotations of their tools are believed. Others' can raise an effect and never lower it.",
+        "Servers whose annotations of their tools are believed where the MCP proxy asks them. What others say, or callers of \
+         POST /v1/decide, can raise an effect and never lower it.",
         List { len: 0..=MAX_PATTERNS, single: true, item: printable("a server's name", 256) },
     );
     servers.unwrap_or_default()

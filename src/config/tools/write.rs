@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::super::quantity::show_duration;
-use crate::domain::contract::{OnUnavailable, Overlay, ToolContract};
+use crate::domain::contract::{Arguments, OnUnavailable, Overlay, ToolContract};
 
 /// Contracts as a tools file, without remarks.
 pub fn write(contracts: &[ToolContract]) -> String {
@@ -30,6 +30,8 @@ fn entries(contract: &ToolContract) -> Vec<(&'static str, Value)> {
         ("effect", json!(contract.effect.as_str())),
     ];
     let mut add = |key, value: Option<Value>| entries.extend(value.map(|value| (key, value)));
+    let trusted = contract.arguments == Arguments::Trusted;
+    add("arguments", trusted.then(|| json!(contract.arguments.as_str())));
     add("input_schema", contract.input_schema.clone());
     add("output_schema", contract.output_schema.clone());
     let responses = contract.responses.iter().map(|response| {

@@ -1,5 +1,5 @@
 //! In shadow nothing that writes runs because it was called a read: not by its description, nor by its name, nor with
-//! arguments that say otherwise.
+//! arguments that say otherwise; and whom a caller claims to speak for makes no difference.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,8 @@ use crate::support::{Umbra, boundary::with};
 
 const TOOLS: &str = "tools:
   - {tool: db.report, effect: read}
+  - {tool: ops.look, effect: read}
+  - {tool: ops.plan, effect: read, arguments: trusted}
 effects:
   - {tool: db.run, effect: read}
 trusted_servers: [github]
@@ -42,9 +44,70 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
     // What nobody sees in a name is refused with it.
     let hidden = json!({"server": "x", "name": "read_file\u{200b}delete"});
     assert_eq!(umbra.post("/v1/decide", &call("h1", &hidden, &json!({}))).await.status, 400);
-    // Of a server that the operator trusts it is believed.
-    let trusted = json!({"server": "github", "name": "wetter", "description": "Get the weather"});
-    assert_eq!(umbra.decide(&call("t1", &trusted, &json!({}))).await["decision"], "execute");
+    // Whoever asks may name a server that the operator trusts: only the proxy knows that it is that server.
+    let named = json!({"server": "github", "name": "wetter", "description": "Get the weather", "annotations": hints});
+    let decided = umbra.decide(&call("t1", &named, &json!({}))).await;
+    assert_eq!((&decided["decision"], &decided["effect_source"]), (&json!("block"), &json!("unknown")), "{decided}");
+    // What it says against the tool counts.
+    let warned = json!({"server": "github", "name": "get_page", "annotations": {"readOnlyHint": false}});
+    let decided = umbra.decide(&call("t2", &warned, &json!({}))).await;
+    assert_eq!((&decided["effect"], &decided["effect_source"]), (&json!("write"), &json!("annotations")), "{decided}");
+}
+
+#[tokio::test]
+async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
+    let umbra = shadow().await;
+    let tool = |server: &str, name: &str| json!({"server": server, "name": name});
+    for (at, (tool, acts, looks)) in [
+        (
+            tool("web", "get_page"),
+            json!({"url": "https://a.example/users/5?_method=DELETE"}),
+            json!({"url": "https://a.example/users/5?page=2"}),
+        ),
+        (
+            tool("web", "fetch"),
+            json!({"url": "https://a.example/5", "headers": {"X-HTTP-Method-Override": "DELETE"}}),
+            json!({"url": "https://a.example/5", "headers": {"accept": "text/html"}}),
+        ),
+        (tool("web", "fetch"), json!({"url": "gopher://a.example/_x"}), json!({"url": "https://a.example/x"})),
+        (tool("es", "search"), json!({"path": "/logs/_delete_by_query"}), json!({"path": "/logs/_search", "size": 5})),
+        (tool("mongo", "query"), json!({"query": "db['users'].drop()"}), json!({"query": "db.users.find({a: 1})"})),
+        (tool("kusto", "query"), json!({"query": ".drop table T"}), json!({"query": ".show tables"})),
+        (tool("db", "query"), json!({"sql": "select sweep(1)"}), json!({"sql": "select lower(name) from t"})),
+        (tool("db", "query"), json!({"sql": "select * from t for update"}), json!({"sql": "select * from t"})),
+        (tool("fs", "read"), json!({"args": ["rm", "-rf", "x"]}), json!({"args": ["cat", "x"]})),
+        (tool("fs", "read"), json!({"path": "x", "mode": "w+"}), json!({"path": "x", "mode": "r"})),
+        (tool("ldap", "search"), json!({"entry": "dn: cn=a\nchangetype: delete"}), json!({"entry": "dn: cn=a"})),
+        (
+            tool("calc", "get"),
+            json!({"expression": "__import__('os').system('x')"}),
+            json!({"expression": "max(a, 3) + round(b)"}),
+        ),
+        (tool("redis", "get"), json!({"command": "CONFIG SET dir x"}), json!({"command": "HGETALL a"})),
+        // Of these the operator says that they read.
+        (tool("ops", "look"), json!({"command": "ls | xargs rm"}), json!({"command": "ls | xargs grep x"})),
+        (tool("ops", "look"), json!({"command": "cat a > b"}), json!({"command": "cat a 2>/dev/null"})),
+        (
+            tool("ops", "look"),
+            json!({"command": "curl -XDELETE https://a.example"}),
+            json!({"command": "git log -n 3"}),
+        ),
+        (tool("db", "report"), json!({"sql": "vacuum into 'x'"}), json!({"sql": "select 1"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let decided = umbra.decide(&call(&format!("a{at}"), &tool, &acts)).await;
+        assert_ne!(decided["decision"], "execute", "{tool} {acts}: {decided}");
+        assert_eq!(decided["effect_source"], "arguments", "{tool} {acts}: {decided}");
+        let decided = umbra.decide(&call(&format!("r{at}"), &tool, &looks)).await;
+        assert_eq!(decided["decision"], "execute", "{tool} {looks}: {decided}");
+    }
+    // The operator may vouch for the arguments of a tool as well.
+    let plan = json!({"command": "terraform plan > plan.txt"});
+    let vouched = umbra.decide(&call("v1", &tool("ops", "plan"), &plan)).await;
+    assert_eq!((&vouched["decision"], &vouched["effect_source"]), (&json!("execute"), &json!("contract")), "{vouched}");
+    assert_ne!(umbra.decide(&call("v2", &tool("ops", "look"), &plan)).await["decision"], "execute");
 }
 
 #[tokio::test]

@@ -106,6 +106,7 @@ impl<'a> Agent<'a> {
             route: None,
             modes: Vec::new(),
             tool: ToolName { server: Some(self.domain.name.to_owned()), name: tool.to_owned() },
+            by_proxy: false,
             annotations: ToolAnnotations::default(),
             description: None,
             input_schema: None,

@@ -1,0 +1,80 @@
+//! Whether what an expression calls is known to compute. In: a text. Out: the calls in it, and whether the text as a whole is
+//! one. It is the grammar that languages share: a name, and behind it an opening bracket.
+
+use super::functions::{is_known, is_step};
+
+/// Most calls that are looked at; with more, anything may be there.
+const MOST: usize = 1_000;
+
+/// Whether everything that a text calls is known to compute.
+pub(super) fn computes(text: &str) -> bool {
+    let mut calls = calls(text);
+    calls.by_ref().take(MOST).all(|name| name.is_some_and(is_known)) && calls.next().is_none() && !text.contains("__")
+}
+
+/// Whether a text is one call, or a chain of such, from its beginning to its end: `os.remove('x')`, `f(1)(2)`.
+pub(super) fn is_call(text: &str) -> bool {
+    let text = text.trim().trim_end_matches(';');
+    let bare = ["new ", "await ", "return "].into_iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
+    let Some(open) = bare.find('(').filter(|_| bare.ends_with(')')) else { return false };
+    let callee = bare.get(..open).unwrap_or_default();
+    callee.starts_with(|c: char| c.is_ascii_alphabetic() || "_$'\"".contains(c))
+        && callee.chars().all(|c| c.is_ascii_alphanumeric() || "_.$[]'\"".contains(c))
+}
+
+/// A query in the shell of a database, by its first word: `db.users.find()`, `g.V()`.
+pub(super) fn is_chain(text: &str) -> bool {
+    let text = text.trim_start();
+    let root = text.split(['.', '[', '(']).next().unwrap_or_default();
+    let start = root.trim_end();
+    ["db", "g", "r", "rs", "sh"].contains(&start)
+        && text.get(root.len()..).is_some_and(|rest| rest.starts_with(['.', '[']))
+        && text.contains('(')
+}
+
+/// Whether such a query only looks: one statement of known steps.
+pub(super) fn chain_looks(text: &str) -> bool {
+    let stores = ["$out", "$merge", "$where", "$function", "$accumulator", "function", "=>"];
+    calls(text).take(MOST + 1).enumerate().all(|(at, name)| at < MOST && name.is_some_and(is_step))
+        && !text.trim_end().trim_end_matches(';').contains(';')
+        && !stores.iter().any(|word| text.contains(word))
+}
+
+/// The names of what a text calls, as far as they stand directly before the bracket; `None` for what has no name.
+fn calls(text: &str) -> impl Iterator<Item = Option<&str>> {
+    text.match_indices('(').filter_map(|(open, _)| {
+        let before = text.get(..open)?;
+        let last = before.chars().next_back()?;
+        if last == ')' || last == ']' || last == '\'' || last == '"' {
+            return Some(None);
+        }
+        // Bounded: no name is longer.
+        let from = before.ceil_char_boundary(before.len().saturating_sub(64));
+        let near = before.get(from..)?;
+        let start = near
+            .rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
+            .map_or(0, |at| at + near.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+        let name = near.get(start..)?;
+        (!name.is_empty()).then_some(Some(name))
+    })
+}
+
+/// Whether a text is a query of GraphQL.
+pub(super) fn is_graphql(text: &str) -> bool {
+    let opens = |word: &str| {
+        let rest = text.strip_prefix(word).map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || "{(@".contains(c)))
+    };
+    text.starts_with('{') || text.contains('{') && ["query", "fragment", "subscription"].into_iter().any(opens)
+}
+
+/// Whether a text is more than one call: steps behind each other, of which one is not known to compute.
+pub(super) fn is_script(text: &str) -> bool {
+    text.contains('(') && text.contains([';', '=', '|']) && !is_graphql(text) && !computes(text)
+}
+
+/// Whether a text holds a call in a place that a template or a table evaluates: `{{ f() }}`, `${x.y()}`, `=F()`.
+pub(super) fn is_template(text: &str) -> bool {
+    let filled = ["{{", "${", "#{", "<%", "{%"].iter().any(|mark| text.contains(mark));
+    (filled || text.starts_with('=')) && !computes(text) || text.starts_with('=') && text.contains('|')
+}

@@ -1,0 +1,97 @@
+//! The words of a command line. In: a line of a shell, or a list of arguments. Out: its commands, each as words without their
+//! quotes; nothing where something in it is executed, expanded to a word of its own, or written elsewhere. Linear.
+
+/// The commands of a line; `None` where not all of it can be told.
+pub(super) fn commands(line: &str) -> Option<Vec<Vec<String>>> {
+    let mut found = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut chars = line.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        let add = |word: &mut Option<String>, c: char| word.get_or_insert_default().push(c);
+        match c {
+            '\'' => {
+                word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        c => add(&mut word, c),
+                    }
+                }
+            }
+            '"' => {
+                word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        '`' => return None,
+                        '$' if chars.peek().is_some_and(|next| "({[".contains(*next)) => return None,
+                        '\\' => {
+                            let next = chars.next()?;
+                            if !"\"\\$`".contains(next) {
+                                add(&mut word, '\\');
+                            }
+                            add(&mut word, next);
+                        }
+                        c => add(&mut word, c),
+                    }
+                }
+            }
+            '\\' => add(&mut word, chars.next().filter(|next| *next != '\n' && *next != '\r')?),
+            '`' | '(' | ')' => return None,
+            '$' if chars.peek().is_some_and(|next| "({['\"".contains(*next)) => return None,
+            // A list in braces becomes several words, any of which may be an option.
+            '{' if chars.peek() != Some(&'}') && word.as_ref().is_none_or(|word| word.starts_with('-')) => return None,
+            '<' if word.is_none() && chars.peek().is_some_and(|next| !"<&(>".contains(*next)) => {}
+            '>' => {
+                // `2>`: the number is no word.
+                if word.as_ref().is_some_and(|word| word != "1" && word != "2") {
+                    return None;
+                }
+                word = None;
+                discarded(&mut chars)?;
+            }
+            '<' => return None,
+            '&' if chars.peek() == Some(&'>') => {
+                chars.next();
+                end(&mut found, &mut word);
+                discarded(&mut chars)?;
+            }
+            ';' | '|' | '&' | '\n' | '\r' => {
+                end(&mut found, &mut word);
+                found.push(Vec::new());
+            }
+            c if c.is_whitespace() => end(&mut found, &mut word),
+            c => add(&mut word, c),
+        }
+    }
+    end(&mut found, &mut word);
+    found.retain(|words| !words.is_empty());
+    Some(found)
+}
+
+fn end(found: &mut [Vec<String>], word: &mut Option<String>) {
+    if let (Some(last), Some(word)) = (found.last_mut(), word.take()) {
+        last.push(word);
+    }
+}
+
+/// Takes where output goes, after `>`: to nowhere, or to another descriptor.
+fn discarded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
+    let mut target = String::new();
+    while let Some(c) = chars.next_if(|c| !c.is_whitespace() && !";|)".contains(*c)) {
+        target.push(c);
+        if target.len() > 16 {
+            return None;
+        }
+    }
+    if target.is_empty() {
+        while chars.next_if(|c| *c == ' ').is_some() {}
+        while let Some(c) = chars.next_if(|c| !c.is_whitespace() && !";|&)".contains(*c)) {
+            target.push(c);
+            if target.len() > 16 {
+                return None;
+            }
+        }
+    }
+    ["/dev/null", "&1", "&2", ">/dev/null"].contains(&target.as_str()).then_some(())
+}
