@@ -41,6 +41,8 @@ pub mod webhooks;
 // Wings: beside the rooms, on the same ground.
 pub mod boundary;
 
+pub mod sidecar;
+
 pub mod pipeline;
 
 // Windows.
