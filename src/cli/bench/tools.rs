@@ -11,7 +11,7 @@ use std::{
     collections::{HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context, anyhow};
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     domain::{Effect, ToolAnnotations, ToolName},
-    sidecar::tools::{Catalogue, Limits, Memory, Parameter, Request, Situation, Task, Tool},
+    sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Situation, Task, Tool},
 };
 
 /// Tasks that share so much of their words are nearly the same.
@@ -80,6 +80,7 @@ struct Report {
     mrr: f64,
     #[serde(rename = "ndcg@10")]
     ndcg_at_10: f64,
+    /// The median of a choice.
     us_per_query: f64,
     p99_us: f64,
     /// Tasks that are remembered.
@@ -223,7 +224,7 @@ impl Report {
             let situation = Situation::default();
             let selection = catalogue.select(&Request { task, memory, limits: &limits, situation, limit: DEPTH });
             times.push(started.elapsed());
-            let right = |one: &crate::sidecar::tools::Ranked<'_>| tools.contains(one.tool);
+            let right = |one: &Ranked<'_>| tools.contains(one.tool);
             let found: Vec<usize> =
                 selection.ranked.iter().enumerate().filter(|(_, one)| right(one)).map(|(at, _)| at).collect();
             let gain = |at: usize| 1.0 / (at as f64 + 2.0).log2();
@@ -237,7 +238,10 @@ impl Report {
         times.sort_unstable();
         let n = queries.len();
         let [hit_at_1, hit_at_3, hit_at_5, hit_at_10] = [1, 3, 5, 10].map(|k| hits[k - 1] as f64 / n as f64);
-        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        let time = |percent: usize| {
+            let time = times.get((n - 1) * percent / 100).copied().unwrap_or_default();
+            time.as_secs_f64() * 1e6
+        };
         Ok(Self {
             n,
             tools: catalogue.len(),
@@ -247,8 +251,8 @@ impl Report {
             hit_at_10,
             mrr: mrr / n as f64,
             ndcg_at_10: ndcg / n as f64,
-            us_per_query: micros(times.iter().sum()) / n as f64,
-            p99_us: times.get(n.saturating_sub(1) * 99 / 100).copied().map(micros).unwrap_or_default(),
+            us_per_query: time(50),
+            p99_us: time(99),
             remembered: examples.iter().map(|example| example.tools.len()).sum(),
             kept_apart,
         })

@@ -16,8 +16,8 @@ const MOST_REPEATED: u16 = 3;
 /// Bytes of a text that are read.
 const MOST_BYTES: usize = 8 * 1024;
 
-/// How a field counts. Chosen on halves of MetaTool and BFCL and checked on the others; either half would have chosen
-/// about the same.
+/// How a field counts. Chosen with `umbra bench tools` on two public sets, on halves of them; either half would have
+/// chosen about the same.
 struct Field {
     weight: f64,
     /// How far a long field counts less: 0 not at all, 1 in proportion (b of BM25).

@@ -21,8 +21,8 @@ pub struct Memory {
     most_of_a_tool: usize,
     tools: Vec<Remembered>,
     named: HashMap<String, usize>,
-    /// By stem: tools and how many of their tasks have it, by outcome.
-    stems: HashMap<String, HashMap<usize, Tally>>,
+    /// By stem: tools, in their order here, and how many of their tasks have it, by outcome.
+    stems: HashMap<String, Vec<(usize, Tally)>>,
     /// Over all tools, by outcome.
     totals: [Total; 2],
 }
@@ -104,10 +104,15 @@ impl Memory {
         }
         for word in task.words() {
             let tools = self.stems.entry(word.stem.clone()).or_default();
-            let tally = tools.entry(at).or_default();
+            let place = tools.binary_search_by_key(&at, |(tool, _)| *tool);
+            let place = place.unwrap_or_else(|place| {
+                tools.insert(place, (at, [0; 2]));
+                place
+            });
+            let Some((_, tally)) = tools.get_mut(place) else { continue };
             tally[side] = if add { tally[side] + 1 } else { tally[side].saturating_sub(1) };
             if *tally == [0, 0] {
-                tools.remove(&at);
+                tools.remove(place);
             }
             if tools.is_empty() {
                 self.stems.remove(&word.stem);
@@ -115,14 +120,24 @@ impl Memory {
         }
     }
 
-    /// The tools that have a word in their tasks, by canonical name, and how much it counts for and against them.
-    pub(super) fn with(&self, stem: &str) -> impl Iterator<Item = (&str, [f64; 2])> {
+    /// How many tools are remembered; they are numbered in the order in which they were met.
+    pub(super) fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// The canonical name of a remembered tool.
+    pub(super) fn name(&self, number: usize) -> &str {
+        self.tools.get(number).map_or("", |tool| &tool.name)
+    }
+
+    /// The tools that have a word in their tasks, by number, and how much it counts for and against them.
+    pub(super) fn with(&self, stem: &str) -> impl Iterator<Item = (usize, [f64; 2])> {
         let averages = self.totals.map(Total::average);
-        self.stems.get(stem).into_iter().flatten().filter_map(move |(at, tally)| {
-            let tool = self.tools.get(*at)?;
+        self.stems.get(stem).into_iter().flatten().filter_map(move |(number, tally)| {
+            let tool = self.tools.get(*number)?;
             let weight =
                 |side: usize| WEIGHT * f64::from(tally[side]) / length_norm(LENGTH, tool.lengths[side], averages[side]);
-            Some((tool.name.as_str(), [weight(0), weight(1)]))
+            Some((*number, [weight(0), weight(1)]))
         })
     }
 

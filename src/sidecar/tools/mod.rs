@@ -1,7 +1,7 @@
 //! Which tools fit a task. In: tools once, then tasks, each with what is remembered and what may be offered. Out: tools in
 //! order, each with its score and reason, and those that were left out, each with why. Pure.
 //!
-//! 1. [`words`] makes words of texts and of identifiers, and tells how like two tasks are.
+//! 1. `words` makes words of texts and of identifiers, and tells how like two tasks are.
 //! 2. [`Catalogue`] indexes tools: names, descriptions, parameters. Built once for a set of tools.
 //! 3. [`Memory`] knows for which tasks a tool succeeded, and for which it failed. It grows without a new catalogue.
 //! 4. [`Limits`] say what may be offered: rules, allowed tools, the gravest effect.
@@ -17,7 +17,7 @@ mod parameter;
 mod select;
 #[cfg(test)]
 mod tests;
-pub mod words;
+mod words;
 
 pub use catalogue::{Catalogue, Tool};
 pub use limits::{BadLimits, Limits, Situation};

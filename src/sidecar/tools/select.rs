@@ -103,12 +103,17 @@ impl Catalogue {
     fn standings(&self, task: &Task, memory: &Memory) -> BinaryHeap<Standing> {
         let mut sums = vec![[0.0; 2]; self.len()];
         let mut having: Vec<(usize, [f64; 2])> = Vec::new();
+        // Where the remembered tools stand here, looked up when they are met.
+        let mut places = vec![None; memory.len()];
         for word in task.words() {
             having.clear();
             having.extend(self.with(&word.stem).iter().map(|posting| (posting.place, [posting.weight, 0.0])));
             let listed = having.len();
-            let remembered = memory.with(&word.stem);
-            having.extend(remembered.flat_map(|(name, weights)| self.named(name).map(move |place| (place, weights))));
+            for (number, weights) in memory.with(&word.stem) {
+                let Some(places) = places.get_mut(number) else { continue };
+                let places = places.get_or_insert_with(|| self.named(memory.name(number)));
+                having.extend(places.clone().map(|place| (place, weights)));
+            }
             if having.len() > listed {
                 having.sort_by_key(|(place, _)| *place);
                 having.dedup_by(|(place, [good, bad]), (first, sum)| {
