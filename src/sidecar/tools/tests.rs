@@ -61,7 +61,7 @@ fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &Limits) -> (Ve
 fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
     let (catalogue, memory, limits) = (Catalogue::of(office()), Memory::new(5), anything());
     for (task, expected, reason) in [
-        ("Email Bob that I am late", "mail.sendEmail", "`email` in its name"),
+        ("Send Bob an email", "mail.sendEmail", "`send` in its name and description"),
         ("find the messages of last week", "mail.search_emails", "`messages` in its description"),
         ("will the weather be good", "weather.forecast", "`weather` in its name and description"),
         ("pay this IBAN", "bank.transfer", "`iban` in its parameters, `pay` in its parameters"),

@@ -142,7 +142,7 @@ mod tests {
     fn identifiers_and_sentences_come_to_the_same_words() {
         for (text, expected) in [
             ("getHTTPUrl2", &["get", "http", "url", "2"] as &[&str]),
-            ("math.hypot_3d", &["math", "hypot", "3", "d"]),
+            ("math.hypot_v3", &["math", "hypot", "v", "3"]),
             ("list-all-URLs", &["list", "url"]),
             ("SEARCHES searching, searched!", &["search", "search", "search"]),
             ("currencies of a currency", &["currenci", "currenci"]),
