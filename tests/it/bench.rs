@@ -206,6 +206,68 @@ fn effects_of_tools_are_told_with_what_was_told_wrongly() {
     assert!(code == Some(1) && complaints.contains("wrong.jsonl:1: effect: \"harmless\""), "{complaints}");
 }
 
+#[test]
+fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, rows: &[Value]| lines(folder.path(), name, rows);
+    let tool = |id: u8, name: &str, description: &str| json!({"id": id, "name": name, "description": description, "parameters": {"place": "Where"}});
+    // Two of one name: an id tells them apart, and so does the memory.
+    file(
+        "tools.jsonl",
+        &[
+            tool(1, "forecast", "The weather of the coming days."),
+            tool(2, "forecast", "The sales of the coming quarter."),
+            tool(3, "sendEmail", "Sends a message."),
+        ],
+    );
+    file(
+        "queries.jsonl",
+        &[
+            json!({"query": "Will the weather hold?", "relevant": [1]}),
+            json!({"query": "an email about the sales, please", "relevant": [3, 2]}),
+            json!({"query": "do I need an umbrella tomorrow", "relevant": [1]}),
+            json!({"query": "revenue plan", "relevant": [2]}),
+        ],
+    );
+    let given = ["tools", "--tools", "tools.jsonl", "--queries", "queries.jsonl", "--json"];
+    let plain = json_of(&bench(folder.path(), &given));
+    for (key, value) in
+        [("n", 4.0), ("hit@1", 0.5), ("hit@3", 0.5), ("hit@5", 0.5), ("hit@10", 0.5), ("mrr", 0.5), ("ndcg@10", 0.5)]
+    {
+        assert!((plain[key].as_f64().unwrap() - value).abs() < 1e-9, "{key}: {plain}");
+    }
+    assert!(plain["us_per_query"].as_f64().unwrap() > 0.0, "{plain}");
+    let with = |examples: &[Value], most: &str| {
+        file("examples.jsonl", examples);
+        json_of(&bench(folder.path(), &[&given[..], &["--examples", "examples.jsonl", "--memory", most]].concat()))
+    };
+    let umbrella = json!({"query": "is an umbrella worth carrying", "relevant": [1]});
+    let revenue = json!({"query": "plan next year's revenue", "relevant": [2]});
+    let helped = with(&[umbrella.clone(), revenue.clone()], "5");
+    assert_eq!((&helped["hit@1"], &helped["remembered"]), (&json!(1.0), &json!(2)), "{helped}");
+    // Only the first of each tool is remembered.
+    let first = with(&[json!({"query": "sunshine", "relevant": [1]}), umbrella, revenue], "1");
+    assert_eq!((&first["hit@1"], &first["remembered"]), (&json!(0.75), &json!(2)), "{first}");
+    // What is asked, in other inflections, is no help for itself.
+    let same = with(&[json!({"query": "Do I need umbrellas tomorrow?", "relevant": [1]})], "5");
+    assert_eq!((&same["hit@1"], &same["kept_apart"]), (&json!(0.5), &json!(1)), "{same}");
+    let (code, shown, _) = told(&bench(folder.path(), &given[..5]));
+    assert!(code == Some(0) && shown.contains("hit@1") && shown.contains("0.500"), "{shown}");
+    fs::write(
+        folder.path().join("named.json"),
+        json!({"mailer": "Sends a message.", "clock": "Tells the time."}).to_string(),
+    )
+    .unwrap();
+    file("queries.jsonl", &[json!({"query": "what time is it", "tool": "clock"})]);
+    let named =
+        json_of(&bench(folder.path(), &["tools", "--tools", "named.json", "--queries", "queries.jsonl", "--json"]));
+    assert_eq!((&named["n"], &named["hit@1"]), (&json!(1), &json!(1.0)), "{named}");
+    let (code, _, complaints) = told(&bench(folder.path(), &given));
+    assert!(code == Some(1) && complaints.contains("queries.jsonl:1: there is no tool clock"), "{complaints}");
+    let (code, _, complaints) = told(&bench(folder.path(), &[&given[..], &["--memory", "5"]].concat()));
+    assert!(code == Some(2) && complaints.contains("--examples"), "{complaints}");
+}
+
 /// Twenty logs, every second one unsafe: it holds the word `leak`.
 fn logs(folder: &Path) {
     let text = |n: usize| {

@@ -16,6 +16,7 @@ mod scores;
 mod sent;
 mod sets;
 mod speed;
+mod tools;
 mod usage;
 mod words;
 
@@ -41,6 +42,8 @@ pub(super) enum What {
     /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
     /// `--tools` names other contracts than those of the bench.
     Fidelity(fidelity::Options),
+    /// Find the tool that a task wants, with and without a memory of tasks for which tools succeeded.
+    Tools(tools::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -58,6 +61,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::Effects(options) => effects::run(global, &options),
         What::Fidelity(options) => fidelity::run(global, &options),
+        What::Tools(options) => tools::run(global, &options),
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

@@ -1,0 +1,297 @@
+//! `umbra bench tools`: how well the sidecar finds the tool that a task wants.
+//!
+//! In: tools, and tasks of which it is known which tools serve them; with `--memory K` further tasks, of which the first K
+//! of each tool, in the order of their file, are remembered as successes. Out: how often a right tool is among the first,
+//! and the time of a choice.
+//!
+//! A remembered task that is nearly the same as the one that is asked (or is the very row) would give its tool away: it
+//! is forgotten for that one choice. Nearly the same are tasks that share four fifths of their words.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    super::{Failure, Global, answer, answer_json, table},
+    labelled,
+};
+use crate::{
+    domain::{Effect, ToolAnnotations, ToolName},
+    sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Situation, Task, Tool},
+};
+
+/// Tasks that share so much of their words are nearly the same.
+const NEARLY_THE_SAME: f64 = 0.8;
+/// How many tools are ranked for a task.
+const DEPTH: usize = 10;
+
+/// What to measure on.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Tools: a JSON object `{id, name, description, parameters}` each line, where `parameters` is a JSON Schema or
+    /// descriptions by name; or one object of descriptions by name.
+    #[arg(long, value_name = "FILE")]
+    tools: PathBuf,
+    /// Tasks: `{query, tool}` with a name, or `{query, relevant}` with a list of ids, each line.
+    #[arg(long, value_name = "FILE")]
+    queries: PathBuf,
+    /// Tasks for which tools succeeded before, in the same form. What is nearly the same as a query does not count for it.
+    #[arg(long, value_name = "FILE", requires = "memory")]
+    examples: Option<PathBuf>,
+    /// How many of them are remembered of each tool: the first in the order of the file.
+    #[arg(long, value_name = "K", requires = "examples")]
+    memory: Option<usize>,
+}
+
+/// Tools as a file gives them.
+struct Listed {
+    tools: Vec<Tool>,
+    /// By id, or by name where the file has none.
+    by_key: HashMap<String, ToolName>,
+}
+
+/// A task, and the tools that serve it.
+struct Wanted {
+    task: Task,
+    tools: Vec<ToolName>,
+}
+
+/// How well tools were found.
+#[derive(Debug, Serialize)]
+struct Report {
+    n: usize,
+    tools: usize,
+    #[serde(rename = "hit@1")]
+    hit_at_1: f64,
+    #[serde(rename = "hit@3")]
+    hit_at_3: f64,
+    #[serde(rename = "hit@5")]
+    hit_at_5: f64,
+    #[serde(rename = "hit@10")]
+    hit_at_10: f64,
+    mrr: f64,
+    #[serde(rename = "ndcg@10")]
+    ndcg_at_10: f64,
+    /// The median of a choice.
+    us_per_query: f64,
+    p99_us: f64,
+    /// Tasks that are remembered.
+    remembered: usize,
+    /// Queries for which some of them were forgotten.
+    kept_apart: usize,
+}
+
+pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let listed = Listed::read(&options.tools)?;
+    let queries = listed.wanted(&options.queries)?;
+    let examples = match (&options.examples, options.memory) {
+        (Some(file), Some(most)) => first_of_each(listed.wanted(file)?, most),
+        _ => Vec::new(),
+    };
+    let report = Report::of(listed.tools, &queries, &examples)?;
+    if global.json {
+        return answer_json(&report);
+    }
+    report.show();
+    Ok(())
+}
+
+impl Listed {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Line {
+            id: Option<Value>,
+            name: String,
+            #[serde(default)]
+            description: String,
+            #[serde(default, alias = "input_schema", alias = "inputSchema")]
+            parameters: Value,
+        }
+        let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let lines = match serde_json::from_str::<HashMap<String, String>>(&text) {
+            Ok(descriptions) => descriptions
+                .into_iter()
+                .map(|(name, description)| Line { id: None, name, description, parameters: Value::Null })
+                .collect(),
+            Err(_) => labelled::lines(path, |_, line: Line| Ok(line))?,
+        };
+        let (mut named, mut listed) = (HashSet::new(), Self { tools: Vec::new(), by_key: HashMap::new() });
+        for Line { id, name, description, parameters } in lines {
+            let key = id.map_or_else(|| name.clone(), |id| id.to_string());
+            let mut name = ToolName::bare(name);
+            // Tools of one name would be one to a memory: all but the first get a server of their own, whose name is no
+            // word.
+            if !named.insert(name.canonical().whole) {
+                name.server = Some(no_word(listed.tools.len()));
+            }
+            listed.by_key.insert(key, name.clone());
+            let (parameters, annotations) = (parameters_of(&parameters), ToolAnnotations::default());
+            listed.tools.push(Tool { name, description, parameters, effect: Effect::Read, annotations });
+        }
+        Ok(listed)
+    }
+
+    fn wanted(&self, path: &Path) -> anyhow::Result<Vec<Wanted>> {
+        #[derive(Deserialize)]
+        struct Line {
+            query: String,
+            tool: Option<String>,
+            #[serde(default)]
+            relevant: Vec<Value>,
+        }
+        labelled::lines(path, |place, line: Line| {
+            let keys = line.tool.into_iter().chain(line.relevant.iter().map(Value::to_string));
+            let tools = keys.map(|key| {
+                let known = self.by_key.get(&key).cloned();
+                known.ok_or_else(|| anyhow!("{place}: there is no tool {}", table::plain(&key)))
+            });
+            let tools = tools.collect::<anyhow::Result<Vec<_>>>()?;
+            if tools.is_empty() {
+                return Err(anyhow!("{place}: neither `tool` nor `relevant` names a tool"));
+            }
+            Ok(Wanted { task: Task::of(&line.query), tools })
+        })
+    }
+}
+
+/// A number in letters of which no word is made.
+fn no_word(number: usize) -> String {
+    std::iter::once('q').chain(number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'q'))).collect()
+}
+
+/// Parameters by a JSON Schema, or by an object of descriptions.
+fn parameters_of(given: &Value) -> Vec<Parameter> {
+    let described = given.as_object().into_iter().flatten().filter_map(|(name, description)| {
+        Some(Parameter { name: name.clone(), description: description.as_str()?.to_owned() })
+    });
+    match given.get("properties") {
+        Some(Value::Object(_)) => Parameter::all_of(given),
+        _ => described.collect(),
+    }
+}
+
+/// Of each tool the first tasks, in their order.
+fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
+    let mut counts: HashMap<ToolName, usize> = HashMap::new();
+    let mut first = Vec::new();
+    for Wanted { task, tools } in all {
+        let mut below = |tool: &ToolName| {
+            let count = counts.entry(tool.clone()).or_default();
+            *count += 1;
+            *count <= most
+        };
+        let tools: Vec<_> = tools.into_iter().filter(|tool| below(tool)).collect();
+        if !tools.is_empty() {
+            first.push(Wanted { task, tools });
+        }
+    }
+    first
+}
+
+/// A memory of the examples that count.
+fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
+    let mut memory = Memory::new(usize::MAX);
+    for Wanted { task, tools } in examples {
+        for tool in tools {
+            memory.record(tool, task.clone(), true);
+        }
+    }
+    memory
+}
+
+impl Report {
+    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+    fn of(tools: Vec<Tool>, queries: &[Wanted], examples: &[Wanted]) -> anyhow::Result<Self> {
+        let (catalogue, limits) = (Catalogue::of(tools), Limits::of(&[], &[], Effect::Read)?);
+        let whole = memory_of(examples.iter());
+        let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
+        let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);
+        for Wanted { task, tools } in queries {
+            let near = |example: &&Wanted| example.task.likeness(task) >= NEARLY_THE_SAME;
+            let apart = examples.iter().any(|example| near(&example));
+            kept_apart += usize::from(apart);
+            let rest = apart.then(|| memory_of(examples.iter().filter(|example| !near(example))));
+            let memory = rest.as_ref().unwrap_or(&whole);
+            let started = Instant::now();
+            let situation = Situation::default();
+            let selection = catalogue.select(&Request { task, memory, limits: &limits, situation, limit: DEPTH });
+            times.push(started.elapsed());
+            let right = |one: &Ranked<'_>| tools.contains(one.tool);
+            let found: Vec<usize> =
+                selection.ranked.iter().enumerate().filter(|(_, one)| right(one)).map(|(at, _)| at).collect();
+            let gain = |at: usize| 1.0 / (at as f64 + 2.0).log2();
+            if let Some(first) = found.first() {
+                hits.iter_mut().skip(*first).for_each(|hits| *hits += 1);
+                mrr += 1.0 / (*first as f64 + 1.0);
+            }
+            let best: f64 = (0..tools.len().min(DEPTH)).map(gain).sum();
+            ndcg += found.into_iter().map(gain).sum::<f64>() / best;
+        }
+        times.sort_unstable();
+        let n = queries.len();
+        let [hit_at_1, hit_at_3, hit_at_5, hit_at_10] = [1, 3, 5, 10].map(|k| hits[k - 1] as f64 / n as f64);
+        let time = |percent: usize| {
+            let time = times.get((n - 1) * percent / 100).copied().unwrap_or_default();
+            time.as_secs_f64() * 1e6
+        };
+        Ok(Self {
+            n,
+            tools: catalogue.len(),
+            hit_at_1,
+            hit_at_3,
+            hit_at_5,
+            hit_at_10,
+            mrr: mrr / n as f64,
+            ndcg_at_10: ndcg / n as f64,
+            us_per_query: time(50),
+            p99_us: time(99),
+            remembered: examples.iter().map(|example| example.tools.len()).sum(),
+            kept_apart,
+        })
+    }
+
+    fn show(&self) {
+        let share = |value: f64| format!("{value:.3}");
+        let mut rows = table::new(&[
+            "queries",
+            "tools",
+            "remembered",
+            "hit@1",
+            "hit@3",
+            "hit@5",
+            "hit@10",
+            "MRR",
+            "nDCG@10",
+            "µs",
+            "p99",
+        ]);
+        rows.add_row([
+            self.n.to_string(),
+            self.tools.to_string(),
+            self.remembered.to_string(),
+            share(self.hit_at_1),
+            share(self.hit_at_3),
+            share(self.hit_at_5),
+            share(self.hit_at_10),
+            share(self.mrr),
+            share(self.ndcg_at_10),
+            format!("{:.0}", self.us_per_query),
+            format!("{:.0}", self.p99_us),
+        ]);
+        answer(&format!("{rows}\n"));
+        if self.kept_apart > 0 {
+            answer(&format!(
+                "of {} queries, what is remembered that is nearly the same was left out\n",
+                self.kept_apart
+            ));
+        }
+    }
+}
