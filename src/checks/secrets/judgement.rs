@@ -219,6 +219,9 @@ fn looks_like_place(value: &str) -> bool {
     let words = value
         .split(['_', '-', '.', '/', ':'])
         .all(|part| part.len() <= 12 && !values::is_mixed(part) && !is_gibberish(part));
-    let registry = value.bytes().filter(|b| *b == b'\\').count() > 1;
+    // `HKLM\\Software\\Acme`; a quote that is escaped parts nothing.
+    let parts =
+        value.as_bytes().array_windows().filter(|pair| matches!(pair, [b'\\', b] if !matches!(b, b'"' | b'\'')));
+    let registry = parts.count() > 1;
     url || relative || registry || file || mail || words && value.contains(['_', '-', '.', '/', ':'])
 }
