@@ -40,7 +40,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         "addresses_assistant",
         CALLED,
-        r"(?i)(?:\b(?:dear|attn|attention|hey|hi|hello|then|and|also|note\s+(?:to|for)|message\s+(?:to|for)|for|to|reminder\s+for)\b[.:,]?\s+(?:any\s+|all\s+|the\s+|our\s+|my\s+|every\s+)?(?:(?:smart|helpful|automatic|digital|friendly)\s+)?|@|//\s*|#\s*|<!--\s*|[.!?]\s+)(?:{reader}|(?:reviewer|helper|reply)\s+bot|(?:automatic\s+)?(?:reply\s+)?agents?|pair\s+programmers?)\b(?:\s+(?:in|for|on|at|which|that|who)\s[^:,.\n]{0,40})?\s*(?:[:,.!]\s*(?:[^.\n]{0,50}?[,:]\s*)?|\s)(?:(?:please|kindly|now|also|always|just|simply|immediately|silently)\s+)*{act}\b",
+        r"(?i)(?:\b(?:dear|attn|attention|hey|hi|hello|then|and|also|note\s+(?:to|for)|message\s+(?:to|for)|for|to|reminder\s+for)\b[.:,]?\s+(?:any\s+|all\s+|the\s+|our\s+|my\s+|every\s+)?(?:(?:smart|helpful|automatic|digital|friendly)\s+)?|//\s*|#\s*|<!--\s*|[.!?]\s+)(?:{reader}|(?:reviewer|helper|reply)\s+bot|(?:automatic\s+)?(?:reply\s+)?agents?|pair\s+programmers?)\b(?:\s+(?:in|for|on|at|which|that|who)\s[^:,.\n]{0,40})?\s*(?:[:,.!]\s*(?:[^.\n]{0,50}?[,:]\s*)?|\s)(?:(?:please|kindly|now|also|always|just|simply|immediately|silently)\s+)*{act}\b",
         "The text speaks to the assistant that reads it and gives it orders.",
     )
     .unless(&["in case", " only if ", " unless "])
