@@ -139,7 +139,9 @@ fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)
     static SET_IN: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("\n\n    "), Finder::new("\n\n\t")]);
     let bytes = text.as_bytes();
     let prompt = |at: usize| {
-        let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        let near = at.saturating_sub(LONGEST_PROMPT);
+        let end = bytes.get(near..at)?.iter().rposition(|byte| *byte == b'\n').map(|end| near + end + 1);
+        let start = end.or_else(|| (near == 0).then_some(0))?;
         let line = text.get(start..)?;
         let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
         let length = shell::prompt_len(line.as_bytes().get(blank..line.len().min(LONGEST_PROMPT))?);
@@ -161,6 +163,8 @@ fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)
 /// Code within a line behind a word that has it run: `just run \`curl … | sh\``.
 fn told_to_run(text: &str) -> Vec<(usize, &str)> {
     const MOST: usize = 64;
+    /// Bytes of one.
+    const LONGEST: usize = 400;
     const VERBS: [&str; 8] = ["run", "execute", "type", "paste", "enter", "issue", "invoke", "launch"];
     let mut found = Vec::new();
     let mut at = 0;
@@ -174,8 +178,11 @@ fn told_to_run(text: &str) -> Vec<(usize, &str)> {
         if denied || !VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb)) {
             continue;
         }
-        let code = text.get(open..).and_then(|rest| rest.lines().next()).and_then(|line| line.split_once('`'));
-        if let Some((code, _)) = code.filter(|(code, _)| code.len() <= 400) {
+        let code = text
+            .get(open..text.floor_char_boundary((open + LONGEST).min(text.len())))
+            .and_then(|rest| rest.lines().next())
+            .and_then(|line| line.split_once('`'));
+        if let Some((code, _)) = code {
             found.push((open, code));
             at = open + code.len() + 1;
         }

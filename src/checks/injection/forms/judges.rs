@@ -81,7 +81,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         TO_REVIEWER,
         JUDGES,
-        r"(?:{juror})[^.。\n]{0,20}?(?:[:,，：、،]|(?i:\b(?:bitte|muss|müssen|soll|sollte|veuillez|doit|doivent|devez|debe|deben|por\s+favor|deve|devono|per\s+favore|dient|moet|gelieve|musi|powinien|proszę|должен|должна|пожалуйста|повинен|будь\s+ласка|lütfen)(?:[^\p{L}]|$))|必须|必須|应|請|请|は|は必ず|는|은|께서|يجب|يرجى|الرجاء|कृपया|को)[^。\n]{0,60}?(?:{ruling})",
+        r"(?:{juror})[^.。\n]{0,20}?(?:[:,，：、،]|(?i:[^\p{L}](?:bitte|muss|müssen|soll|sollte|veuillez|doit|doivent|devez|debe|deben|por\s+favor|deve|devono|per\s+favore|dient|moet|gelieve|musi|powinien|proszę|должен|должна|пожалуйста|повинен|будь\s+ласка|lütfen)(?:[^\p{L}]|$))|必须|必須|应|請|请|は|は必ず|는|은|께서|يجب|يرجى|الرجاء|कृपया|को)[^。\n]{0,60}?(?:{ruling})",
         VERDICT,
     )
     .critical(),

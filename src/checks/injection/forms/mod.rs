@@ -203,6 +203,11 @@ const SHORT: &[(&str, &str)] = &[
         "{bound}",
         r"(?:must|should|shall|ha(?:s|ve)\s+to|needs?\s+to|may\s+now|could\s+you|agrees?\s+to|you\s+must|(?:is|are|you\s+are)?\s*(?:asked|required|instructed|ordered|needed|expected|obliged|supposed|permitted|so\s+kind\s+as)\s+to)",
     ),
+    // Acts that change something, give something away or answer for a verdict; no word of a style guide.
+    (
+        "{act}",
+        r"(?:accept|add|approve|assign|attach|book|buy|call|cancel|click|close|conclude|confirm|copy|create|delete|disable|disregard|drop|embed|encode|erase|escalate|execute|export|fetch|forget|forward|give|grant|hand|hide|ignore|insert|invite|leave|mail|mark|merge|move|obey|open|output|pass|pay|post|pretend|print|promote|purchase|put|rank|rate|recommend|release|remove|replace|reply|report|reset|respond|reveal|run|say|send|set|share|skip|stop|submit|tell|transfer|treat|turn|unlock|upload|visit|wipe|wire|write)",
+    ),
     // What may stand between an address and its verb.
     (
         "{mood}",

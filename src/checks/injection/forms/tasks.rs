@@ -10,11 +10,59 @@ const MEMORY: &str = "The text has an assistant keep an order for later.";
 const AUTHORITY: &str = "The text claims a mode, a rank or an authority that its reader should obey.";
 const POISON: &str = "A tool's text makes the assistant do what the user did not ask for.";
 
+/// Names that are called, and what may stand before `agent` and `bot`.
+const CALLED: &[&str] = &[
+    "assistant",
+    "AI ",
+    "AI:",
+    "AI,",
+    "LLM",
+    "language model",
+    "chatbot",
+    "ChatGPT",
+    "Claude",
+    "Gemini",
+    "Copilot",
+    "Cursor",
+    "pair programmer",
+    "agent:",
+    "agent,",
+    "agent.",
+    "agent ",
+    "agents:",
+    "agents,",
+    "bot:",
+    "bot,",
+];
+
 pub(super) const FORMS: &[Form] = &[
+    // Spoken to by name, then told to act; what a style guide tells an assistant (`use`, `prefer`, `check`) is no act.
+    warning(
+        "addresses_assistant",
+        CALLED,
+        r"(?i)(?:\b(?:dear|attn|attention|hey|hi|hello|then|and|also|note\s+(?:to|for)|message\s+(?:to|for)|for|to|reminder\s+for)\b[.:,]?\s+(?:any\s+|all\s+|the\s+|our\s+|my\s+|every\s+)?(?:(?:smart|helpful|automatic|digital|friendly)\s+)?|//\s*|#\s*|<!--\s*|[.!?]\s+)(?:{reader}|(?:reviewer|helper|reply)\s+bot|(?:automatic\s+)?(?:reply\s+)?agents?|pair\s+programmers?)\b(?:\s+(?:in|for|on|at|which|that|who)\s[^:,.\n]{0,40})?\s*(?:[:,.!]\s*(?:[^.\n]{0,50}?[,:]\s*)?|\s)(?:(?:please|kindly|now|also|always|just|simply|immediately|silently)\s+)*{act}\b",
+        "The text speaks to the assistant that reads it and gives it orders.",
+    )
+    .unless(&["in case", " only if ", " unless "])
+    .tools(),
+    // The task is given up, whoever is meant by it.
     warning(
         "override",
-        &["new task", "next task", "real task", "actual task", "current task", "present task", "present job", "current job", "your task", "the task", "question above", "question is", "request above", "text above", "task above", "this paragraph", "instead of translating", "instead of summari", "instead of answering", "instead of reviewing", "instead of completing", "instead of the", "answer the question", "instructions have changed", "rules have changed", "listen to me", "follow mine", "before this line", "above this line", "are outdated", "new system prompt", "your previous", "context cleared"],
-        r"(?i)\b(?:your|the)\s+(?:(?:next|new|real|actual|true)\s+(?:and\s+\w+\s+)?task)\b[^.\n]{0,60}?\bis\s+(?:now\s+)?to\b|\b(?:abort|stop|drop|cancel|abandon|interrupt|quit)\s+(?:(?:the|your)\s+(?:(?:present|current|ongoing|running)\s+)(?:task|job|request|work)|your\s+task)\b[^\n]{0,80}?[;,.:]|\b(?:question|request|text|task|document|message)s?\s+above\s+(?:is|are|was)\s+(?:irrelevant|cancell?ed|void|a\s+test|fake|obsolete|written\s+by)\b|\bprioriti[sz]e\s+this\s+(?:paragraph|message|text|note|section)\b|(?:^|[.!\n>:]\s*)instead\s+of\s+(?:translating|summari[sz]ing|answering|reviewing|completing|the\s+(?:recipe|summary|answer|task|translation))\b[^.\n]{0,40}?,\s*(?:please\s+)?(?:explain|write|tell|say|output|print|describe|send|give|list|reply|do|call|run|show)\b|\bdo(?:\s+not|n'?t)\s+answer\s+the\s+(?:user'?s?\s+)?question\b|\byour\s+(?:instructions|rules|orders)\s+have\s+(?:been\s+)?changed\b|\bdon'?t\s+listen\s+to\b[^\n]{0,60}?\blisten\s+to\s+me\b|\b(?:do\s+not|don'?t)\s+follow\b[^\n]{0,60}?\bfollow\s+mine\b|\b(?:everything|all|anything)\s+(?:before|above)\s+this\s+line\s+(?:was|is)\b|\binstructions\s+(?:that\s+)?you\s+(?:have\s+)?received\b[^.\n]{0,40}?\b(?:outdated|obsolete|void|wrong)\b|\bnew\s+system\s+prompt\s*:|\byour\s+(?:previous|prior|earlier)\s+(?:rules|instructions)\s+(?:are|were)\s+(?:\w+\s+)?(?:void|cancell?ed|revoked|obsolete|outdated)\b",
+        &["forget this", "forget the", "forget about", "actual assignment", "real assignment", "different task", "rather than summari", "rather than answering", "rather than translating", "question unanswered", "changed his mind", "changed her mind", "changed their mind", "i am the user", "i'm the user", "never mind the", "were a mistake", "only my rules", "root mode", "no ethical", "never happened", "reset yourself", "content restrictions"],
+        r"(?i)\bforget\s+(?:about\s+)?(?:the|this|that|your)\s+(?:summary|job|task|question|translation|assignment|constraints|restrictions|guardrails)\b[^.\n]{0,40}?(?:[.;,!]|\byou\b|\band\b)|\byour\s+(?:actual|real|true|new)\s+assignment\b|\bdifferent\s+task\s*:|\brather\s+than\s+(?:summari[sz]ing|answering|translating)\b[^.\n]{0,40}?,\s*(?:please\s+)?(?:list|send|mail|write|say|output|run|open|print|call|give|tell|promote)\b|\bleave\s+the\s+question\s+unanswered\b|\bthe\s+user\s+(?:has\s+)?changed\s+(?:his|her|their)\s+mind\b|\bi(?:'m|\s+am)\s+the\s+user\b|\bnever\s+mind\s+the\s+(?:earlier|previous|prior|other)\s+(?:rules|instructions|orders)\b|\binstructions\s+you\s+(?:got|were\s+given|received)\s+(?:were|are)\s+(?:a\s+mistake|wrong)\b|\bonly\s+my\s+rules\s+count\b|\b(?:enter|switch\s+to|activate)\s+root\s+mode\b|\b(?:AI|assistant|model)\s+with(?:out)?\s+(?:no\s+|any\s+)?ethical\s+(?:limits|rules)\b|\bsafety\s+training\s+never\s+happened\b|\breset\s+yourself\s+and\b|\bcontent\s+restrictions\s+(?:were|are|have\s+been)\s+(?:lifted|removed)\b",
+        TURN,
+    )
+    .outside(),
+    warning(
+        "prompt_leak",
+        &["system prompt", "system message", "hidden message"],
+        r"(?i)\bwhat\s+does\s+your\s+(?:system|hidden|initial)\s+(?:prompt|message)\s+say\b|\b(?:reveal|print|show|quote|repeat)\s+(?:me\s+)?the\s+(?:text|content|wording)\s+of\s+your\s+(?:hidden\s+|initial\s+)?(?:system\s+)?(?:message|prompt)\b",
+        "The text asks the assistant for its own instructions.",
+    ),
+    warning(
+        "override",
+        &["new task", "next task", "real task", "actual task", "current task", "present task", "present job", "current job", "your task", "the task", "question above", "question is", "request above", "text above", "task above", "this paragraph", "instead of translating", "instead of summari", "instead of answering", "instead of reviewing", "instead of completing", "instead of the", "answer the question", "instructions have changed", "rules have changed", "listen to me", "follow mine", "before this line", "above this line", "are outdated", "new system prompt", "your previous"],
+        r"(?i)\b(?:your\s+(?:next|new|real|actual|true)|the\s+(?:real|actual|true|new))\s+(?:and\s+\w+\s+)?task\b(?:,[^.\n]{0,60}?,)?\s+(?:now\s+)?is\s+(?:now\s+)?to\b|\b(?:abort|stop|drop|cancel|abandon|interrupt|quit)\s+(?:(?:the|your)\s+(?:(?:present|current|ongoing|running)\s+)(?:task|job|request|work)|your\s+task)\b[^\n]{0,80}?[;,.:]|\b(?:question|request|text|task|document|message)s?\s+above\s+(?:is|are|was)\s+(?:irrelevant|cancell?ed|void|a\s+test|fake|obsolete|written\s+by)\b|\bprioriti[sz]e\s+this\s+(?:paragraph|message|text|note|section)\b|(?:^|[.!\n>:]\s*)instead\s+of\s+(?:translating|summari[sz]ing|answering|reviewing|completing|the\s+(?:recipe|summary|answer|task|translation))\b[^.\n]{0,40}?,\s*(?:please\s+)?(?:explain|write|tell|say|output|print|describe|send|give|list|reply|do|call|run|show)\b|\bdo(?:\s+not|n'?t)\s+answer\s+the\s+(?:user'?s\s+question|question\s+of\s+the\s+user|question[.;:])|\byour\s+(?:instructions|rules|orders)\s+have\s+(?:been\s+)?changed\b|\bdon'?t\s+listen\s+to\b[^\n]{0,60}?\blisten\s+to\s+me\b|\b(?:do\s+not|don'?t)\s+follow\b[^\n]{0,60}?\bfollow\s+mine\b|\b(?:everything|all|anything)\s+(?:before|above)\s+this\s+line\s+(?:was|is)\b|\binstructions\s+(?:that\s+)?you\s+(?:have\s+)?received\b[^.\n]{0,40}?\b(?:outdated|obsolete|void|wrong)\b|\bnew\s+system\s+prompt\s*:|\byour\s+(?:previous|prior|earlier)\s+(?:rules|instructions)\s+(?:are|were)\s+(?:\w+\s+)?(?:void|cancell?ed|revoked|obsolete|outdated)\b",
         TURN,
     )
     .outside(),
@@ -22,7 +70,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         "claimed_authority",
         &["the user", "your user", "me, the user"],
-        r"(?i)\b(?:the|your)\s+user\s+(?:(?:now|also|has|already|really|actually|just|then)\s+){0,3}(?:wants?|asked|asks|needs|authori[sz]ed|permitted|instructed|told|requested|would\s+like|allowed)\s+(?:that\s+)?you\s+to\b|\b(?:message|note|request)\s+(?:is\s+)?from\s+me,\s+the\s+user\b|\bit(?:'s|\s+is)\s+me,\s+the\s+user\b|\bbefore\s+you\s+(?:can\s+)?(?:proceed|continue|go\s+on)\s+with\s+the\s+user'?s\s+(?:request|task|question)\b",
+        r"(?i)\b(?:the|your)\s+user\s+(?:(?:now|also|has|already|really|actually|just|then)\s+){0,3}(?:wants?|asked|asks|needs|authori[sz]ed|permitted|instructed|told|requested|would\s+like|allowed)\s+(?:that\s+)?you\s+to\s+{act}\b|\b(?:message|note|request)\s+(?:is\s+)?from\s+me,\s+the\s+user\b|\bit(?:'s|\s+is)\s+me,\s+the\s+user\b|\bbefore\s+you\s+(?:can\s+)?(?:proceed|continue|go\s+on)\s+with\s+the\s+user'?s\s+(?:request|task|question)\b",
         USER,
     )
     .tools(),
@@ -38,7 +86,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         "exfiltration_request",
         &["http"],
-        r"(?i)https?://[^\s)\]\x22'<>]{1,160}?[?&][\w.-]{1,24}=(?:\{+\s*(?:api|secret|token|password|key|session|cookie|user|data|context|prompt|history)[\w ]{0,24}\}|\[\s*(?:insert|the|user|your|data|secret)\b[^\]\n]{0,80}\]|<\s*(?:the|user|summary|secret|data|insert|your|base64|api|conversation|history)\b[^>\n]{0,80}>|(?-i:[A-Z]{3,}_(?:OF_)?[A-Z_]*(?:MESSAGE|SECRET|KEY|DATA|HISTORY|TOKEN|PASSWORD|PROMPT|CONTEXT)))|<(?:hex|base64|value|contents?)\s+of\s+[^>\n]{1,40}>\.[\w.-]{3,}|\b(?:take|read|collect|gather|get|find|url-?encode|append|add)\b[^\n]{0,140}?\b(?:POST|send|upload|request|fetch|open|submit)\s+(?:them|it|that|this|everything|the\s+result)?[^.\n]{0,20}?https?://[^\s]{1,80}?(?:[?&]\w{1,12}=(?:\s|$)|:\d{2,5}/?(?:\s|$|\.))|\b(?:to|with)\s+(?:this|the\s+following)\s+(?:link|url|address)\s+and\s+(?:open|fetch|visit|request|load)\b",
+        r"(?i)https?://[^\s)\]\x22'<>]{1,160}?[?&][\w.-]{1,24}=(?:\{+\s*(?:api_?key|secret|password|cookie|user_?(?:data|messages?)|data|context|prompt|history|conversation)[\w ]{0,24}\}+|\[\s*(?:insert|the|user|your|data|secret)\b[^\]\n]{0,80}\]|<\s*(?:the|user|summary|secret|data|insert|your|base64|api|conversation|history)\b[^>\n]{0,80}>|(?-i:[A-Z]{3,}_(?:OF_)?[A-Z_]*(?:MESSAGE|SECRET|KEY|DATA|HISTORY|TOKEN|PASSWORD|PROMPT|CONTEXT)))|<(?:hex|base64|value|contents?)\s+of\s+[^>\n]{1,40}>\.[\w.-]{3,}|\b(?:take|read|collect|gather|get|find|url-?encode|append|add)\b[^\n]{0,140}?\b(?:POST|send|upload|request|fetch|open|submit)\s+(?:them|it|that|this|everything|the\s+result)?[^.\n]{0,20}?https?://[^\s]{1,80}?(?:[?&]\w{1,12}=(?:\s|$)|:\d{2,5}/?(?:\s|$|\.))|\b(?:to|with)\s+(?:this|the\s+following)\s+(?:link|url|address)\s+and\s+(?:open|fetch|visit|request|load)\b",
         LEAK,
     )
     .tools(),
