@@ -1,12 +1,13 @@
 //! The audit as it lies in the database: rows appended, pages read, blocks sealed, payloads erased.
 
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row, Transaction, postgres::PgRow};
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
 
 use super::{
     Store, StoreError,
     decisions::NewAudit,
     erasure::Whose,
     seek::{Span, equals, push_span},
+    transaction::{Tx, begin},
 };
 use crate::domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal};
 
@@ -31,7 +32,7 @@ pub struct AuditFilter {
 
 /// The right to seal, and what is to be sealed next.
 pub struct Sealing {
-    tx: Transaction<'static, Postgres>,
+    tx: Tx,
     /// The newest block; none before the first.
     pub last: Option<AuditSeal>,
     /// The rows behind it, at most as many as were asked for.
@@ -127,17 +128,18 @@ impl Store {
         Ok(row.map(seal))
     }
 
-    /// Takes the right to seal, and what comes next; `None` while another process has it.
+    /// Takes the right to seal, and what comes next; `None` while another process has it, or nothing is there.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn begin_sealing(&self, most: i64) -> Result<Option<Sealing>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let held: Option<i64> =
             sqlx::query_scalar("/* audit.hold */ SELECT seq FROM follower WHERE name = 'seal' FOR UPDATE SKIP LOCKED")
                 .fetch_optional(&mut *tx)
                 .await?;
         if held.is_none() {
+            tx.rollback().await?;
             return Ok(None);
         }
         let last: Option<(i64, i64, i64, Vec<u8>)> =
@@ -150,7 +152,12 @@ impl Store {
         query.push(" ORDER BY a.seq LIMIT ").push_bind(most);
         let rows: Result<Vec<AuditRecord>, StoreError> =
             query.build().fetch_all(&mut *tx).await?.iter().map(record).collect();
-        Ok(Some(Sealing { tx, last, rows: rows?.into_iter().map(|record| record.row).collect() }))
+        let rows: Vec<AuditRow> = rows?.into_iter().map(|record| record.row).collect();
+        if rows.is_empty() {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        Ok(Some(Sealing { tx, last, rows }))
     }
 
     /// How many payloads [`Store::erase_audit`] would erase.
@@ -179,7 +186,7 @@ impl Store {
         most: i64,
         said: impl FnOnce(&[(i64, Vec<u8>)]) -> NewAudit,
     ) -> Result<u64, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
             "/* audit.erase */ DELETE FROM audit_payload p USING (
                  SELECT seq, payload_mac FROM audit_payload JOIN audit a USING (seq) WHERE a.agent = $1

@@ -11,6 +11,7 @@ use super::{
     Store, StoreError,
     follow::Following,
     seek::{Page, Seek, equals},
+    transaction::{Tx, begin},
     webhooks::{Outgoing, enqueue},
     workers::interval,
 };
@@ -276,7 +277,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_reset(&self, agent: &str) -> Result<Reset, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
             .bind(agent)
             .execute(&mut *tx)
@@ -301,7 +302,7 @@ pub struct Reset {
     pub now: Timestamp,
     /// The number of the newest event.
     pub last: i64,
-    tx: sqlx::Transaction<'static, sqlx::Postgres>,
+    tx: Tx,
 }
 
 impl Reset {
@@ -321,7 +322,7 @@ impl Reset {
     }
 }
 
-async fn put(tx: &mut sqlx::Transaction<'static, sqlx::Postgres>, row: &BreakerRow) -> Result<(), StoreError> {
+async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
     let time = |at: Option<Timestamp>| at.map(ToSqlx::to_sqlx);
     sqlx::query(
         "/* breakers.put */
@@ -346,7 +347,7 @@ async fn put(tx: &mut sqlx::Transaction<'static, sqlx::Postgres>, row: &BreakerR
 }
 
 async fn announced(
-    tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
+    tx: &mut Tx,
     agent: &str,
     recommendation: BreakerState,
     troubled_since: Option<Timestamp>,

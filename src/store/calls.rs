@@ -1,6 +1,6 @@
 //! Money: a hold is a `provider_call` row, committed before bytes leave and settled after.
 
-use super::{Store, StoreError, jobs::Lease};
+use super::{Store, StoreError, jobs::Lease, transaction::begin};
 use crate::domain::{NanoUsd, ReviewId};
 
 /// Most calls that one review may make, over all its attempts.
@@ -51,7 +51,7 @@ impl Store {
         let (usd, tokens) = (hold.worst.0.0, to_i64(hold.worst.1));
         let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
         let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         // Meters before reviews, as everywhere. The lock on the review keeps a sweep that takes it over from
         // overlooking the call.
         let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, jiff_sqlx::Date) =

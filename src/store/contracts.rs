@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Postgres, Row, Transaction, postgres::PgRow};
+use sqlx::{Row, postgres::PgRow};
 
-use super::{Store, StoreError, decisions::NewAudit, webhooks};
+use super::{
+    Store, StoreError,
+    decisions::NewAudit,
+    transaction::{Tx, begin, begin_with},
+    webhooks,
+};
 use crate::domain::{
     Effect,
     contract::{ContractState, Stale, StaleWhy},
@@ -50,7 +55,7 @@ pub struct UnexpectedCall {
 
 /// Rows of the audit that this process deals with. Dropped, they are dealt with again.
 pub struct Learning {
-    tx: Transaction<'static, Postgres>,
+    tx: Tx,
     until: i64,
     seen: BTreeMap<String, (Effect, i64, Timestamp, Timestamp)>,
     /// The database's time.
@@ -124,7 +129,7 @@ impl Store {
     /// # Errors
     /// The database does not answer: it may be so all the same.
     pub async fn confirm_contract(&self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         let changed = sqlx::query(
             "/* contracts.confirm */ UPDATE contract_state SET confirmed_at = clock(), misfits = 0, misfit = NULL,
                  recent = '{}', stale_since = NULL, stale_why = NULL WHERE tool = $1 AND version = $2",
@@ -168,13 +173,16 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_learning(&self, most: i64) -> Result<Option<Learning>, StoreError> {
-        let mut tx = self.work.begin_with(LAZY).await?;
+        let mut tx = begin_with(&self.work, LAZY).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
         )
         .fetch_optional(&mut *tx)
         .await?;
-        let Some(from) = from else { return Ok(None) };
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(None);
+        };
         let (last, now): (i64, jiff_sqlx::Timestamp) =
             sqlx::query_as("/* contracts.last */ SELECT last, clock() FROM feed WHERE name = 'audit'")
                 .fetch_one(&mut *tx)

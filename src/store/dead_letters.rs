@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     Store, StoreError,
     seek::{Page, Seek, Span, equals, push_span},
+    transaction::begin,
     webhooks::Addressee,
     workers::interval,
 };
@@ -96,7 +97,7 @@ impl Store {
         .execute(&self.work)
         .await?;
         loop {
-            let mut tx = self.work.begin().await?;
+            let mut tx = begin(&self.work).await?;
             sqlx::query(
                 "/* webhooks.gone_failure */ UPDATE webhook_delivery SET status = 410, failure = 'answered 410 Gone'
                  WHERE id IN (SELECT id FROM webhook_delivery WHERE endpoint = $1 AND state = 'waiting'
@@ -119,7 +120,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn sweep_deliveries(&self, declared: &[String], keep: Duration) -> Result<(), StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let strays = "created_at < clock() - interval '3 days' AND due_at < clock() AND endpoint <> ALL($1)";
         bury(&mut tx, strays, |query| query.bind(declared)).await?;
         sqlx::query(
@@ -169,7 +170,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn resend(&self, id: DeliveryId) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let endpoint: Option<String> = sqlx::query_scalar(
             "/* webhooks.resend */
              UPDATE webhook_delivery SET state = 'waiting', attempt = 0, due_at = clock(), first_at = NULL,

@@ -9,11 +9,15 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use sqlx::{Postgres, Transaction, postgres::PgArguments, query::QueryAs};
+use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
 
 use uuid::Uuid;
 
-use super::{Store, StoreError, signed::Stamper};
+use super::{
+    Store, StoreError,
+    signed::Stamper,
+    transaction::{Tx, begin, begin_with},
+};
 use crate::domain::{ApprovalId, Override};
 
 mod written;
@@ -180,7 +184,7 @@ pub struct RecordedCall {
 }
 
 /// An open transaction of decisions. Dropped, nothing was decided.
-pub struct Deciding(Transaction<'static, Postgres>, Stamper);
+pub struct Deciding(Tx, Stamper);
 
 impl Store {
     /// Opens a transaction of decisions.
@@ -188,7 +192,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or somebody is just changing the execution.
     pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(self.decisions.begin_with(BEGIN).await?, self.stamper.clone()))
+        Ok(Deciding(begin_with(&self.decisions, BEGIN).await?, self.stamper.clone()))
     }
 
     /// The runs of this name, and those that they descend from.
@@ -209,7 +213,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or another process appends the same: whether they are there may be unknown.
     pub async fn merge(&self, mut rows: Written) -> Result<u64, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
         let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
             .bind(ids)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Store, StoreError, workers::interval};
+use super::{Store, StoreError, transaction::begin, workers::interval};
 
 /// An invariant and how it fared.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -172,7 +172,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn doctor(&self, dead_after: Duration) -> Result<Vec<Finding>, StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *tx).await?;
         let grace = interval(dead_after + Duration::from_secs(3));
         let mut findings = Vec::new();

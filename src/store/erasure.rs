@@ -4,10 +4,13 @@
 //! every other transaction (meters, reviews, feed), so that nothing that was read before can be stored after. A unit
 //! returns only where a review never came to a call, as when it is given up: nobody regains what is spent.
 
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{
+    Store, StoreError,
+    transaction::{Tx, begin},
+};
 use crate::domain::{EventId, ReviewId, SkipReason};
 
 /// What stands where a text stood.
@@ -189,7 +192,7 @@ impl Store {
         let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.work).await?;
         let mut ended = 0;
         for review in open {
-            let mut tx = self.work.begin().await?;
+            let mut tx = begin(&self.work).await?;
             ended += u64::from(end_review(&mut tx, review, replica).await?);
             tx.commit().await?;
         }
@@ -203,7 +206,7 @@ impl Store {
     pub async fn erase(&self, events: &[(EventId, Vec<u8>)]) -> Result<Counts, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
         let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
         let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
         let results = silence(&mut tx, &reviews).await?;
@@ -298,7 +301,7 @@ pub(super) async fn blank_findings(tx: &mut PgConnection, column: &str, of: &[Uu
 }
 
 /// Ends one review, its calls under way charged at their holds; answers whether it was open until now.
-async fn end_review(tx: &mut Transaction<'static, Postgres>, review: Uuid, replica: Uuid) -> Result<bool, StoreError> {
+async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, StoreError> {
     // Meters before reviews: the order of locks is the same everywhere.
     sqlx::query(
         "/* erasure.lock */

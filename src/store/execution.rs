@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Store, StoreError, decisions::NewAudit};
+use super::{Store, StoreError, decisions::NewAudit, transaction::begin};
 use crate::domain::{ApprovalId, Execution, Override, OverrideId, OverrideScope};
 
 /// An approval, for who is to give it.
@@ -61,7 +61,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or decisions are under way that do not end: it may be in force all the same.
     pub async fn set_override(&self, one: &Override, said: &NewAudit) -> Result<(), StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         sqlx::query(
             "/* execution.set */
              INSERT INTO execution_override (scope, value, id, execution, reason, set_at, expires_at)
@@ -92,7 +92,7 @@ impl Store {
         value: &str,
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         let row: Option<OverrideRow> = sqlx::query_as(
             "/* execution.lift */ DELETE FROM execution_override WHERE scope = $1 AND value = $2
              RETURNING scope, value, id, execution, reason, set_at, expires_at",
@@ -110,7 +110,7 @@ impl Store {
 
     /// Waits until every decision that may have read an earlier state has ended.
     async fn outwait_decisions(&self) -> Result<(), StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         sqlx::query("/* execution.outwait */ SELECT pg_advisory_xact_lock(7817, hashtext(current_schema()))")
             .execute(&mut *tx)
             .await?;
@@ -166,7 +166,7 @@ impl Store {
         note: Option<&str>,
         said: &NewAudit,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         let changed = sqlx::query(
             "/* execution.approve */ UPDATE approval SET state = $2, note = $3
              WHERE id = $1 AND state = 'pending' AND expires_at > clock()",

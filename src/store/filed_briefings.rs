@@ -5,6 +5,7 @@ use jiff_sqlx::ToSqlx;
 
 use super::{
     Store, StoreError,
+    transaction::begin,
     webhooks::{Outgoing, enqueue},
 };
 
@@ -30,7 +31,7 @@ impl Store {
         body: &str,
         message: Option<&Outgoing>,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let filed = sqlx::query(
             "/* briefings.file */ INSERT INTO briefing (kind, first, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         )

@@ -7,7 +7,11 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::{Store, StoreError, findings, reviews, verdicts};
+use super::{
+    Store, StoreError, findings, reviews,
+    transaction::{Tx, begin},
+    verdicts,
+};
 use crate::{
     domain::{EventId, ReviewId},
     store::reviews::Review,
@@ -48,7 +52,7 @@ pub struct Following {
     /// What ended. May be empty.
     pub ended: Ended,
     /// Everything that follows is stored by this.
-    pub(super) tx: sqlx::Transaction<'static, sqlx::Postgres>,
+    pub(super) tx: Tx,
     follower: Follower,
     until: i64,
 }
@@ -59,13 +63,16 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn follow(&self, follower: Follower, most: i64) -> Result<Option<Following>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let from: Option<i64> =
             sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
                 .bind(follower.name())
                 .fetch_optional(&mut *tx)
                 .await?;
-        let Some(from) = from else { return Ok(None) };
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(None);
+        };
         // Read first: whatever has a number up to this one is committed, and visible to the statements after.
         let last: i64 = sqlx::query_scalar("/* follow.last */ SELECT last FROM feed WHERE name = 'result'")
             .fetch_one(&mut *tx)

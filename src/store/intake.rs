@@ -11,10 +11,13 @@
 use std::collections::HashMap;
 
 use jiff::{Timestamp, civil::Date};
-use sqlx::{Postgres, Transaction};
+
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{
+    Store, StoreError,
+    transaction::{Tx, begin},
+};
 use crate::domain::{EventId, Trigger};
 
 mod writing;
@@ -74,7 +77,7 @@ pub struct MeterRow {
 }
 
 /// An open accept transaction.
-pub struct Flush(pub(super) Transaction<'static, Postgres>);
+pub struct Flush(pub(super) Tx);
 
 impl Store {
     /// Opens an accept transaction.
@@ -82,7 +85,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin(&self) -> Result<Flush, StoreError> {
-        Ok(Flush(self.writer.begin().await?))
+        Ok(Flush(begin(&self.writer).await?))
     }
 
     /// The same for reservations of events that were stored before.
@@ -90,7 +93,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_later(&self) -> Result<Flush, StoreError> {
-        Ok(Flush(self.later.begin().await?))
+        Ok(Flush(begin(&self.later).await?))
     }
 
     /// A flush that needs no lock: the one statement, committed by itself.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Store, StoreError, workers::interval};
+use super::{Store, StoreError, transaction::begin, workers::interval};
 use crate::domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
 /// A job that a worker holds.
@@ -142,7 +142,7 @@ impl Store {
         failure: &str,
         zone: &str,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         // Meters before reviews: the order of locks is the same everywhere.
         sqlx::query(
             "/* jobs.give_up.lock */

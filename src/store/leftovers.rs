@@ -12,6 +12,7 @@ use crate::domain::ReviewId;
 use super::{
     Store, StoreError,
     erasure::{Counts, ERASED, Whose, blank_findings, silence},
+    transaction::begin,
 };
 
 /// Rows in one transaction.
@@ -75,7 +76,7 @@ impl Store {
             );
             let mut after = 0;
             loop {
-                let mut tx = self.work.begin().await?;
+                let mut tx = begin(&self.work).await?;
                 let page: Vec<(i64, Uuid, Uuid)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
                     .bind(whose.name())
                     .bind(ERASED)
@@ -103,7 +104,7 @@ impl Store {
     /// What carries the name alone.
     async fn erase_by_name(&self, whose: &Whose) -> Result<(), StoreError> {
         let column = whose.column();
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let mut statements = vec![
             format!(
                 "/* leftovers.messages */ DELETE FROM webhook_delivery

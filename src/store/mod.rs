@@ -44,6 +44,7 @@ mod signed;
 pub mod status;
 pub mod steps;
 pub mod trajectories;
+mod transaction;
 pub mod unguarded;
 pub mod verdicts;
 pub mod versions;

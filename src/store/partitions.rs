@@ -2,7 +2,7 @@
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, transaction::begin};
 use crate::clock::first_id_at;
 
 /// Days ahead of today for which a partition stands ready.
@@ -34,7 +34,7 @@ impl Store {
         }
         let bound = |day: Date| first_id_at(start_of(day));
         let (from, to) = (bound(day), bound(day.tomorrow().unwrap_or(Date::MAX)));
-        let mut tx = self.control.begin().await?;
+        let mut tx = begin(&self.control).await?;
         sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.partitions', 0))")
             .execute(&mut *tx)
             .await?;

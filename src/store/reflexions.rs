@@ -11,6 +11,7 @@ use super::{
     Store, StoreError,
     follow::Following,
     seek::{Page, Seek, Span, equals, push_span},
+    transaction::begin,
     webhooks::{Outgoing, enqueue},
     workers::interval,
 };
@@ -222,7 +223,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn recurrence_of(&self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let key: Option<(String, Option<String>, String)> =
             sqlx::query_as("/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1")
                 .bind(id.0)
@@ -243,7 +244,7 @@ impl Store {
         of: &Recurrence,
         message: Option<&Outgoing>,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let opened = open(&mut tx, id, of).await?;
         if let (true, Some(message)) = (opened, message) {
             enqueue(&mut tx, message).await?;
@@ -257,7 +258,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn close_reflexion(&self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let done = sqlx::query(
             "/* reflexions.close */
              UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE id = $1 AND status = 'open'",
@@ -284,7 +285,7 @@ impl Store {
         equals(&mut query, "x.status", filter.status.as_deref());
         push_span(&mut query, "x.opened_at", filter.span);
         seek.push(&mut query, "x.seq");
-        let mut tx = self.read.begin().await?;
+        let mut tx = begin(&self.read).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
@@ -304,7 +305,7 @@ impl Store {
         query.push(" AND x.status = 'open' AND x.agent = ").push_bind(agent);
         query.push(" AND coalesce(x.task_type, '') = ").push_bind(task_type.unwrap_or_default());
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(Into::into).collect())
@@ -316,7 +317,7 @@ impl Store {
     /// The database does not answer.
     pub async fn occurrences(&self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
         let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
-        let mut tx = self.read.begin().await?;
+        let mut tx = begin(&self.read).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<(Uuid, Uuid, Uuid, Uuid, jiff_sqlx::Timestamp)> = sqlx::query_as(
             "/* reflexions.occurrences */

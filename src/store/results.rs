@@ -2,7 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Store, StoreError, jobs::Lease};
+use super::{
+    Store, StoreError,
+    jobs::Lease,
+    transaction::{Tx, begin},
+};
 use crate::domain::{Assessment, EventId, Finding, FindingId, ReviewId, Reviewer, Trigger};
 
 /// What a review concluded, ready to be stored.
@@ -87,7 +91,7 @@ impl Store {
         lease: Lease,
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let finished: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
             "/* results.finish */
              UPDATE review SET state = 'done', finished_at = clock(), failure = NULL
@@ -139,12 +143,7 @@ impl Store {
     }
 }
 
-async fn insert_findings(
-    tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
-    review: ReviewId,
-    base: i64,
-    result: &NewResult,
-) -> Result<(), StoreError> {
+async fn insert_findings(tx: &mut Tx, review: ReviewId, base: i64, result: &NewResult) -> Result<(), StoreError> {
     let all = &result.findings;
     let evidence = |of: fn(&crate::domain::Evidence) -> i64| -> Vec<Option<i64>> {
         all.iter().map(|f| f.finding.evidence.as_ref().map(of)).collect()
@@ -204,11 +203,7 @@ async fn insert_findings(
     Ok(())
 }
 
-async fn insert_parts(
-    tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
-    review: ReviewId,
-    parts: &[NewPart],
-) -> Result<(), StoreError> {
+async fn insert_parts(tx: &mut Tx, review: ReviewId, parts: &[NewPart]) -> Result<(), StoreError> {
     let notes = |part: &NewPart| serde_json::to_string(&part.notes).unwrap_or_else(|_| "[]".into());
     sqlx::query(
         "/* results.parts */

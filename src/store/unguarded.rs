@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Postgres, Transaction};
+
 use uuid::Uuid;
 
-use super::{Store, StoreError, decisions::Named, events::received_at, webhooks};
+use super::{
+    Store, StoreError,
+    decisions::Named,
+    events::received_at,
+    transaction::{Tx, begin},
+    webhooks,
+};
 use crate::domain::EventId;
 
 /// Decisions of an agent, the latest, among which that of an event is looked for.
@@ -27,7 +33,7 @@ pub struct SeenEvent {
 
 /// Events that this process looks at. Dropped, they are looked at again.
 pub struct Watching {
-    tx: Transaction<'static, Postgres>,
+    tx: Tx,
     until: i64,
     /// The database's time.
     pub now: Timestamp,
@@ -44,13 +50,16 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin_watching(&self, most: i64, settled: Duration) -> Result<Option<Watching>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* unguarded.hold */ SELECT seq FROM follower WHERE name = 'unguarded' FOR UPDATE SKIP LOCKED",
         )
         .fetch_optional(&mut *tx)
         .await?;
-        let Some(from) = from else { return Ok(None) };
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(None);
+        };
         let (last, now): (i64, jiff_sqlx::Timestamp) =
             sqlx::query_as("/* unguarded.last */ SELECT last, clock() FROM feed WHERE name = 'intake'")
                 .fetch_one(&mut *tx)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{Store, StoreError, dead_letters::bury, follow::Following, workers::interval};
+use super::{Store, StoreError, dead_letters::bury, follow::Following, transaction::begin, workers::interval};
 use crate::domain::DeliveryId;
 
 /// Longest description of a failure that is kept.
@@ -187,7 +187,7 @@ impl Store {
         delay: Option<Duration>,
     ) -> Result<(), StoreError> {
         let why: String = why.chars().take(MAX_FAILURE_CHARS).collect();
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         sqlx::query(
             "/* webhooks.failed */ UPDATE webhook_delivery SET status = $3, failure = $4, due_at = clock() + $5
              WHERE id = $1 AND attempt = $2 AND state = 'waiting'",

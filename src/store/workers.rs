@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, transaction::begin};
 use crate::domain::{ReviewId, WorkerId};
 
 /// What a sweep of dead workers did.
@@ -102,7 +102,7 @@ impl Store {
         let mut rescue = Rescue::default();
         for worker in dead {
             // Struck off first, and only if still silent: from here on its heartbeat fails and it starts nothing.
-            let mut tx = self.control.begin().await?;
+            let mut tx = begin(&self.control).await?;
             let revived: bool = sqlx::query_scalar(
                 "SELECT EXISTS (SELECT FROM worker WHERE id = $1 AND heartbeat_at >= clock() - $2 FOR UPDATE)",
             )

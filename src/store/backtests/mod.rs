@@ -19,7 +19,7 @@ pub use self::{
     report::{AgentCount, Backtest, Budget, Difference, Outcomes, Spend},
     stored::{StoredRow, Stretch},
 };
-use super::{Store, StoreError, calls::to_i64, workers::interval};
+use super::{Store, StoreError, calls::to_i64, transaction::begin, workers::interval};
 use crate::domain::{BacktestId, Forecast, NanoUsd, Shadow};
 
 /// Backtests that may be unfinished at a time.
@@ -162,7 +162,7 @@ impl Store {
         worker: Uuid,
         dead_after: Duration,
     ) -> Result<Option<Claim>, StoreError> {
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let claimed: Option<(Uuid, String, bool, bool)> = sqlx::query_as(
             "/* backtests.claim */
              UPDATE backtest SET worker = $2, heartbeat_at = clock() WHERE id = (

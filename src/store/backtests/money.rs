@@ -6,6 +6,7 @@ use crate::{
     store::{
         Store, StoreError,
         calls::{Held, MAX_CALLS, to_i64},
+        transaction::begin,
     },
 };
 
@@ -23,7 +24,7 @@ impl Store {
     ) -> Result<Held, StoreError> {
         type Row = (i64, i64, i64, i64, Option<i64>, Option<i64>);
         let (usd, tokens) = (worst.0.0, to_i64(worst.1));
-        let mut tx = self.work.begin().await?;
+        let mut tx = begin(&self.work).await?;
         let row: Option<Row> = sqlx::query_as(
             "/* backtests.lock */
              SELECT held_usd, spent_usd, held_tokens, spent_tokens, max_usd, max_tokens FROM backtest

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{KnownSession, Named};
@@ -11,7 +10,7 @@ use crate::{
         ApprovalId,
         audit::{AuditKind, AuditPayload, AuditSaid},
     },
-    store::{StoreError, signed::Stamper},
+    store::{StoreError, signed::Stamper, transaction::Tx},
 };
 
 /// A row for the audit.
@@ -197,7 +196,7 @@ WITH f AS (
 SELECT f.base, (SELECT count(*) FROM c), (SELECT count(*) FROM o), (SELECT count(*) FROM u) FROM f";
 
 pub(super) async fn write(
-    tx: &mut Transaction<'static, Postgres>,
+    tx: &mut Tx,
     stamper: &Stamper,
     written: &Written,
 ) -> Result<(i64, i64, i64, i64), StoreError> {
