@@ -389,8 +389,9 @@ impl App {
         let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
         let Loaded { value: boundary, warnings: more } = setup.boundary()?;
         let warnings = warnings.into_iter().chain(more).collect();
+        let rows = checkpoints::row_key(&setup.audit_dir()).with_context(|| no_key(setup))?;
         let (boundary, decisions) =
-            Boundary::new(store.clone(), clock.clone(), installation.clone(), boundary, boundary_settings(setup));
+            Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
         let parts = Parts {
             store: store.clone(),
             boundary,
@@ -422,11 +423,13 @@ impl App {
 /// # Errors
 /// There is no key, and none can be made.
 pub fn sign_audit(setup: &Setup, store: &Store) -> anyhow::Result<()> {
-    let dir = setup.audit_dir();
-    let words =
-        || format!("the audit is signed with a key in {}, which cannot be used (boundary.audit.dir)", dir.display());
-    store.sign_audit_with(checkpoints::signer(&dir).with_context(words)?);
+    store.sign_audit_with(checkpoints::signer(&setup.audit_dir()).with_context(|| no_key(setup))?);
     Ok(())
+}
+
+fn no_key(setup: &Setup) -> String {
+    let dir = setup.audit_dir();
+    format!("the audit is signed with a key in {}, which cannot be used (boundary.audit.dir)", dir.display())
 }
 
 /// Bounds of decisions.

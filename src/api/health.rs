@@ -39,7 +39,8 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 }
 
 /// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
-/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the audit's folder cannot be written.
+/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the audit's folder cannot be
+/// written, or something there or in the database was not written by a server of ours, and is not obeyed.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
         (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
@@ -54,7 +55,7 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if api.pipeline.store.now().await.is_err() {
         return answer(Some("the database does not answer"));
     }
-    match boundary.files.complaint() {
+    match boundary.complaint() {
         Some(detail) => (StatusCode::OK, Json(Health { status: "degraded", detail })),
         None => answer(None),
     }

@@ -18,6 +18,7 @@ use ring::{
 };
 
 use super::{
+    genuine::RowKey,
     seal::Checkpoint,
     stamp::{named, stamp},
 };
@@ -93,6 +94,26 @@ impl Signer {
 pub fn signer(dir: &Path) -> io::Result<AuditSigner> {
     let key = key(dir)?;
     Ok(Arc::new(move |rows| stamp(&key, rows)))
+}
+
+/// What overrides and approvals are known by, from the key of this folder; the first time it makes one.
+///
+/// # Errors
+/// The folder cannot be written, or the key in it is none.
+pub fn row_key(dir: &Path) -> io::Result<RowKey> {
+    key(dir)?;
+    existing_row_key(dir)?.ok_or_else(|| io::Error::other(format!("{}: the key is gone", dir.display())))
+}
+
+/// The same; `None` where there is no key.
+///
+/// # Errors
+/// The key cannot be read.
+pub fn existing_row_key(dir: &Path) -> io::Result<Option<RowKey>> {
+    match fs::read(dir.join(KEY)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => Ok(Some(RowKey::of(&read?))),
+    }
 }
 
 /// The public key of this folder; `None` where it has no key.

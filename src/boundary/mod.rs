@@ -9,7 +9,8 @@
 //! 7. [`drift`] holds what was seen against what was promised and against what was usual; [`gate`] says what stands against
 //!    production, [`lately`] whether a process still does anything, and [`diff`] lays two runs beside each other.
 //! 8. [`stamp`], [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of
-//!    the database, and [`lines`] compares what lies there.
+//!    the database, and [`lines`] compares what lies there. [`genuine`] knows overrides and approvals for ours, and
+//!    [`standing`] compares them with the audit.
 //!
 //! Pure, but for the files of the audit: values in, values out. Nothing here asks a clock, a database or a network.
 
@@ -22,6 +23,7 @@ pub mod drift;
 pub mod effects;
 pub mod execution;
 pub mod gate;
+pub mod genuine;
 pub mod journal;
 pub mod lately;
 pub mod line;
@@ -29,6 +31,7 @@ pub mod lines;
 pub mod overlay;
 pub mod seal;
 pub mod stamp;
+pub mod standing;
 pub mod stub;
 pub mod tools;
 pub mod verify;

@@ -13,8 +13,9 @@ use sha2::{Digest, Sha256};
 use super::{
     seal::{Checkpoint, GENESIS, block, payload_mac},
     stamp::Stamps,
+    standing::Words,
 };
-use crate::domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal};
+use crate::domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal, Standing};
 
 /// Faults that are told; the rest are counted.
 const TOLD: usize = 100;
@@ -109,6 +110,7 @@ pub struct Verifier {
     missing: BTreeMap<i64, Vec<u8>>,
     /// What erasures say, with their own numbers.
     erasures: Vec<(i64, ErasedPayloads)>,
+    words: Option<Words>,
     faults: Vec<AuditFault>,
     faults_total: u64,
 }
@@ -127,6 +129,7 @@ impl Verifier {
             stamps: Stamps::of(keys),
             missing: BTreeMap::new(),
             erasures: Vec::new(),
+            words: None,
             faults: Vec::new(),
             faults_total: 0,
         };
@@ -142,6 +145,12 @@ impl Verifier {
             }
         }
         verifier
+    }
+
+    /// Compares overrides and approvals as well with what the audit says of them.
+    pub fn with_standing(mut self, standing: Standing) -> Self {
+        self.words = Some(Words::on(standing));
+        self
     }
 
     /// The next block, as the database has it, with all rows from its first to its last.
@@ -196,6 +205,9 @@ impl Verifier {
         if let Some(what) = self.stamps.ended() {
             self.fault(None, what);
         }
+        for what in self.words.take().map(Words::compare).unwrap_or_default() {
+            self.fault(None, what);
+        }
         let erased = self.erasures_hold();
         for seq in std::mem::take(&mut self.missing).into_keys() {
             self.fault(Some(seq), format!("the payload of row {seq} is gone, and no erasure says so"));
@@ -237,7 +249,8 @@ impl Verifier {
     }
 
     fn take(&mut self, records: &[AuditRecord]) {
-        for AuditRecord { row, payload } in records {
+        for record in records {
+            let AuditRecord { row, payload } = record;
             self.rows += 1;
             if row.seq != self.rows {
                 self.fault(Some(row.seq), format!("row {} stands where row {} belongs", row.seq, self.rows));
@@ -247,6 +260,9 @@ impl Verifier {
             let counts = unsigned.is_empty();
             for what in unsigned {
                 self.fault(Some(row.seq), what);
+            }
+            if let Some(words) = self.words.as_mut().filter(|_| counts) {
+                words.take(record);
             }
             match (payload, &row.payload_mac) {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),

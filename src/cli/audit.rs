@@ -16,7 +16,7 @@ use crate::{
         seal::Checkpoint,
         verify::{Verified, Verifier},
     },
-    domain::audit::{AuditFolder, AuditRecord},
+    domain::audit::{AuditFolder, AuditRecord, Standing},
     store::{Store, audit::AuditFilter, seek::Feed},
 };
 
@@ -29,7 +29,7 @@ pub(super) enum Action {
     /// if anything does not fit.
     #[command(after_help = "\
 With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
-payloads that went without a signed erasure, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
+payloads that went without a signed erasure, overrides and approvals that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
 are not what their rows are, each compared byte by byte.
 With checkpoints that were kept elsewhere (--checkpoint) it finds even what somebody did before them who has the folder too.
 With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.
@@ -65,6 +65,7 @@ struct Outside {
     given: Vec<Checkpoint>,
     key: Option<Vec<u8>>,
     lines: Lines,
+    standing: Standing,
 }
 
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
@@ -98,6 +99,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         given,
         key: checkpoints::public_key(&places.dir)?,
         lines: Lines::open(&places.dir, &places.files, places.moved)?,
+        standing: store.standing().await?,
     };
     let verified = verified(store, &own, outside).await?;
     if global.json {
@@ -112,14 +114,14 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
 }
 
 async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verified, Failure> {
-    let Outside { noted, own: signed, given, key, mut lines } = outside;
+    let Outside { noted, own: signed, given, key, mut lines, standing } = outside;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
     let Missing { faults, mut warnings } = Missing::from(own, &signed, key.as_deref(), &noted, newest_given);
     let signs_nothing = signed.is_empty() && given.is_empty();
     // Whose files these are: the key's, or that of its checkpoints where the key went.
     let keys: BTreeSet<Vec<u8>> = signed.iter().map(Checkpoint::key).chain(key.clone()).collect();
     let (no_files, no_key) = (lines.is_empty(), key.is_none());
-    let mut verifier = Verifier::new(signed.into_iter().chain(given).collect(), key);
+    let mut verifier = Verifier::new(signed.into_iter().chain(given).collect(), key).with_standing(standing);
     for what in faults {
         verifier.fault(None, what);
     }

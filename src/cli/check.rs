@@ -8,6 +8,7 @@ use super::{Failure, Global, answer, answer_json, complain, start_logs, table};
 use crate::{
     app::{Database, Setup},
     boundary::{
+        checkpoints,
         decide::Rules,
         gate::{Facts, Gate, judge},
     },
@@ -84,7 +85,13 @@ async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Fa
     start_logs(setup, "warn");
     match Database::look(setup, &|line| complain(line)).await {
         Ok(Some(database)) => {
-            let gate = gate(&database.store, rules, environment).await;
+            let key = checkpoints::existing_row_key(&setup.audit_dir()).unwrap_or_else(|error| {
+                complain(&format!(
+                    "the key of the audit's folder cannot be read ({error}): overrides are taken as they stand"
+                ));
+                None
+            });
+            let gate = gate(&database.store, rules, environment, key.as_ref()).await;
             database.close().await;
             Ok(gate)
         }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::{ApprovalId, Override};
+
 /// What an audit row says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -145,4 +147,46 @@ pub struct AuditSeal {
     pub last: i64,
     /// The hash of the block before and of the rows of this one.
     pub hash: Vec<u8>,
+}
+
+/// An override, as the table has it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StandingOverride {
+    /// What it says.
+    #[serde(flatten)]
+    pub said: Override,
+    /// Whether it has a keyed hash: without one it is of before, when its time was not that of the audit.
+    pub keyed: bool,
+}
+
+/// An approval, as the table has it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StandingApproval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// Who calls.
+    pub agent: String,
+    /// Which tool.
+    pub tool: String,
+    /// Keyed hash of agent, tool and arguments, in hex.
+    pub digest: String,
+    /// `pending`, `approved`, `denied` or `used`.
+    pub state: String,
+    /// When it is past.
+    pub expires_at: Timestamp,
+    /// Whether it has a keyed hash: without one it is of before, when the audit had no word of its use.
+    pub keyed: bool,
+}
+
+/// Both tables, as they stood when the audit had its last number.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// The database's time.
+    pub now: Timestamp,
+    /// The audit's last number.
+    pub seq: i64,
+    /// Overrides, also past ones.
+    pub overrides: Vec<StandingOverride>,
+    /// Approvals, also past ones.
+    pub approvals: Vec<StandingApproval>,
 }

@@ -1,17 +1,21 @@
 //! What stands against an environment as production: how things stand in the database, put before `boundary::gate`.
 
+use super::decide::believed;
 use crate::{
     boundary::{
         decide::Rules,
         gate::{Facts, Gate, KnownTool, Unguarded, judge},
+        genuine::RowKey,
     },
     domain::ToolName,
     store::{Store, StoreError},
 };
 
 /// Asks the gate. A database that does not answer is one of its reasons.
-pub async fn gate(store: &Store, rules: &Rules, environment: &str) -> Gate {
-    match facts(store, rules).await {
+///
+/// Overrides count as they do for who has this key; without one, as they stand.
+pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&RowKey>) -> Gate {
+    match facts(store, rules, key).await {
         Ok(facts) => judge(environment, rules, Ok(&facts)),
         Err(StoreError::Statement(_)) => {
             let problem = "its schema is not that of this version: `umbra migrate` brings it up to date".to_owned();
@@ -21,7 +25,7 @@ pub async fn gate(store: &Store, rules: &Rules, environment: &str) -> Gate {
     }
 }
 
-async fn facts(store: &Store, rules: &Rules) -> Result<Facts, StoreError> {
+async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Facts, StoreError> {
     let called = store.tools_seen(rules.gate.tools_seen_within).await?;
     let called = called.into_iter().map(|(tool, effect)| KnownTool {
         tool: ToolName::bare(tool),
@@ -39,7 +43,7 @@ async fn facts(store: &Store, rules: &Rules) -> Result<Facts, StoreError> {
     let unexpected = store.unexpected(rules.gate.unguarded_within).await?;
     Ok(Facts {
         now: store.now().await?,
-        overrides: store.overrides().await?,
+        overrides: believed(key, store.overrides().await?).0,
         tools: called.chain(pinned).collect(),
         contracts: store.contract_states().await?,
         unguarded: unguarded

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::{
     Store, StoreError,
+    execution::StoredOverride,
     signed::Stamper,
     transaction::{Tx, begin, begin_with},
 };
@@ -22,7 +23,7 @@ use crate::domain::{ApprovalId, Override};
 
 mod written;
 
-pub use written::{NewApproval, NewAudit, NewCall, NewOutcome, RunChange, Written};
+pub use written::{NewApproval, NewAudit, NewCall, NewOutcome, RunChange, UsedApproval, Written};
 
 /// Taken by every decision before it reads. Each schema has one of its own.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";
@@ -117,16 +118,39 @@ pub struct KnownSession {
     pub uninterceptable: Vec<String>,
 }
 
-/// An approval that is not used up or past.
+/// An approval that is not used up or past, as the database has it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct KnownApproval {
-    digest: String,
+    /// Keyed hash of agent, tool and arguments, in hex.
+    pub digest: String,
     /// Its id.
     pub id: ApprovalId,
+    /// Who calls.
+    pub agent: String,
+    /// Which tool.
+    pub tool: String,
+    /// The rule that asks.
+    pub rule: Option<String>,
+    /// Its reason.
+    pub reason: Option<String>,
     /// `pending`, `approved` or `denied`.
     pub state: String,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
     /// When it is past.
     pub expires_at: Timestamp,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+    /// The audit says that it was used.
+    pub ended: bool,
+}
+
+/// Who can tell rows of ours from others.
+pub trait Judge {
+    /// What overrides come to.
+    fn overrides(&self, stored: Vec<StoredOverride>) -> Vec<Override>;
+    /// Whether an approval is ours.
+    fn is_ours(&self, approval: &KnownApproval) -> bool;
 }
 
 /// How things stand.
@@ -144,7 +168,7 @@ pub struct Stands {
     pub parents: Vec<KnownParent>,
     /// By agent and name.
     pub sessions: HashMap<Named, KnownSession>,
-    /// By digest, in hex; the newest of each.
+    /// By digest, in hex; the newest of each that is ours.
     pub approvals: HashMap<String, KnownApproval>,
 }
 
@@ -162,13 +186,6 @@ impl KnownSession {
     /// A session with these.
     pub fn with(taints: Vec<String>, uninterceptable: Vec<String>) -> Self {
         Self { taints, uninterceptable, ..Self::default() }
-    }
-}
-
-impl KnownApproval {
-    /// One that was just asked for.
-    pub fn pending(id: ApprovalId, expires_at: Timestamp) -> Self {
-        Self { digest: String::new(), id, state: "pending".to_owned(), expires_at }
     }
 }
 
@@ -203,6 +220,18 @@ impl Store {
         let wanted = Wanted::default();
         let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.read).await?;
         parse("boundary_run", &row.3)
+    }
+
+    /// The overrides that are in force, from wide to narrow.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn overrides(&self) -> Result<Vec<StoredOverride>, StoreError> {
+        let wanted = Wanted::default();
+        let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.read).await?;
+        let mut overrides: Vec<StoredOverride> = parse("execution_override", &row.1)?;
+        overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
+        Ok(overrides)
     }
 }
 
@@ -243,11 +272,11 @@ impl Store {
 }
 
 impl Deciding {
-    /// Locks runs and reads how things stand.
+    /// Locks runs and reads how things stand, as far as it is ours.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
-    pub async fn read(&mut self, wanted: &Wanted) -> Result<Stands, StoreError> {
+    pub async fn read(&mut self, wanted: &Wanted, judge: &impl Judge) -> Result<Stands, StoreError> {
         let runs = self.lock_runs(&wanted.runs).await?;
         let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
         up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
@@ -259,12 +288,16 @@ impl Deciding {
         let approvals: Vec<KnownApproval> = parse("approval", &approvals)?;
         Ok(Stands {
             now: now.to_jiff(),
-            overrides: parse("execution_override", &overrides)?,
+            overrides: judge.overrides(parse("execution_override", &overrides)?),
             calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
             runs,
             parents: parse("boundary_run", &parents)?,
             sessions: sessions.into_iter().map(|one| ((one.agent.clone(), one.session.clone()), one)).collect(),
-            approvals: approvals.into_iter().map(|one| (one.digest.clone(), one)).collect(),
+            approvals: approvals
+                .into_iter()
+                .filter(|one| judge.is_ours(one))
+                .map(|one| (one.digest.clone(), one))
+                .collect(),
         })
     }
 
@@ -341,9 +374,10 @@ impl Deciding {
 /// One row: the time, and each kind of thing as a JSON list.
 const READ: &str = "/* decisions.read */
 SELECT clock(),
- (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
-      'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at)), '[]')::text
-  FROM execution_override WHERE expires_at IS NULL OR expires_at > clock()),
+ (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(o.id::text, '-', ''), 'scope', scope,
+      'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
+      'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = o.id))), '[]')::text
+  FROM execution_override o WHERE expires_at IS NULL OR expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'call_id', call_id, 'body', encode(c.body, 'hex'),
       'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer, 'outcome', encode(outcome, 'hex'),
       'outcome_seq', outcome_seq,
@@ -362,10 +396,10 @@ SELECT clock(),
       'uninterceptable', uninterceptable)), '[]')::text
   FROM boundary_session JOIN unnest($4::text[], $5::text[]) k(agent, session) USING (agent, session)),
  (SELECT coalesce(json_agg(json_build_object('digest', encode(digest, 'hex'),
-      'id', 'apr_' || replace(id::text, '-', ''), 'state', state, 'expires_at', expires_at)), '[]')::text
-  FROM (SELECT DISTINCT ON (digest) digest, id, state, expires_at FROM approval
-        WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()
-        ORDER BY digest, asked_at DESC, id DESC) a)";
+      'id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool, 'rule', rule, 'reason', reason,
+      'state', state, 'asked_at', asked_at, 'expires_at', expires_at, 'mac', encode(mac, 'hex'),
+      'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id)) ORDER BY asked_at, a.id), '[]')::text
+  FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock())";
 
 /// The time; overrides, calls, runs further up, sessions and approvals.
 type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String);
@@ -386,6 +420,6 @@ fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {
     names.iter().map(|(agent, name)| (agent.as_str(), name.as_str())).unzip()
 }
 
-fn parse<T: serde::de::DeserializeOwned>(table: &'static str, json: &str) -> Result<T, StoreError> {
+pub(super) fn parse<T: serde::de::DeserializeOwned>(table: &'static str, json: &str) -> Result<T, StoreError> {
     serde_json::from_str(json).map_err(|error| StoreError::Inconsistent { table, problem: error.to_string() })
 }

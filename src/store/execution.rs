@@ -3,12 +3,17 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, Row};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Store, StoreError, decisions::NewAudit, transaction::begin};
-use crate::domain::{ApprovalId, Execution, Override, OverrideId, OverrideScope};
+use super::{
+    Store, StoreError,
+    decisions::{NewAudit, parse},
+    transaction::begin,
+};
+use crate::domain::{ApprovalId, Execution, Override, OverrideId, OverrideScope, audit::Standing};
 
 /// An approval, for who is to give it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -35,46 +40,80 @@ pub struct ApprovalItem {
     pub expires_at: Timestamp,
 }
 
-type OverrideRow = (String, String, Uuid, String, String, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
+/// An override as the database has it. Whether it counts, says who has the key.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StoredOverride {
+    /// What it says.
+    #[serde(flatten)]
+    pub said: Override,
+    /// The keyed hash of that, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+    /// The audit says that it was lifted or replaced.
+    pub ended: bool,
+}
+
+/// An approval as the database has it.
+#[derive(Debug, Clone)]
+pub struct StoredApproval {
+    /// What it says to people.
+    pub item: ApprovalItem,
+    /// The same without regard to the time: `pending`, `approved`, `denied` or `used`.
+    pub state: String,
+    /// Keyed hash of agent, tool and arguments.
+    pub digest: Vec<u8>,
+    /// The keyed hash of what it says; none in rows of before there were such.
+    pub mac: Option<Vec<u8>>,
+}
+
+/// What an approval becomes, and what of it must be as it was.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalChange<'c> {
+    /// Which.
+    pub id: ApprovalId,
+    /// `approved` or `denied`.
+    pub state: &'c str,
+    /// Why.
+    pub note: Option<&'c str>,
+    /// The keyed hash that it has.
+    pub from: Option<&'c [u8]>,
+    /// The keyed hash that it gets.
+    pub to: &'c [u8],
+}
+
+/// Whoever changes overrides does so alone. Each schema has a lock of its own.
+const CHANGING: &str = "/* execution.change */ SELECT pg_advisory_xact_lock(7819, hashtext(current_schema()))";
+
+type OverrideRow = (String, String, Uuid, String, String, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>, bool);
 
 impl Store {
-    /// The overrides that are in force, from wide to narrow.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn overrides(&self) -> Result<Vec<Override>, StoreError> {
-        let rows: Vec<OverrideRow> = sqlx::query_as(
-            "/* execution.overrides */
-             SELECT scope, value, id, execution, reason, set_at, expires_at FROM execution_override
-             WHERE expires_at IS NULL OR expires_at > clock() ORDER BY set_at, id",
-        )
-        .fetch_all(&self.read)
-        .await?;
-        let mut overrides: Vec<Override> = rows.into_iter().filter_map(override_of).collect();
-        overrides.sort_by_key(|one| one.scope);
-        Ok(overrides)
-    }
-
-    /// Sets an override in the place of the one that is there for its scope and value; `said` goes to the audit. When this
-    /// answers, no decision is under way that has not seen it.
+    /// Sets an override in the place of the one that is there for its scope and value; `said` goes to the audit, behind what
+    /// `replaced` makes of the other. When this answers, no decision is under way that has not seen it.
     ///
     /// # Errors
     /// The database does not answer, or decisions are under way that do not end: it may be in force all the same.
-    pub async fn set_override(&self, one: &Override, said: &NewAudit) -> Result<(), StoreError> {
+    pub async fn set_override(
+        &self,
+        one: &Override,
+        mac: &[u8],
+        said: &NewAudit,
+        replaced: impl FnOnce(&Override) -> NewAudit,
+    ) -> Result<(), StoreError> {
         let mut tx = begin(&self.control).await?;
+        sqlx::query(CHANGING).execute(&mut *tx).await?;
+        self.end_override(&mut tx, one.scope, &one.value, replaced).await?;
         sqlx::query(
             "/* execution.set */
-             INSERT INTO execution_override (scope, value, id, execution, reason, set_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, clock(), $6)
-             ON CONFLICT (scope, value) DO UPDATE SET id = excluded.id, execution = excluded.execution,
-                 reason = excluded.reason, set_at = excluded.set_at, expires_at = excluded.expires_at",
+             INSERT INTO execution_override (scope, value, id, execution, reason, set_at, expires_at, mac)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(one.scope.as_str())
         .bind(&one.value)
         .bind(one.id.0)
         .bind(one.execution.as_str())
         .bind(&one.reason)
+        .bind(one.set_at.to_sqlx())
         .bind(one.expires_at.map(ToSqlx::to_sqlx))
+        .bind(mac)
         .execute(&mut *tx)
         .await?;
         self.append_row(&mut tx, said).await?;
@@ -93,19 +132,60 @@ impl Store {
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
         let mut tx = begin(&self.control).await?;
+        sqlx::query(CHANGING).execute(&mut *tx).await?;
+        let Some(lifted) = self.end_override(&mut tx, scope, value, said).await? else { return Ok(None) };
+        tx.commit().await?;
+        self.outwait_decisions().await?;
+        Ok(Some(lifted))
+    }
+
+    /// Takes an override away. The row of the audit that says so has the override's id, so that one that is put back is known
+    /// as ended by looking it up.
+    async fn end_override(
+        &self,
+        tx: &mut PgConnection,
+        scope: OverrideScope,
+        value: &str,
+        said: impl FnOnce(&Override) -> NewAudit,
+    ) -> Result<Option<Override>, StoreError> {
         let row: Option<OverrideRow> = sqlx::query_as(
-            "/* execution.lift */ DELETE FROM execution_override WHERE scope = $1 AND value = $2
-             RETURNING scope, value, id, execution, reason, set_at, expires_at",
+            "/* execution.end */ DELETE FROM execution_override o WHERE scope = $1 AND value = $2
+             RETURNING scope, value, id, execution, reason, set_at, expires_at,
+                 EXISTS (SELECT FROM audit e WHERE e.id = o.id)",
         )
         .bind(scope.as_str())
         .bind(value)
         .fetch_optional(&mut *tx)
         .await?;
-        let Some(lifted) = row.and_then(override_of) else { return Ok(None) };
-        self.append_row(&mut tx, &said(&lifted)).await?;
-        tx.commit().await?;
-        self.outwait_decisions().await?;
-        Ok(Some(lifted))
+        let Some(row) = row else { return Ok(None) };
+        let ended = row.7;
+        let Some(one) = override_of(row) else { return Ok(None) };
+        let mut said = said(&one);
+        if !ended {
+            said.id = one.id.0;
+        }
+        self.append_row(tx, &said).await?;
+        Ok(Some(one))
+    }
+
+    /// Overrides and approvals, with the last number that the audit had then.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn standing(&self) -> Result<Standing, StoreError> {
+        let (now, seq, overrides, approvals): (jiff_sqlx::Timestamp, i64, String, String) = sqlx::query_as(
+            "/* execution.standing */ SELECT clock(), (SELECT last FROM feed WHERE name = 'audit'),
+             (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
+                  'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
+                  'keyed', mac IS NOT NULL)), '[]')::text FROM execution_override),
+             (SELECT coalesce(json_agg(json_build_object('id', 'apr_' || replace(id::text, '-', ''), 'agent', agent,
+                  'tool', tool, 'digest', encode(digest, 'hex'), 'state', state, 'expires_at', expires_at,
+                  'keyed', mac IS NOT NULL)), '[]')::text FROM approval)",
+        )
+        .fetch_one(&self.read)
+        .await?;
+        let (overrides, approvals) = (parse("execution_override", &overrides)?, parse("approval", &approvals)?);
+        Ok(Standing { now: now.to_jiff(), seq, overrides, approvals })
     }
 
     /// Waits until every decision that may have read an earlier state has ended.
@@ -133,47 +213,51 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
-        type Row = (String, String, Option<String>, Option<String>, String, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp);
-        let row: Option<Row> = sqlx::query_as(
-            "/* execution.approval */ SELECT agent, tool, rule, reason,
-                 CASE WHEN state <> 'used' AND expires_at <= clock() THEN 'expired' ELSE state END, asked_at, expires_at
-             FROM approval WHERE id = $1",
+    pub async fn approval(&self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
+        let row = sqlx::query(
+            "/* execution.approval */ SELECT agent, tool, rule, reason, state, asked_at, expires_at, expires_at <= clock() AS past,
+                 digest, mac FROM approval WHERE id = $1",
         )
         .bind(id.0)
         .fetch_optional(&self.control)
         .await?;
-        Ok(row.map(|(agent, tool, rule, reason, state, asked_at, expires_at)| ApprovalItem {
-            id,
-            agent,
-            tool,
-            rule,
-            reason,
+        let Some(row) = row else { return Ok(None) };
+        let state: String = row.try_get("state")?;
+        let past = row.try_get("past")? && state != "used";
+        let time = |name: &str| row.try_get::<jiff_sqlx::Timestamp, _>(name).map(jiff_sqlx::Timestamp::to_jiff);
+        Ok(Some(StoredApproval {
+            item: ApprovalItem {
+                id,
+                agent: row.try_get("agent")?,
+                tool: row.try_get("tool")?,
+                rule: row.try_get("rule")?,
+                reason: row.try_get("reason")?,
+                state: if past { "expired".to_owned() } else { state.clone() },
+                asked_at: time("asked_at")?,
+                expires_at: time("expires_at")?,
+            },
             state,
-            asked_at: asked_at.to_jiff(),
-            expires_at: expires_at.to_jiff(),
+            digest: row.try_get("digest")?,
+            mac: row.try_get("mac")?,
         }))
     }
 
-    /// Approves or denies a call that waits for it; answers whether it did.
+    /// Approves or denies a call that waits for it and is as it was; answers whether it did.
     ///
     /// # Errors
     /// The database does not answer: it may be so all the same.
-    pub async fn answer_approval(
-        &self,
-        id: ApprovalId,
-        approve: bool,
-        note: Option<&str>,
-        said: &NewAudit,
-    ) -> Result<bool, StoreError> {
+    pub async fn answer_approval(&self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
+        let ApprovalChange { id, state, note, from, to } = change;
         let mut tx = begin(&self.control).await?;
         let changed = sqlx::query(
-            "/* execution.approve */ UPDATE approval SET state = $2, note = $3
-             WHERE id = $1 AND state = 'pending' AND expires_at > clock()",
+            "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5
+             WHERE id = $1 AND state = 'pending' AND expires_at > clock() AND mac = $4",
         )
         .bind(id.0)
-        .bind(if approve { "approved" } else { "denied" })
+        .bind(state)
         .bind(note)
+        .bind(from)
+        .bind(to)
         .execute(&mut *tx)
         .await?;
         if changed.rows_affected() == 0 {
@@ -186,7 +270,7 @@ impl Store {
 }
 
 /// A row whose words are not known is not in force: a newer version wrote it.
-fn override_of((scope, value, id, execution, reason, set_at, expires_at): OverrideRow) -> Option<Override> {
+fn override_of((scope, value, id, execution, reason, set_at, expires_at, _): OverrideRow) -> Option<Override> {
     Some(Override {
         id: OverrideId(id),
         scope: OverrideScope::parse(&scope)?,

@@ -16,6 +16,7 @@ use crate::{
         problem::Problem,
     },
     domain::{ApprovalId, key::Scope},
+    pipeline::decide::ApprovalError,
     store::execution::ApprovalItem,
 };
 
@@ -48,7 +49,7 @@ pub struct ApprovalRequest {
 #[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
     params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
     responses((status = 200, description = "How it stands now", body = ApprovalItem),
-        (status = 409, description = "It was answered before, or has expired",
+        (status = 409, description = "It was answered before, has expired, or was not written by a server of ours as it is",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_approval(
     State(api): State<Api>,
@@ -69,7 +70,11 @@ pub async fn post_approval(
         ));
     }
     let approve = decision == ApprovalDecision::Approve;
-    let answered = api.pipeline.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await?;
+    let answered = api.pipeline.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await;
+    let answered = answered.map_err(|error| match error {
+        ApprovalError::Unauthentic => Problem::conflict(error.to_string()),
+        ApprovalError::Store(error) => error.into(),
+    })?;
     match answered.ok_or_else(missing)? {
         (item, true) => Ok(Json(item)),
         (item, false) => Err(Problem::conflict(format!(

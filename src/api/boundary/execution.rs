@@ -83,7 +83,7 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Jso
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let nobody = || Problem::internal("a parent where none was named");
     let effective = api.pipeline.boundary.effective(None, None, None, None).await?.ok_or_else(nobody)?;
-    let overrides = api.pipeline.boundary.store.overrides().await?;
+    let overrides = api.pipeline.boundary.overrides().await?;
     let rules = api.pipeline.boundary.rules.load();
     let Configured { environment, settings, variable, default } = rules.configured.clone();
     let (variable, variable_says) = variable;
@@ -113,7 +113,7 @@ pub async fn put_execution(
         let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
         return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?) }));
     };
-    let before = api.pipeline.boundary.store.overrides().await?;
+    let before = api.pipeline.boundary.overrides().await?;
     let kept = api.pipeline.boundary.name_asked_for(&value);
     let is_set = |one: &Override| one.scope == scope && one.value == kept;
     if before.len() >= MOST_OVERRIDES && !before.iter().any(is_set) {

@@ -28,5 +28,5 @@ pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params
     let boundary = &api.pipeline.boundary;
     let rules = boundary.rules.load_full();
     let environment = environment.unwrap_or_else(|| rules.configured.environment.clone());
-    Ok(Json(gate(&boundary.store, &rules, &environment).await))
+    Ok(Json(gate(&boundary.store, &rules, &environment, Some(&boundary.rows)).await))
 }

@@ -1,5 +1,5 @@
 //! Whoever changes an audit is found, with nothing but the last checkpoint from outside of the database; and so is whoever
-//! adds to it, with nothing but the key that its rows are signed with.
+//! adds to it, with nothing but the key that its rows are signed with; and who changes overrides or approvals beside it.
 //!
 //! `UMBRA_SABOTAGE=1` takes that checkpoint away: a full rewrite then goes unseen, and the story must fail.
 
@@ -9,6 +9,7 @@ use ring::{
     rand::SystemRandom,
     signature::{Ed25519KeyPair, KeyPair},
 };
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +18,12 @@ use crate::{
         stamp::stamp,
         verify::{ErasedPayloads, Verified, Verifier},
     },
-    domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal},
+    domain::{
+        ApprovalId, Execution, Override, OverrideId, OverrideScope,
+        audit::{
+            AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal, Standing, StandingApproval, StandingOverride,
+        },
+    },
 };
 
 /// An audit as a database has it.
@@ -28,6 +34,8 @@ struct Audit {
     drawn: i64,
     /// The public key of who wrote it.
     key: Vec<u8>,
+    /// Overrides and approvals beside it.
+    standing: Standing,
 }
 
 pub(super) fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
@@ -72,7 +80,7 @@ fn sealed(records: &[AuditRecord], lengths: &[usize]) -> Vec<AuditSeal> {
 
 /// As `umbra audit verify` reads it: by the numbers that the blocks say.
 fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> Verified {
-    let mut verifier = Verifier::new(checkpoints, [audit.key.clone()]);
+    let mut verifier = Verifier::new(checkpoints, [audit.key.clone()]).with_standing(audit.standing.clone());
     let mut after = 0;
     for seal in &audit.seals {
         let in_block = |record: &&AuditRecord| record.row.seq > after && record.row.seq <= seal.last;
@@ -125,6 +133,71 @@ fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
     said
 }
 
+/// Makes of four rows what the audit says of an override that is set and of an approval that is used; answers both.
+fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
+    let said = Override {
+        id: OverrideId(Uuid::from_u128(7)),
+        scope: OverrideScope::Global,
+        value: String::new(),
+        execution: Execution::Shadow,
+        reason: "drill".to_owned(),
+        set_at: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+    };
+    let approval = StandingApproval {
+        id: ApprovalId(Uuid::from_u128(8)),
+        agent: "agent".to_owned(),
+        tool: "tool".to_owned(),
+        digest: "00".to_owned(),
+        state: "used".to_owned(),
+        expires_at: Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1),
+        keyed: true,
+    };
+    let of = |decision: &str| json!({"approval": approval.id, "decision": decision, "expires_at": approval.expires_at});
+    let bodies = [
+        (AuditKind::Execution, json!({"change": "set", "override": said})),
+        (AuditKind::Decision, of("ask")),
+        (AuditKind::Approval, of("approve")),
+        (AuditKind::Approval, of("used")),
+    ];
+    for (record, (kind, body)) in records.iter_mut().zip(bodies) {
+        let payload = AuditPayload { salt: vec![7; 16], body: json!({"digest": approval.digest}).to_string() };
+        let AuditRecord { row, payload: kept } = record;
+        (row.kind, row.body, row.payload_mac) = (kind, body.to_string(), Some(payload_mac(&payload)));
+        (row.agent, row.tool, *kept) = (Some(approval.agent.clone()), Some(approval.tool.clone()), Some(payload));
+    }
+    let overrides = vec![StandingOverride { said, keyed: true }];
+    Standing { now: Timestamp::UNIX_EPOCH, seq, overrides, approvals: vec![approval] }
+}
+
+/// Changes overrides or approvals, and leaves the audit alone.
+fn stand_otherwise(standing: &mut Standing, random: &mut StdRng) -> &'static str {
+    let Standing { overrides, approvals, .. } = standing;
+    let later = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(9);
+    match random.random_range(0..12) {
+        0 => overrides.clear(),
+        1 => overrides[0].said.execution = Execution::Live,
+        2 => overrides[0].said.expires_at = Some(later),
+        3 => overrides[0].said.id = OverrideId(Uuid::from_u128(random.random())),
+        4 => overrides[0].said.set_at = later,
+        5 => {
+            let mut copy = overrides[0].clone();
+            (copy.said.scope, copy.said.value) = (OverrideScope::Tool, "mail.*".to_owned());
+            overrides.push(copy);
+        }
+        6 => approvals[0].state = ["approved", "pending", "denied"][random.random_range(0..3)].to_owned(),
+        7 => approvals[0].digest = "01".to_owned(),
+        8 => approvals[0].expires_at = later,
+        9 => approvals[0].tool = "other".to_owned(),
+        10 => approvals.clear(),
+        _ => {
+            let id = ApprovalId(Uuid::from_u128(random.random()));
+            approvals.push(StandingApproval { id, state: "approved".to_owned(), ..approvals[0].clone() });
+        }
+    }
+    "an override or an approval was changed, added or removed"
+}
+
 fn honest(random: &mut StdRng, rows: i64) -> (Audit, Checkpoint) {
     let mut records: Vec<AuditRecord> = (1..=rows).map(|seq| record(seq, random)).collect();
     // Somebody was erased, and a row says so.
@@ -133,13 +206,14 @@ fn honest(random: &mut StdRng, rows: i64) -> (Audit, Checkpoint) {
         records[seq - 1].payload = None;
         gone.push((i64::try_from(seq).unwrap(), records[seq - 1].row.payload_mac.clone().unwrap()));
     }
+    let standing = stand(&mut records[4..8], rows);
     *records.last_mut().unwrap() = erasure(&gone, random);
     records.last_mut().unwrap().row.seq = rows;
     let key = key();
     sign(&mut records, &key, &[6, 1, 8]);
     let seals = sealed(&records, &LENGTHS);
     let checkpoint = Checkpoint::sign(&key, seals.last().unwrap(), Timestamp::UNIX_EPOCH, (0, 0));
-    (Audit { records, seals, drawn: rows, key: key.public_key().as_ref().to_vec() }, checkpoint)
+    (Audit { records, seals, drawn: rows, key: key.public_key().as_ref().to_vec(), standing }, checkpoint)
 }
 
 /// One row is changed.
@@ -212,8 +286,9 @@ fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         }
         audit.drawn = i64::try_from(audit.records.len()).unwrap();
     };
-    match random.random_range(0..13) {
+    match random.random_range(0..15) {
         10 | 11 => add(audit, random),
+        13 | 14 => stand_otherwise(&mut audit.standing, random),
         12 => {
             let stamped: Vec<usize> =
                 (0..audit.records.len()).filter(|at| audit.records[*at].row.stamp.is_some()).collect();
@@ -346,7 +421,8 @@ fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
     let key = key();
     sign(&mut records[5..], &key, &[2]);
     let seals = sealed(&records, &LENGTHS);
-    let mut audit = Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec() };
+    let mut audit =
+        Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec(), standing: Standing::default() };
     let old = verify(&audit, Vec::new());
     assert!(old.intact && old.unsigned == 5, "{old:?}");
     // A checkpoint says since when they are signed: then none before is taken for an old one.
@@ -369,7 +445,7 @@ fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
         records[3] = said;
         sign(&mut records, &key, &[1]);
         let seals = sealed(&records, &LENGTHS);
-        Audit { records, seals, drawn: 6, key: key.public_key().as_ref().to_vec() }
+        Audit { records, seals, drawn: 6, key: key.public_key().as_ref().to_vec(), standing: Standing::default() }
     };
     let mac = |records: &[AuditRecord], at: usize| records[at].row.payload_mac.clone().unwrap();
     assert!(verify(&audit(&|rows| vec![(2, mac(rows, 1))], &mut random), Vec::new()).intact);

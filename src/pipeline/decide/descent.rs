@@ -73,7 +73,7 @@ impl Boundary {
         tool: Option<&str>,
         parent_run: Option<&str>,
     ) -> Result<Option<Effective>, StoreError> {
-        let overrides = self.store.overrides().await?;
+        let overrides = self.overrides().await?;
         let [agent, session, tool, parent_run] =
             [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
         let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);

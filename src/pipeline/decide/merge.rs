@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::Boundary;
+use super::{Boundary, spool::Faults};
 use crate::{store::StoreError, telemetry::metric};
 
 /// Between looks at what waits.
@@ -31,6 +31,7 @@ impl Boundary {
                 block_in_place(|| self.spool.probe());
             }
             let merged = self.merge().await;
+            self.doubts.lines(self.spool.holds_refused());
             #[expect(clippy::cast_precision_loss, reason = "a gauge")]
             metrics::gauge!(metric::AUDIT_UNMERGED).set(self.spool.len() as f64);
             match &merged {
@@ -54,7 +55,23 @@ impl Boundary {
         while let Some(page) = block_in_place(|| taken.page())? {
             merged += self.store.merge(page).await?;
         }
-        block_in_place(|| taken.done())?;
+        let Faults { refused, gaps } = block_in_place(|| taken.done())?;
+        if refused > 0 {
+            metrics::counter!(metric::AUDIT_REFUSED_LINES, "problem" => "forged").increment(refused);
+            tracing::error!(
+                stretches = refused,
+                "unmerged.jsonl had lines that no server of this installation wrote: they are in unmerged.refused, and not in the \
+                 audit; find out who can write to the audit's folder"
+            );
+        }
+        if gaps > 0 {
+            metrics::counter!(metric::AUDIT_REFUSED_LINES, "problem" => "missing").increment(gaps);
+            tracing::error!(
+                places = gaps,
+                "lines of unmerged.jsonl are missing or out of order: what was decided while the database was away is not all in \
+                 the audit; find out who can write to the audit's folder"
+            );
+        }
         Ok(merged)
     }
 }

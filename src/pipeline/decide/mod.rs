@@ -4,9 +4,12 @@
 //! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
+mod chain;
 mod closed;
 mod descent;
+mod doubts;
 mod files;
+mod genuine;
 mod merge;
 mod names;
 mod outcome;
@@ -37,13 +40,15 @@ use self::{
     writer::Waiting,
 };
 pub use self::{
+    doubts::Doubts,
     files::{AuditFile, AuditFiles},
+    genuine::believed,
     outcome::{ReportError, Reported},
-    overrides::{NewOverride, OverrideError},
+    overrides::{ApprovalError, NewOverride, OverrideError},
     writer::DecisionWriter,
 };
 use crate::{
-    boundary::{answer::Answer, decide::Rules, lately::Lately},
+    boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately},
     clock::Clock,
     config::settings::AuditedReads,
     domain::{Call, DecisionId, Execution, Override},
@@ -91,6 +96,10 @@ pub struct Parts {
     pub lately: Lately,
     /// Whether the audit's files can be written.
     pub files: Arc<AuditFiles>,
+    /// What none of our processes wrote.
+    pub doubts: Doubts,
+    /// What overrides and approvals are known by.
+    pub rows: RowKey,
     /// Bounds.
     pub settings: BoundarySettings,
     waiting: mpsc::Sender<Waiting>,
@@ -163,12 +172,13 @@ impl Boundary {
         store: Store,
         clock: Clock,
         installation: Installation,
+        rows: RowKey,
         rules: Rules,
         settings: BoundarySettings,
     ) -> (Self, DecisionWriter) {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
         let files = Arc::<AuditFiles>::default();
-        let spool = Spool::new(&settings.dir, Arc::clone(&files));
+        let spool = Spool::new(&settings.dir, Arc::clone(&files), installation.clone());
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
         let boundary = Self(Arc::new(Parts {
@@ -179,6 +189,8 @@ impl Boundary {
             stale,
             lately: Lately::default(),
             files,
+            doubts: Doubts::default(),
+            rows,
             settings,
             waiting,
             seen,
@@ -232,6 +244,11 @@ impl Boundary {
                 Ok(self.closed(&question, closed, deadline).await)
             }
         }
+    }
+
+    /// What somebody must look at, though work goes on.
+    pub fn complaint(&self) -> Option<&'static str> {
+        self.files.complaint().or_else(|| self.doubts.complaint())
     }
 
     fn question(&self, mut call: Call, request: &[u8]) -> Question {

@@ -1,13 +1,17 @@
-//! What people change while calls are decided: overrides of the execution, approvals, and their word on contracts. Each change commits together
-//! with the audit row that says so.
+//! What people change while calls are decided: overrides of the execution, approvals, and their word on contracts. Each change
+//! commits together with the audit row that says so, and overrides and approvals carry a keyed hash ([`super::genuine`]).
 
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Boundary, clean};
+use super::{Boundary, clean, plan::sealed};
 use crate::{
     domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
-    store::{StoreError, decisions::NewAudit, execution::ApprovalItem},
+    store::{
+        StoreError,
+        decisions::NewAudit,
+        execution::{ApprovalChange, ApprovalItem},
+    },
 };
 
 /// An override to be set.
@@ -36,6 +40,24 @@ pub enum OverrideError {
     Store(#[from] StoreError),
 }
 
+/// Why an approval is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// Somebody else wrote it, or changed it.
+    #[error(
+        "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
+    )]
+    Unauthentic,
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// As exactly as the database keeps a time.
+pub(super) fn to_microsecond(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+}
+
 impl Boundary {
     /// Sets an override. When this answers, every decision that comes after it goes by it, in every process.
     ///
@@ -51,10 +73,15 @@ impl Boundary {
             return Err(OverrideError::Uninterceptable(path));
         }
         let id = OverrideId(self.clock.new_id());
-        let one =
-            Override { id, scope, value, execution, reason: clean(&reason), set_at: self.clock.now(), expires_at };
+        // As exactly as the database keeps them.
+        let (set_at, expires_at) = (to_microsecond(self.store.now().await?), expires_at.map(to_microsecond));
+        let one = Override { id, scope, value, execution, reason: clean(&reason), set_at, expires_at };
         let said = self.said(AuditKind::Execution, &json!({"change": "set", "override": one, "by": by}));
-        self.store.set_override(&one, &said).await?;
+        let replaced = |other: &Override| {
+            let body = json!({"change": "replaced", "override": other, "by": by});
+            self.said(AuditKind::Execution, &body)
+        };
+        self.store.set_override(&one, &self.rows.of_override(&one), &said, replaced).await?;
         Ok(one)
     }
 
@@ -81,22 +108,31 @@ impl Boundary {
     /// such approval.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// None of our processes has asked for it as it stands there, or the database does not answer.
     pub async fn answer_approval(
         &self,
         id: ApprovalId,
         approve: bool,
         note: Option<&str>,
         by: Option<KeyId>,
-    ) -> Result<Option<(ApprovalItem, bool)>, StoreError> {
-        let Some(item) = self.store.approval(id).await? else { return Ok(None) };
+    ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
+        let Some(stored) = self.store.approval(id).await? else { return Ok(None) };
+        if stored.mac.as_deref() != Some(&self.mac_of(&stored, &stored.state)) {
+            self.doubts.approval(id.0);
+            return Err(ApprovalError::Unauthentic);
+        }
         let note = note.map(clean);
+        let (item, state) = (&stored.item, if approve { "approved" } else { "denied" });
         let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
-            "rule": item.rule, "by": by});
+            "rule": item.rule, "asked_at": item.asked_at, "expires_at": item.expires_at, "by": by});
         let mut said = self.said(AuditKind::Approval, &body);
         (said.agent, said.tool) = (Some(item.agent.clone()), Some(item.tool.clone()));
-        let changed = self.store.answer_approval(id, approve, note.as_deref(), &said).await?;
-        Ok(self.store.approval(id).await?.map(|item| (item, changed)))
+        // What was approved is told by a hash of what the agent said, which goes with the agent's words.
+        said.payload = Some(sealed(json!({"digest": hex::encode(&stored.digest)}).to_string()));
+        let to = self.mac_of(&stored, state);
+        let change = ApprovalChange { id, state, note: note.as_deref(), from: stored.mac.as_deref(), to: &to };
+        let changed = self.store.answer_approval(change, &said).await?;
+        Ok(self.store.approval(id).await?.map(|stored| (stored.item, changed)))
     }
 
     /// Believes a contract again, by a person's word.

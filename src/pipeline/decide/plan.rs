@@ -11,7 +11,10 @@ use serde_json::json;
 use super::{
     Boundary, BoundarySettings, DecideError, Question, clean,
     descent::{Judged, handed_down},
-    outcome, redacted,
+    genuine::said,
+    outcome,
+    overrides::to_microsecond,
+    redacted,
     writer::Waiting,
 };
 use crate::{
@@ -29,7 +32,7 @@ use crate::{
     },
     store::decisions::{
         CLOSED, KnownApproval, KnownCall, KnownParent, KnownRun, KnownSession, Named, NewApproval, NewAudit, NewCall,
-        RunChange, Stands, Wanted, Written,
+        RunChange, Stands, UsedApproval, Wanted, Written,
     },
 };
 
@@ -252,10 +255,7 @@ impl<'b> Plan<'b> {
         };
         let mut decided = decide(rules, call, standing);
         self.remember(question, &decided, session_name, run_name, descent);
-        if let Some(used) = decided.used.take() {
-            self.written.used.push(used);
-            self.stands.approvals.remove(&digest_hex);
-        }
+        let used = decided.used.take().and_then(|_| self.stands.approvals.remove(&digest_hex));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
             answer.approval = Some(self.ask(question, &decided, digest_hex));
@@ -267,7 +267,7 @@ impl<'b> Plan<'b> {
         stored.merge = stored.merge.as_ref().map(redacted);
         // It names keys of the arguments.
         stored.detail = stored.detail.as_deref().map(clean);
-        if self.written.used.is_empty() && is_quiet(&self.boundary.settings, &decided, question) {
+        if used.is_none() && is_quiet(&self.boundary.settings, &decided, question) {
             return Fate::Decided(Box::new(answer), None);
         }
         let won = &decided.execution.won;
@@ -291,7 +291,30 @@ impl<'b> Plan<'b> {
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
         });
+        if let Some(known) = used {
+            self.used(question, &known);
+        }
         Fate::Decided(Box::new(answer), Some(row))
+    }
+
+    /// Uses an approval up. The row of the audit that says so has the approval's id: nobody can use it again, even where its state
+    /// is set back.
+    fn used(&mut self, question: &Question, known: &KnownApproval) {
+        let Question { id, call, digest, .. } = question;
+        let body = json!({"approval": known.id, "decision": "used", "decision_id": id});
+        self.push(NewAudit {
+            id: known.id.0,
+            kind: AuditKind::Approval,
+            agent: Some(call.agent.clone()),
+            session: call.session.clone(),
+            run: call.run.clone(),
+            call_id: Some(call.call_id.clone()),
+            tool: Some(call.tool.to_string()),
+            body: body.to_string(),
+            payload: None,
+        });
+        let mac = self.boundary.rows.of_approval(&said(known, digest, "used")).to_vec();
+        self.written.used.push(UsedApproval { id: known.id, mac });
     }
 
     /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
@@ -315,10 +338,16 @@ impl<'b> Plan<'b> {
         if answer.decision == Decision::Execute {
             if known.outcome.is_some() {
                 answer.refuse("call_finished", "this call has run, and its outcome is stored");
-            } else if answer.execution == Execution::Live && self.execution(question) == Execution::Shadow {
-                answer.execution = Execution::Shadow;
-                answer
-                    .refuse("execution_changed", "this call was decided while calls ran, and they do not run any more");
+            } else if self.execution(question) == Execution::Shadow {
+                // In shadow only a read runs, whatever was stored: what it does is judged anew, not read there.
+                let is_read = question.rules.tools.effect(&question.call).effect == Effect::Read;
+                if answer.execution == Execution::Live || !is_read {
+                    answer.execution = Execution::Shadow;
+                    answer.refuse(
+                        "execution_changed",
+                        "this call was decided while calls ran, and they do not run any more",
+                    );
+                }
             }
         }
         Some(Fate::Decided(Box::new(answer), None))
@@ -427,16 +456,33 @@ impl<'b> Plan<'b> {
             .now
             .saturating_add(self.boundary.settings.approvals_expire_after)
             .unwrap_or(jiff::Timestamp::MAX);
-        self.written.approvals.push(NewApproval {
+        let expires_at = to_microsecond(expires_at);
+        let known = KnownApproval {
+            digest: digest.clone(),
             id,
             agent: question.call.agent.clone(),
             tool: question.call.tool.to_string(),
-            digest: question.digest.to_vec(),
             rule: decided.guard.rule.clone(),
             reason: decided.guard.reason.clone(),
+            state: "pending".to_owned(),
+            asked_at: self.stands.now,
             expires_at,
+            mac: None,
+            ended: false,
+        };
+        let mac = self.boundary.rows.of_approval(&said(&known, &question.digest, &known.state)).to_vec();
+        self.written.approvals.push(NewApproval {
+            id,
+            agent: known.agent.clone(),
+            tool: known.tool.clone(),
+            digest: question.digest.to_vec(),
+            rule: known.rule.clone(),
+            reason: known.reason.clone(),
+            asked_at: known.asked_at,
+            expires_at,
+            mac,
         });
-        self.stands.approvals.insert(digest, KnownApproval::pending(id, expires_at));
+        self.stands.approvals.insert(digest, known);
         ApprovalAnswer { id, expires_at }
     }
 }

@@ -2,7 +2,8 @@
 //! into the audit, in order and once.
 //!
 //! Whoever has something to note adds it to a queue; one thread writes all that waits and syncs once. A line that a crash or
-//! a full disk has torn was not answered, and spoils no other. Several processes may share the folder.
+//! a full disk has torn was not answered, and spoils no other. Several processes may share the folder. A line that none
+//! of them wrote is set aside, and never comes into the audit ([`super::chain`]).
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,17 +14,24 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
 use uuid::Uuid;
 
-use super::files::{AuditFile, AuditFiles};
+use super::{
+    chain::{Chain, Judged, last},
+    files::{AuditFile, AuditFiles},
+};
 use crate::{
     boundary::{decide::Decision, seal::payload_mac},
     domain::audit::{AuditKind, AuditPayload},
-    store::decisions::{CLOSED, NewAudit, NewCall, Written},
+    store::{
+        decisions::{CLOSED, NewAudit, NewCall, Written},
+        installation::Installation,
+    },
 };
 
 /// The file, in the audit's folder.
@@ -33,6 +41,8 @@ const LOCK: &str = "unmerged.lock";
 /// What is being merged, and who does it.
 const TAKEN: &str = "unmerged.merging";
 const TAKEN_LOCK: &str = "unmerged.merging.lock";
+/// Lines that none of our processes wrote, for a person to look at.
+const REFUSED: &str = "unmerged.refused";
 /// Written to see whether the folder can be.
 const PROBE: &str = "unmerged.probe";
 /// Lines that may wait.
@@ -51,12 +61,13 @@ pub(super) struct Spool(Arc<Parts>);
 struct Parts {
     dir: PathBuf,
     files: Arc<AuditFiles>,
+    installation: Installation,
     queue: Mutex<Queue>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<(Vec<u8>, oneshot::Sender<bool>)>,
+    waiting: Vec<(Box<RawValue>, oneshot::Sender<bool>)>,
     /// A thread is writing, and will take what comes.
     writing: bool,
 }
@@ -126,8 +137,8 @@ impl Line {
 }
 
 impl Spool {
-    pub fn new(dir: &Path, files: Arc<AuditFiles>) -> Self {
-        Self(Arc::new(Parts { dir: dir.to_owned(), files, queue: Mutex::default() }))
+    pub fn new(dir: &Path, files: Arc<AuditFiles>, installation: Installation) -> Self {
+        Self(Arc::new(Parts { dir: dir.to_owned(), files, installation, queue: Mutex::default() }))
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -145,14 +156,13 @@ impl Spool {
 
     /// Appends a line behind those that wait already, some time.
     pub fn push(&self, line: &Line) -> Result<oneshot::Receiver<bool>, Unnoted> {
-        let mut text = serde_json::to_vec(line).map_err(|_| Unnoted::Failed)?;
-        text.push(b'\n');
+        let row = to_raw_value(line).map_err(|_| Unnoted::Failed)?;
         let (written, answer) = oneshot::channel();
         let mut queue = self.queue();
         if queue.waiting.len() >= MOST_WAITING {
             return Err(Unnoted::Failed);
         }
-        queue.waiting.push((text, written));
+        queue.waiting.push((row, written));
         if !std::mem::replace(&mut queue.writing, true) {
             let spool = self.clone();
             tokio::task::spawn_blocking(move || spool.write_waiting());
@@ -167,9 +177,9 @@ impl Spool {
                 queue.writing = false;
                 return;
             }
-            let (lines, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
+            let (rows, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
             drop(queue);
-            let result = self.write(&lines.concat());
+            let result = self.write(&rows);
             self.0.files.note(AuditFile::Spool, result.as_ref().err());
             for one in waiting {
                 let _ = one.send(result.is_ok());
@@ -182,12 +192,15 @@ impl Spool {
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.0.dir.join(name))
     }
 
-    fn write(&self, text: &[u8]) -> io::Result<()> {
+    fn write(&self, rows: &[Box<RawValue>]) -> io::Result<()> {
         let lock = self.locked(LOCK)?;
         lock.lock()?;
         let path = self.0.dir.join(FILE);
         let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(&path)?;
         let before = file.metadata()?.len();
+        let mut chain = Chain::behind(last(&mut file, before)?, self.0.installation.clone());
+        let lines: Vec<_> = rows.iter().map(|row| chain.line(row)).collect::<Result<_, _>>()?;
+        let text = lines.concat();
         if before + text.len() as u64 > MOST_BYTES {
             return Err(io::Error::other("as much as may wait for the database is noted already"));
         }
@@ -195,7 +208,7 @@ impl Spool {
             if is_torn(&mut file, before)? {
                 file.write_all(b"\n")?;
             }
-            file.write_all(text)?;
+            file.write_all(&text)?;
             file.sync_all()?;
             // A new file is there after a crash only if its folder says so.
             if before == 0 { File::open(&self.0.dir)?.sync_all() } else { Ok(()) }
@@ -225,6 +238,11 @@ impl Spool {
         len(FILE) + len(TAKEN)
     }
 
+    /// Whether lines were set aside that nobody has looked at.
+    pub fn holds_refused(&self) -> bool {
+        self.0.dir.join(REFUSED).exists()
+    }
+
     /// Takes what is there out of the way of new lines; it is there again after a crash. None where there is nothing, or
     /// another process merges.
     pub fn take(&self) -> io::Result<Option<Taken>> {
@@ -247,7 +265,9 @@ impl Spool {
             }
         }
         let lines = BufReader::new(File::open(&path)?);
-        Ok(Some(Taken { path, lines, _merging: merging }))
+        let chain = Chain::behind(None, self.0.installation.clone());
+        let aside = self.0.dir.join(REFUSED);
+        Ok(Some(Taken { path, aside, lines, chain, at: 0, refused: Vec::new(), _merging: merging }))
     }
 }
 
@@ -266,8 +286,23 @@ fn is_torn(file: &mut File, len: u64) -> io::Result<bool> {
 #[derive(Debug)]
 pub(super) struct Taken {
     path: PathBuf,
+    aside: PathBuf,
     lines: BufReader<File>,
+    chain: Chain,
+    /// Bytes that were read.
+    at: u64,
+    /// Where lines stand that none of our processes wrote: first byte and length, of one or several.
+    refused: Vec<(u64, u64)>,
     _merging: File,
+}
+
+/// What was wrong with lines that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Faults {
+    /// Stretches of lines that were set aside.
+    pub refused: u64,
+    /// Places at which lines are missing or out of order.
+    pub gaps: u64,
 }
 
 impl Taken {
@@ -280,16 +315,39 @@ impl Taken {
             if read == 0 {
                 break;
             }
-            bytes += read;
-            if let Ok(line) = serde_json::from_slice::<Line>(&line) {
-                line.add(&mut page);
+            let (start, len) = (self.at, read as u64);
+            self.at += len;
+            let row = match self.chain.judge(&line) {
+                Judged::Genuine(row) => serde_json::from_str::<Line>(row).ok(),
+                Judged::Torn => continue,
+                Judged::Forged => None,
+            };
+            if let Some(row) = row {
+                row.add(&mut page);
+                bytes += read;
+                continue;
+            }
+            match self.refused.last_mut() {
+                Some((first, before)) if *first + *before == start => *before += len,
+                _ => self.refused.push((start, len)),
             }
         }
         Ok((!page.audit.is_empty()).then_some(page))
     }
 
-    /// All of it is in the audit.
-    pub fn done(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+    /// All of it is in the audit; what was refused is set aside. Answers what was wrong.
+    pub fn done(self) -> io::Result<Faults> {
+        if !self.refused.is_empty() {
+            let mut aside = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.aside)?;
+            let mut room = MOST_BYTES.saturating_sub(aside.metadata()?.len());
+            let mut from = self.lines.into_inner();
+            for (start, len) in &self.refused {
+                from.seek(SeekFrom::Start(*start))?;
+                room -= io::copy(&mut (&mut from).take(room.min(*len)), &mut aside)?;
+            }
+            aside.sync_all()?;
+        }
+        fs::remove_file(&self.path)?;
+        Ok(Faults { refused: self.refused.len() as u64, gaps: self.chain.gaps })
     }
 }

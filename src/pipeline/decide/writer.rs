@@ -162,7 +162,7 @@ impl DecisionWriter {
     /// One transaction.
     async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
         let mut deciding = self.boundary.store.begin_deciding().await?;
-        let stands = deciding.read(&wanted(batch)).await?;
+        let stands = deciding.read(&wanted(batch), &self.boundary).await?;
         let read = Instant::now();
         let names = to_infer(batch, &stands);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
@@ -249,8 +249,8 @@ fn names(question: &Question) -> Arc<QuestionNames> {
     })
 }
 
-/// Whether another process stored the same run or call first: read again, it is known.
+/// Whether another process stored the same run or call first, or used the same approval: read again, it is known.
 fn is_overtaken(error: &StoreError) -> bool {
     matches!(error, StoreError::Data { sqlstate, constraint: Some(name) }
-        if sqlstate == "23505" && matches!(name.as_str(), "boundary_run_pkey" | "call_pkey"))
+        if sqlstate == "23505" && matches!(name.as_str(), "boundary_run_pkey" | "call_pkey" | "audit_id_key"))
 }

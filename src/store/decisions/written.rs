@@ -114,8 +114,21 @@ pub struct NewApproval {
     pub rule: Option<String>,
     /// Its reason.
     pub reason: Option<String>,
+    /// When it is asked for.
+    pub asked_at: Timestamp,
     /// When it is past.
     pub expires_at: Timestamp,
+    /// The keyed hash of what it says.
+    pub mac: Vec<u8>,
+}
+
+/// An approval that is used up.
+#[derive(Debug, Clone)]
+pub struct UsedApproval {
+    /// Which.
+    pub id: ApprovalId,
+    /// The keyed hash of what it says then.
+    pub mac: Vec<u8>,
 }
 
 /// Everything that a transaction stores.
@@ -134,7 +147,7 @@ pub struct Written {
     /// Approvals that are asked for.
     pub approvals: Vec<NewApproval>,
     /// Approvals that are used up.
-    pub used: Vec<ApprovalId>,
+    pub used: Vec<UsedApproval>,
 }
 
 /// Everything in one statement; the audit's numbers are drawn in it, last before the commit.
@@ -186,12 +199,13 @@ WITH f AS (
         uninterceptable = ARRAY(SELECT unnest(boundary_session.uninterceptable)
                                 UNION SELECT unnest(excluded.uninterceptable) ORDER BY 1)
 ), n AS (
-    INSERT INTO approval (id, agent, tool, digest, rule, reason, state, asked_at, expires_at)
-    SELECT id, agent, tool, digest, rule, reason, 'pending', t.at, expires_at FROM t,
-    unnest($33::uuid[], $34::text[], $35::text[], $36::bytea[], $37::text[], $38::text[], $39::timestamptz[])
-        r(id, agent, tool, digest, rule, reason, expires_at)
+    INSERT INTO approval (id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac)
+    SELECT id, agent, tool, digest, rule, reason, 'pending', asked_at, expires_at, mac FROM
+    unnest($33::uuid[], $34::text[], $35::text[], $36::bytea[], $37::text[], $38::text[], $39::timestamptz[],
+           $45::timestamptz[], $46::bytea[]) r(id, agent, tool, digest, rule, reason, expires_at, asked_at, mac)
 ), u AS (
-    UPDATE approval SET state = 'used' WHERE id = ANY($40::uuid[]) AND state = 'approved' RETURNING 1
+    UPDATE approval SET state = 'used', mac = r.mac FROM unnest($40::uuid[], $47::bytea[]) r(id, mac)
+    WHERE approval.id = r.id AND state = 'approved' RETURNING 1
 )
 SELECT f.base, (SELECT count(*) FROM c), (SELECT count(*) FROM o), (SELECT count(*) FROM u) FROM f";
 
@@ -242,11 +256,14 @@ pub(super) async fn write(
         .bind(approvals.iter().map(|a| a.rule.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.reason.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.expires_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(used.iter().map(|id| id.0).collect::<Vec<_>>())
+        .bind(used.iter().map(|u| u.id.0).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.started_by.as_deref()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.session.as_deref()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| execution(r.began_in_shadow)).collect::<Vec<_>>())
-        .bind(stamper.stamp(audit));
+        .bind(stamper.stamp(audit))
+        .bind(approvals.iter().map(|a| a.asked_at.to_sqlx()).collect::<Vec<_>>())
+        .bind(approvals.iter().map(|a| a.mac.as_slice()).collect::<Vec<_>>())
+        .bind(used.iter().map(|u| u.mac.as_slice()).collect::<Vec<_>>());
     Ok(query.fetch_one(&mut **tx).await?)
 }
 

@@ -1,5 +1,7 @@
 //! Whether calls run: settings, variable, overrides, sub-runs, and sessions that cannot be rehearsed.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -31,8 +33,13 @@ async fn in_shadow_reads_run_and_nothing_else_does() {
 
 #[tokio::test]
 async fn an_override_is_in_force_for_the_next_decision_of_every_process() {
-    let one = Umbra::with().settings("boundary: {execution: shadow, environment: staging}").go().await;
-    let two = Umbra::with().settings("boundary: {execution: shadow, environment: staging}").on(&one.schema).go().await;
+    let start = || Umbra::with().settings("boundary: {execution: shadow, environment: staging}");
+    let one = start().go().await;
+    // They have one key.
+    let key = tempfile::TempDir::new().expect("a directory");
+    std::fs::copy(one.file("audit/checkpoint-key"), key.path().join("checkpoint-key")).expect("a copy");
+    let dir = key.path().display().to_string();
+    let two = start().on(&one.schema).env("UMBRA__BOUNDARY__AUDIT__DIR", dir).go().await;
     let effective = async |umbra: &Umbra, query: &str| umbra.get(&format!("/v1/execution/effective?{query}")).await;
     assert_eq!(effective(&two, "agent=writer").await["won"]["source"], "settings");
     for (set, expected) in [

@@ -7,6 +7,7 @@ mod decisions;
 mod drift;
 mod effects;
 mod execution;
+mod forged;
 mod gate;
 mod names;
 mod rehearsal;

@@ -66,7 +66,7 @@ async fn an_approval_is_for_just_these_arguments_and_once() {
     let denied = umbra.decide(&refund("a3", 499.99)).await;
     assert_eq!((&denied["decision"], &denied["reason"]), (&json!("block"), &json!("approval_denied")), "{denied}");
     let said = umbra.audit("kind=approval").await;
-    assert_eq!(said.iter().map(|row| &row["decision"]).collect::<Vec<_>>(), ["approve", "deny"]);
+    assert_eq!(said.iter().map(|row| &row["decision"]).collect::<Vec<_>>(), ["approve", "used", "deny"]);
     assert_eq!(answer(&umbra, &json!("apr_00000000000000000000000000000000"), "approve").await.0, 404);
 }
 

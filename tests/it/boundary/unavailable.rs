@@ -204,6 +204,54 @@ async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoev
 }
 
 #[tokio::test]
+async fn lines_that_no_server_wrote_are_set_aside_and_those_that_went_are_missed() {
+    let dir = TempDir::new().expect("a directory");
+    let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", dir.path().display().to_string());
+    let mut umbra = start().go().await;
+    // As another process that merges: all lines stay in one file.
+    let merging = std::fs::File::create(dir.path().join("unmerged.merging.lock")).expect("a file");
+    merging.lock().expect("it is free");
+    refuse(&umbra, true).await;
+    for n in 0..6 {
+        assert_eq!(umbra.decide(&write(&format!("c{n}"), "a")).await["decision"], "block");
+    }
+    umbra.kill();
+    drop(merging);
+    let (file, aside) = (dir.path().join("unmerged.jsonl"), dir.path().join("unmerged.refused"));
+    let text = std::fs::read_to_string(&file).expect("the lines");
+    let lines: Vec<&str> = text.lines().collect();
+    let changed = lines[1].replacen("block", "execute", 1);
+    let made_up: Value = serde_json::from_str(lines[2]).expect("a line");
+    let made_up = json!({"row": with(made_up["row"].clone(), &json!({"call_id": "made-up"})), "mac": "00".repeat(32)});
+    // One is changed, one is gone, and one was never written, here or as before lines were hashed.
+    let forged = [lines[0], &changed, lines[2], lines[4], lines[5], &made_up.to_string(), &made_up["row"].to_string()];
+    std::fs::write(&file, forged.map(|line| format!("{line}\n")).concat()).expect("they are written");
+    refuse(&umbra, false).await;
+    let two = start().on(&umbra.schema).go().await;
+    let degraded = until("the lines to be told", async || {
+        let ready = two.get("/readyz").await;
+        (ready["status"] == "degraded").then_some(ready)
+    })
+    .await;
+    assert!(degraded["detail"].as_str().is_some_and(|text| text.contains("unmerged.refused")), "{degraded}");
+    let merged = two.audit("kind=merged").await;
+    let ids: Vec<&str> = merged.iter().filter_map(|row| row["call_id"].as_str()).collect();
+    assert_eq!(ids, ["c0", "c2", "c4", "c5"]);
+    assert!(merged.iter().all(|row| row["decision"] == "block"), "{merged:?}");
+    let kept = std::fs::read_to_string(&aside).expect("what was set aside");
+    assert_eq!(kept, format!("{changed}\n{made_up}\n{}\n", made_up["row"]));
+    let counted = two.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    for problem in ["forged\"} 2", "missing\"} 2"] {
+        assert!(counted.contains(&format!("umbra_audit_refused_lines_total{{problem=\"{problem}")), "{counted}");
+    }
+    assert!(two.log().contains("find out who can write to the audit's folder"));
+    let verified = two.cli(&["audit", "verify"], None);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    std::fs::remove_file(&aside).expect("it is moved away");
+    until("it to be well", async || (two.get("/readyz").await["status"] == "ok").then_some(())).await;
+}
+
+#[tokio::test]
 async fn a_folder_that_cannot_be_written_is_seen_and_in_shadow_what_cannot_be_noted_does_not_run() {
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").go().await;
     let ready = async |status: &str| {
