@@ -351,7 +351,14 @@ impl Deciding {
     /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval; nothing is stored,
     /// read again. [`StoreError::Unavailable`]: the outcome is unknown; read again, and a call that was stored is known.
     pub async fn write(mut self, written: &Written) -> Result<i64, StoreError> {
-        let (base, calls, outcomes, used) = written::write(&mut self.0, &self.1, written).await?;
+        let (base, calls, outcomes, used) = match written::write(&mut self.0, &self.1, written).await {
+            Ok(counts) => counts,
+            Err(error) => {
+                // Its connection stays, if it can: the next try is not to wait for another.
+                drop(self.0.rollback().await);
+                return Err(error);
+            }
+        };
         let all = |count: i64, wanted: usize| i64::try_from(wanted) == Ok(count);
         if !(all(calls, written.calls.len()) && all(outcomes, written.outcomes.len()) && all(used, written.used.len()))
         {

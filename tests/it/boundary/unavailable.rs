@@ -208,11 +208,15 @@ async fn lines_that_no_server_wrote_are_set_aside_and_those_that_went_are_missed
     let dir = TempDir::new().expect("a directory");
     let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", dir.path().display().to_string());
     let mut umbra = start().go().await;
+    // As another process that merges: all lines stay in one file.
+    let merging = std::fs::File::create(dir.path().join("unmerged.merging.lock")).expect("a file");
+    merging.lock().expect("it is free");
     refuse(&umbra, true).await;
     for n in 0..6 {
         assert_eq!(umbra.decide(&write(&format!("c{n}"), "a")).await["decision"], "block");
     }
     umbra.kill();
+    drop(merging);
     let (file, aside) = (dir.path().join("unmerged.jsonl"), dir.path().join("unmerged.refused"));
     let text = std::fs::read_to_string(&file).expect("the lines");
     let lines: Vec<&str> = text.lines().collect();
