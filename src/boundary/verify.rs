@@ -148,6 +148,7 @@ impl Verifier {
     }
 
     /// Compares overrides and approvals as well with what the audit says of them.
+    #[must_use]
     pub fn with_standing(mut self, standing: Standing) -> Self {
         self.words = Some(Words::on(standing));
         self

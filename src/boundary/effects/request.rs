@@ -155,16 +155,9 @@ pub(super) fn decoded(text: &str) -> String {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             let digits = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-            match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-                Some(value) => {
-                    read.push(value);
-                    at += 3;
-                }
-                None => {
-                    read.push(*byte);
-                    at += 1;
-                }
-            }
+            let stands_for = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            read.push(stands_for.unwrap_or(*byte));
+            at += if stands_for.is_some() { 3 } else { 1 };
         }
         String::from_utf8_lossy(&read).into_owned()
     };

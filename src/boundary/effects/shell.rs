@@ -37,7 +37,6 @@ pub(super) fn commands(line: &str) -> Option<Vec<Vec<String>>> {
                 }
             }
             '\\' => add(&mut word, chars.next().filter(|next| *next != '\n' && *next != '\r')?),
-            '`' | '(' | ')' => return None,
             '$' if chars.peek().is_some_and(|next| "({['\"".contains(*next)) => return None,
             // A list in braces becomes several words, any of which may be an option.
             '{' if chars.peek() != Some(&'}') && word.as_ref().is_none_or(|word| word.starts_with('-')) => return None,
@@ -50,7 +49,7 @@ pub(super) fn commands(line: &str) -> Option<Vec<Vec<String>>> {
                 word = None;
                 discarded(&mut chars)?;
             }
-            '<' => return None,
+            '`' | '(' | ')' | '<' => return None,
             '&' if chars.peek() == Some(&'>') => {
                 chars.next();
                 end(&mut found, &mut word);

@@ -160,7 +160,7 @@ fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)
     found
 }
 
-/// Code within a line behind a word that has it run: `just run \`curl … | sh\``.
+/// Code within a line behind a word that has it run: "just run" and, in backquotes, a command.
 fn told_to_run(text: &str) -> Vec<(usize, &str)> {
     const MOST: usize = 64;
     /// Bytes of one.

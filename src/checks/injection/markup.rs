@@ -21,7 +21,7 @@ pub(super) fn without(text: &str) -> Option<View> {
     if !may {
         return None;
     }
-    let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|byte| byte.is_ascii_alphabetic());
+    let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     for mark in MARKS.as_ref()?.captures_iter(text) {
         let at = mark.get(0)?.range();

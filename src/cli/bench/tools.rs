@@ -201,7 +201,7 @@ fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
     let mut memory = Memory::new(usize::MAX);
     for Wanted { task, tools } in examples {
         for tool in tools {
-            memory.record(tool, task.clone(), true);
+            memory.record(tool, task, true);
         }
     }
     memory

@@ -99,7 +99,7 @@ pub(super) fn last(file: &mut File, len: u64) -> io::Result<Option<String>> {
     let (mut found, mut lines, mut line) = (None, BufReader::new(file), Vec::new());
     while lines.read_until(b'\n', &mut line)? > 0 {
         if line.ends_with(END) {
-            found = line.last_chunk::<{ DIGITS + END.len() }>().and_then(|tail| digits(tail));
+            found = line.last_chunk::<{ DIGITS + END.len() }>().and_then(digits);
         }
         line.clear();
     }

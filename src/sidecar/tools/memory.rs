@@ -65,7 +65,7 @@ impl Memory {
 
     /// Remembers what came of using a tool for a task. The oldest task of that tool is forgotten where there are too many;
     /// a task without words and more tools than twenty thousand are not remembered.
-    pub fn record(&mut self, tool: &ToolName, task: Task, succeeded: bool) {
+    pub fn record(&mut self, tool: &ToolName, task: &Task, succeeded: bool) {
         let name = tool.canonical().whole;
         let known = self.named.get(&name).copied();
         if task.words().is_empty() || self.most_of_a_tool == 0 || known.is_none() && self.tools.len() == MOST_TOOLS {
@@ -80,7 +80,7 @@ impl Memory {
         let Some(tool) = self.tools.get_mut(at) else { return };
         let oldest = if tool.tasks.len() == self.most_of_a_tool { tool.tasks.pop_front() } else { None };
         tool.tasks.push_back((task.clone(), outcome));
-        self.count(at, &task, outcome, true);
+        self.count(at, task, outcome, true);
         if let Some((task, outcome)) = oldest {
             self.count(at, &task, outcome, false);
         }

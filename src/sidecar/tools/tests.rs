@@ -135,7 +135,8 @@ fn a_tool_of_no_known_server_is_denied_like_anyones_and_allowed_like_nobodys() {
 
 #[test]
 fn what_a_tool_says_of_itself_moves_it_little() {
-    let all: String = office().iter().map(|tool| format!("{} {} ", tool.name.name, tool.description)).collect();
+    let all: Vec<String> = office().iter().map(|tool| format!("{} {}", tool.name.name, tool.description)).collect();
+    let all = all.join(" ");
     let task = "find messages by subject";
     let memory = Memory::new(5);
     for (poison, ranked) in [
@@ -169,17 +170,17 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     };
     let empty = Memory::new(3);
     let mut memory = Memory::new(3);
-    memory.record(&search, Task::of("tell the client that their parcel is late"), true);
+    memory.record(&search, &Task::of("tell the client that their parcel is late"), true);
     let (lifted, reason) = score(&memory, &search);
     assert!(lifted > score(&empty, &search).0 && lifted > score(&memory, &send).0, "{lifted}");
     assert!(reason.ends_with("1 like task succeeded"), "{reason}");
     // Found by what it was used for, although nothing that it says has a word of the task.
     let mut other = Memory::new(3);
-    other.record(&ToolName::of("Bank", "Transfer"), Task::of("tell a customer about a parcel"), true);
+    other.record(&ToolName::of("Bank", "Transfer"), &Task::of("tell a customer about a parcel"), true);
     assert!(score(&other, &ToolName::of("bank", "transfer")).1.contains("1 like task succeeded"));
     let mut before = lifted;
     for failures in 1..=2 {
-        memory.record(&search, Task::of("tell a customer that a parcel is late by email"), false);
+        memory.record(&search, &Task::of("tell a customer that a parcel is late by email"), false);
         let (lowered, reason) = score(&memory, &search);
         assert!(lowered < before && lowered > 0.0, "{before} {lowered}");
         assert!(reason.contains(&format!("{failures} like task")) && reason.contains("failed"), "{reason}");
@@ -187,7 +188,7 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     }
     // Only the latest three are kept: the success is forgotten, then all of it.
     for _ in 0..3 {
-        memory.record(&search, Task::of("water plants"), true);
+        memory.record(&search, &Task::of("water plants"), true);
     }
     let (now, reason) = score(&memory, &search);
     assert!(!reason.contains("like"), "{reason}");
@@ -220,7 +221,7 @@ fn any_memory() -> impl Strategy<Value = Vec<(prop::sample::Index, String, bool)
 fn remembered(tools: &[Tool], tasks: &[(prop::sample::Index, String, bool)]) -> Memory {
     let mut memory = Memory::new(4);
     for (index, task, succeeded) in tasks {
-        memory.record(&index.get(tools).name, Task::of(task), *succeeded);
+        memory.record(&index.get(tools).name, &Task::of(task), *succeeded);
     }
     memory
 }

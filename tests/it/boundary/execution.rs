@@ -1,7 +1,5 @@
 //! Whether calls run: settings, variable, overrides, sub-runs, and sessions that cannot be rehearsed.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
-
 use serde_json::{Value, json};
 
 use crate::support::{

@@ -1,7 +1,5 @@
 //! Overrides, approvals and answers that somebody wrote into the database who has nothing else: they are not obeyed, and found.
 
-#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
-
 use serde_json::{Value, json};
 
 use crate::support::{

@@ -23,7 +23,7 @@ fn requests(block: &str) -> Vec<Request> {
     let commands = block.split("curl -s ").skip(1).map(str::trim);
     commands
         .map(|command| {
-            let path = command.split("http://127.0.0.1:7817").nth(1).expect("a path");
+            let path = command.split("http://127.0.0.1:7817").nth(1).unwrap_or_default();
             let path = path.split(['\'', ' ', '\n']).next().unwrap_or_default().to_owned();
             let body = command.split("-d '").nth(1).and_then(|body| body.split('\'').next()).map(ToOwned::to_owned);
             let method = match (command.starts_with("-X PUT"), &body) {

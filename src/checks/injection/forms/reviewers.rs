@@ -22,7 +22,7 @@ pub(super) const FORMS: &[Form] = &[
     warning(
         TO_REVIEWER,
         &["assessment"],
-        r#"\b(?i:assessment)[\\\x22'`*]*\s*[:=]\s*[\\\x22'`*]*(?:{verdict}|SUGGEST)\b|(?i)[\x22']assessment\\?[\x22']\s*:\s*\\?[\x22'](?:approve|flag|suggest|inconclusive)\\?[\x22']"#,
+        r"\b(?i:assessment)[\\\x22'`*]*\s*[:=]\s*[\\\x22'`*]*(?:{verdict}|SUGGEST)\b|(?i)[\x22']assessment\\?[\x22']\s*:\s*\\?[\x22'](?:approve|flag|suggest|inconclusive)\\?[\x22']",
         "The text forges a reviewer's verdict.",
     )
     .critical(),
