@@ -287,8 +287,10 @@ fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Ta
             out.extend([byte >> 4, byte & 15].into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)));
         }
         out.push(']');
-        moves.push((one.span.clone(), start..out.len()));
-        copied = one.span.end;
+        // A selector of how the last character looks goes with it: behind the marker it would stand out of place.
+        let rest = text.get(one.span.end..).unwrap_or_default();
+        copied = text.len() - rest.trim_start_matches(|c| ('\u{fe00}'..='\u{fe0f}').contains(&c)).len();
+        moves.push((one.span.start..copied, start..out.len()));
     }
     out.push_str(text.get(copied..).unwrap_or_default());
 
