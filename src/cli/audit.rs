@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Subcommand;
@@ -22,6 +23,8 @@ use crate::{
 
 /// Rows, and blocks, of one read.
 const PAGE: i64 = 1_000;
+/// How long a server may take to sign its first block once it is sealed.
+const FIRST_SIGNATURE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
@@ -60,6 +63,8 @@ struct Places {
 
 /// What lies outside of the database.
 struct Outside {
+    /// Whether anything was sealed before the files were read.
+    sealed: bool,
     noted: Vec<AuditFolder>,
     own: Vec<Checkpoint>,
     given: Vec<Checkpoint>,
@@ -85,6 +90,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     let own = places.dir.join(FILE);
     // What was noted before the files are read is in them, and what is in them is in the database before that is read.
     let noted = store.audit_folders().await?;
+    let sealed = store.newest_seal().await?.is_some();
     let mut given = Vec::new();
     for path in &places.given {
         let read = checkpoints::read(path)?;
@@ -94,8 +100,9 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         given.extend(read);
     }
     let outside = Outside {
+        sealed,
         noted,
-        own: checkpoints::read(&own)?,
+        own: signed(&own, sealed && given.is_empty()).await?,
         given,
         key: checkpoints::public_key(&places.dir)?,
         lines: Lines::open(&places.dir, &places.files, places.moved)?,
@@ -113,8 +120,20 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     if verified.intact { Ok(()) } else { Err(Failure::Said) }
 }
 
+/// The checkpoints of a folder. Where there must be one, a server that runs is given the time to sign its first.
+async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
+    let deadline = tokio::time::Instant::now() + FIRST_SIGNATURE;
+    loop {
+        let read = checkpoints::read(own)?;
+        if !read.is_empty() || !must || tokio::time::Instant::now() >= deadline {
+            return Ok(read);
+        }
+        tokio::time::sleep(FIRST_SIGNATURE / 30).await;
+    }
+}
+
 async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verified, Failure> {
-    let Outside { noted, own: signed, given, key, mut lines, standing } = outside;
+    let Outside { sealed, noted, own: signed, given, key, mut lines, standing } = outside;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
     let Missing { faults, mut warnings } = Missing::from(own, &signed, key.as_deref(), &noted, newest_given);
     let signs_nothing = signed.is_empty() && given.is_empty();
@@ -125,8 +144,8 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verifie
     for what in faults {
         verifier.fault(None, what);
     }
-    let (blocks, drawn) = read(store, &mut verifier, &mut lines).await?;
-    if signs_nothing && (blocks > 0 || (no_key && drawn > 0)) {
+    let drawn = read(store, &mut verifier, &mut lines).await?;
+    if signs_nothing && (sealed || (no_key && drawn > 0)) {
         verifier.fault(
             None,
             format!(
@@ -157,11 +176,11 @@ fn folder(own: &Path) -> String {
     own.parent().unwrap_or(own).display().to_string()
 }
 
-/// Reads every row, block by block; answers how many blocks there are, and the last number that was given by then.
-async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Result<(i64, i64), Failure> {
+/// Reads every row, block by block; answers the last number that was given by then.
+async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Result<i64, Failure> {
     // Read first: whatever is there by then is compared.
     let drawn = store.newest(Feed::Audit).await?;
-    let (mut block, mut after, mut blocks) = (0, 0, 0);
+    let (mut block, mut after) = (0, 0);
     let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
         for record in records {
             for (seq, what) in lines.compare(record)? {
@@ -185,7 +204,7 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
             records.retain(|record| record.row.seq <= seal.last);
             compare(verifier, &records)?;
             verifier.block(seal, &records);
-            (block, blocks) = (seal.block.max(block + 1), blocks + 1);
+            block = seal.block.max(block + 1);
         }
         if seals.is_empty() {
             break;
@@ -199,7 +218,7 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
         verifier.unsealed(&page);
     }
     // A running server has written more meanwhile.
-    Ok((blocks, drawn.max(after.min(store.newest(Feed::Audit).await?))))
+    Ok(drawn.max(after.min(store.newest(Feed::Audit).await?)))
 }
 
 fn tell(verified: &Verified) {

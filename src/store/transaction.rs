@@ -2,17 +2,28 @@
 //!
 //! The library counts a transaction once `BEGIN` is answered. Where that fails, or nobody waits for it any more (a deadline, a
 //! client that has left, a process that was paused), it would hand back a connection with a transaction that nobody ends, and
-//! the next one would go on in it. Here a connection comes back when its transaction is known to have ended, and is closed
-//! otherwise.
+//! the next one would go on in it. Here such a connection is closed. A transaction that has begun and is dropped is rolled
+//! back before its connection is used again, as the library does it.
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{PgConnection, PgPool, Postgres, pool::PoolConnection};
+use sqlx::{Database, PgConnection, PgPool, Postgres, SqlSafeStr, pool::PoolConnection};
+use sqlx_core::transaction::TransactionManager;
 
-/// An open transaction. Dropped, nothing of it is stored, and its connection is closed.
+type Manager = <Postgres as Database>::TransactionManager;
+
+/// A transaction. Dropped, nothing of it is stored.
 pub(super) struct Tx {
     connection: PoolConnection<Postgres>,
-    ended: bool,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It may have begun.
+    Beginning,
+    Open,
+    Ended,
 }
 
 /// Begins a transaction.
@@ -22,33 +33,34 @@ pub(super) async fn begin(pool: &PgPool) -> Result<Tx, sqlx::Error> {
 
 /// Begins a transaction by statements of ours.
 pub(super) async fn begin_with(pool: &PgPool, statements: &'static str) -> Result<Tx, sqlx::Error> {
-    let mut tx = Tx { connection: pool.acquire().await?, ended: false };
-    sqlx::raw_sql(statements).execute(&mut *tx).await?;
+    let mut tx = Tx { connection: pool.acquire().await?, state: State::Beginning };
+    Manager::begin(&mut tx, Some(statements.into_sql_str())).await?;
+    tx.state = State::Open;
     Ok(tx)
 }
 
 impl Tx {
     /// Commits.
-    pub async fn commit(self) -> Result<(), sqlx::Error> {
-        self.end("COMMIT").await
+    pub async fn commit(mut self) -> Result<(), sqlx::Error> {
+        Manager::commit(&mut self).await?;
+        self.state = State::Ended;
+        Ok(())
     }
 
-    /// Rolls back. Where nothing is wrong that is better than to drop it: its connection stays.
-    pub async fn rollback(self) -> Result<(), sqlx::Error> {
-        self.end("ROLLBACK").await
-    }
-
-    async fn end(mut self, statement: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statement).execute(&mut *self).await?;
-        self.ended = true;
+    /// Rolls back, and waits until that is done: its locks are free then.
+    pub async fn rollback(mut self) -> Result<(), sqlx::Error> {
+        Manager::rollback(&mut self).await?;
+        self.state = State::Ended;
         Ok(())
     }
 }
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        if !self.ended {
-            self.connection.close_on_drop();
+        match self.state {
+            State::Beginning => self.connection.close_on_drop(),
+            State::Open => Manager::start_rollback(&mut self.connection),
+            State::Ended => {}
         }
     }
 }

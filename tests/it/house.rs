@@ -46,6 +46,7 @@ fn importable(module: &str) -> Option<(Vec<&'static str>, &'static str)> {
 /// what others do instead.
 const PLACES: &[(&str, &[&str], &str)] = &[
     ("sqlx", &["src/store/"], "write the query in store and call it"),
+    ("sqlx_core", &["src/store/"], "write the query in store and call it"),
     ("jiff_sqlx", &["src/store/"], "write the query in store and call it"),
     ("axum", &["src/api/", "src/dashboard/"], "keep HTTP in api; hand plain values down"),
     ("hyper", &["src/api/"], "keep HTTP in api; hand plain values down"),
