@@ -16,7 +16,7 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-trace-compares"
 bins=()
 for target in "${targets[@]}"; do bins+=(--bin "$target"); done
-cargo build --locked --quiet --release --target "$host" "${bins[@]}"
+cargo build --locked --quiet --release --target-dir target --target "$host" "${bins[@]}"
 
 # All at once: each has one thread.
 logs=$(mktemp -d)
