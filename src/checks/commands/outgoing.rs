@@ -47,10 +47,14 @@ const READERS: [&str; 34] = [
     "base32",
 ];
 
-/// What the pipeline reads or sends; `raw` is its text.
-pub(super) fn look(calls: &[Call], raw: &str, sights: &mut Vec<Sight>) {
+/// What the pipeline reads or sends.
+pub(super) fn look(calls: &[Call], sights: &mut Vec<Sight>) {
+    // A shell opens these where it redirects, `tee >(cat >/dev/tcp/host/1)` included; in an argument they are words.
     let to_host = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
-    let socket = to_host(raw) || calls.iter().flat_map(|call| &call.writes).any(|to| to_host(&to.text));
+    let socket = calls.iter().any(|call| {
+        call.writes.iter().chain(&call.reads).any(|to| to_host(&to.text))
+            || call.args.iter().chain(&call.writes).any(|to| to.raw.starts_with(">(") && to_host(&to.raw))
+    });
     let sender = calls.iter().find(|call| socket || sends(call));
     if let Some(sender) = sender {
         if let Some(what) = calls.iter().find_map(|call| secret(call, calls.len())) {

@@ -165,7 +165,7 @@ fn read_one(
         let whole = script.place.clone().unwrap_or(start..end);
         let mut sights = Vec::new();
         incoming::look(&resolved.calls, downloaded, &mut sights);
-        outgoing::look(&resolved.calls, text.get(start..end).unwrap_or_default(), &mut sights);
+        outgoing::look(&resolved.calls, &mut sights);
         for code in resolved.code.iter().filter(|code| budget.reads(code.text.len())) {
             let sight = code::look(&code.text);
             sights.extend(sight.map(|sight| sight.with(&format!("It is given to {}.", code.by))));

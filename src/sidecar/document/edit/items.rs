@@ -114,7 +114,8 @@ impl Document {
         let marker = self.marker(at).ok_or(EditError::NoItemNamed)?;
         let gap = &own[marker.text..];
         let gap = &gap[..gap.len() - gap.trim_start_matches([' ', '\t']).len()];
-        let gap = if marker.state.is_some() && gap.is_empty() { " " } else { gap };
+        let joined = marker.state.is_some() || marker.prefix == marker.bullet.end;
+        let gap = if joined && gap.is_empty() { " " } else { gap };
         // What an item is called by stays with it.
         let named = self.id(at).filter(|id| lines::explicit_id(text) != Some(id));
         let text = named.map_or_else(|| text.to_owned(), |id| format!("{} <!-- id: {id} -->", text.trim()));

@@ -124,6 +124,7 @@ fn an_empty_text_and_one_without_an_end_take_edits() {
         ("- a", json!({"op": "append_item", "section": "", "text": "b"}), "- a\n- b\n"),
         ("- a\n- b", json!({"op": "remove_item", "section": "", "item": {"text": "b"}}), "- a\n"),
         ("- [ ] a", json!({"op": "replace_item", "section": "", "item": {"text": "a"}, "text": "b"}), "- [ ] b"),
+        ("-\n", json!({"op": "replace_item", "section": "", "item": {"index": 1}, "text": "b"}), "- b\n"),
         ("# P", json!({"op": "replace_section", "section": "p", "body": "x"}), "# P\n\nx\n"),
         ("# P\nText", json!({"op": "set_key", "key": "a", "value": true}), "---\na: true\n---\n\n# P\nText"),
         ("---\n---\n", json!({"op": "set_key", "key": "a", "value": "no"}), "---\na: \"no\"\n---\n"),
