@@ -2,81 +2,12 @@
 //! print and nothing else, with options that are harmless there. What is not known does not only look.
 
 use super::{
+    aws,
     lexicon::{Act, verb},
-    request, shell,
+    programs, request, shell,
 };
+use crate::domain::Effect;
 
-/// Programs that print, whatever they are given.
-const PRINTING: &str = "arch b2sum basename bzcat cal cat cksum cmp column comm cut df diff dir dirname du echo egrep expr false fgrep \
-    fold free getent grep groups head hexdump id jq join last locale ls lsblk lscpu lsmod lsof lspci lsusb md5sum netstat nl \
-    nproc nslookup od paste pgrep printenv ps pwd readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum \
-    sha512sum shasum stat strings sum tac tail tr true tty uname uptime vmstat wc wdiff whereis which who whoami xzcat \
-    zcat zegrep zfgrep zgrep zstdcat";
-/// Programs that print unless one of these stands among their arguments, as an option or its beginning.
-const PRINTING_WITHOUT: [(&str, &str); 13] = [
-    // An element of an array that is named here is evaluated.
-    ("[", "-v"),
-    ("printf", "-v"),
-    ("test", "-v"),
-    ("ag", "--pager"),
-    ("base64", "-o --output"),
-    ("dig", "-f -k"),
-    ("fd", "-x -X --exec"),
-    ("file", "-C --compile"),
-    ("host", "-f"),
-    ("rg", "--pre --hostname-bin"),
-    ("ss", "-K --kill"),
-    ("tree", "-o -R --output"),
-    ("yq", "-i --inplace -s --split"),
-];
-/// Programs that print where they are given nothing, or no more than options of these letters.
-const BARE: [(&str, &str); 7] = [
-    ("date", "uRI"),
-    ("env", ""),
-    ("hostname", "fsidIA"),
-    ("less", "NSRFX"),
-    ("more", ""),
-    ("mount", ""),
-    ("nvidia-smi", "qL"),
-];
-/// Programs that print, given these words first; after a `!`, without these options.
-const PRINTING_WITH: [(&str, &str, &str); 14] = [
-    ("cargo", "tree version search", ""),
-    ("crontab", "-l", "-e -r"),
-    ("docker", "images inspect logs ps stats top version info history port diff search", ""),
-    (
-        "gh",
-        "pr.list pr.view pr.diff pr.checks pr.status issue.list issue.view issue.status repo.view repo.list run.list run.view \
-      release.list release.view auth.status search.issues search.prs search.code search.repos workflow.list workflow.view",
-        "--web -w",
-    ),
-    (
-        "git",
-        "blame cat-file describe diff log ls-files ls-tree rev-list rev-parse shortlog show status grep merge-base \
-      name-rev for-each-ref count-objects stash.list worktree.list reflog.show",
-        "--output --ext-diff --textconv --open-files-in-pager -O --upload-pack --exec --filters",
-    ),
-    ("go", "list version doc", "-exec -toolexec -modfile -mod"),
-    ("helm", "get history list ls show status version search", "--output-dir --post-renderer"),
-    ("journalctl", "", "--vacuum --rotate --flush --sync --cursor-file --setup-keys --relinquish --smart --update -D"),
-    (
-        "kubectl",
-        "api-resources api-versions describe explain get logs top version cluster-info config.view \
-      config.current-context config.get-contexts auth.can-i rollout.status rollout.history",
-        "--output-directory",
-    ),
-    ("npm", "ls list outdated view explain ping", "--prefix --script-shell"),
-    ("pip", "list show freeze check index", "--log --python"),
-    ("pip3", "list show freeze check index", "--log --python"),
-    (
-        "systemctl",
-        "cat is-active is-enabled is-failed list-units list-timers list-unit-files show status",
-        "-H --host --root --now",
-    ),
-    ("terraform", "show output version providers state.list state.show graph validate", "-out -chdir"),
-];
-/// Programs whose version may be asked for.
-const VERSIONED: &str = "bash cargo clang docker gcc git go java kubectl make node npm perl php pip pip3 python python3 ruby rustc terraform";
 /// What `find` goes by and prints.
 const FOUND: &str = "-H -L -P -a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow -gid -group \
     -ilname -iname -inum -ipath -iregex -iwholename -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer \
@@ -96,6 +27,11 @@ pub(super) fn looks(line: &str) -> bool {
     shell::commands(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
 }
 
+/// The same of what may be a text in another language: programs that are known count alone.
+pub(super) fn prints(line: &str) -> bool {
+    shell::commands(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
+}
+
 /// Whether a list of arguments, the program first, only looks.
 pub(super) fn argv_looks(words: &[String]) -> bool {
     !words.is_empty() && one(words, true)
@@ -104,6 +40,34 @@ pub(super) fn argv_looks(words: &[String]) -> bool {
 /// Whether arguments only look behind the words by which a tool is named: `git_log` with `--oneline`.
 pub(super) fn named_looks(name: &[String], arguments: &[String]) -> bool {
     !name.is_empty() && one(&[name, arguments].concat(), false)
+}
+
+/// What a command of Redis is called that changes something, whoever is asked to run it.
+const REDIS_ACTS: &str = "append bgrewriteaof bgsave bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr \
+    decrby del discard eval evalsha exec expire expireat failover fcall flushall flushdb geoadd georadius geosearchstore getdel getex getset \
+    hdel hexpire hincrby hincrbyfloat hmset hset hsetnx incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim \
+    migrate move mset msetnx multi persist pexpire pexpireat pfadd pfmerge psetex psubscribe publish rename renamenx replicaof reset \
+    restore rpop rpoplpush rpush rpushx sadd save sdiffstore set setbit setex setnx setrange shutdown sinterstore slaveof smove spop \
+    srem sunionstore swapdb touch unlink unwatch watch xack xadd xautoclaim xclaim xdel xgroup xreadgroup xsetid xtrim zadd zdiffstore \
+    zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank zremrangebyscore zunionstore";
+
+/// Of these the ones that a sentence may begin with, unless they are in capitals.
+const REDIS_PROSE: &str = "append copy discard eval exec expire failover migrate move multi persist publish rename reset restore save set shutdown \
+    touch unlink unwatch watch";
+/// Commands of Redis in two words.
+const REDIS_PAIRS: &str =
+    "acl client cluster command config debug function latency memory module object script slowlog";
+
+/// Whether a text is a command of Redis that does more than look; of what keeps things likewise `PUT x`.
+pub(super) fn is_redis_order(text: &str) -> bool {
+    let words: Vec<String> = text.split_whitespace().take(8).map(ToOwned::to_owned).collect();
+    let Some((first, rest)) = words.split_first() else { return false };
+    let is_loud = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let (loud, small) = (is_loud(first), first.to_ascii_lowercase());
+    let known = among(REDIS_ACTS, &small) && (loud || !among(REDIS_PROSE, &small));
+    let paired = loud && among(REDIS_PAIRS, &small) && rest.first().is_some_and(|second| is_loud(second));
+    let acts = || verb(&small).is_some_and(|verb| verb.act.effect() > Effect::Read);
+    known || paired && !redis_looks(&words) || loud && (1..4).contains(&rest.len()) && acts()
 }
 
 /// Whether a command of Redis only looks.
@@ -121,33 +85,14 @@ fn one(words: &[String], alone: bool) -> bool {
     // Another folder may have another program of that name.
     let installed = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
     let program = installed.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
-    let none = |refused: &str| !refused.split_whitespace().any(|bad| rest.iter().any(|word| is_option(word, bad)));
-    if among(PRINTING, program) {
-        return none("--output --pager --open --exec --in-place --delete");
-    }
-    if let Some((_, refused)) = PRINTING_WITHOUT.iter().find(|(name, _)| *name == program) {
-        return none(refused);
-    }
-    if let Some((_, letters)) = BARE.iter().find(|(name, _)| *name == program) {
-        let shows = |word: &String| match word.strip_prefix('-') {
-            Some(option) => option.chars().all(|c| letters.contains(c)),
-            None => program == "date" && word.starts_with('+') || program == "less" && !word.starts_with('+'),
-        };
-        return rest.iter().all(shows);
-    }
-    if among(VERSIONED, program)
-        && matches!(rest, [only] if ["--version", "-V", "-v", "version"].contains(&only.as_str()))
-    {
-        return true;
-    }
-    if let Some((_, subcommands, refused)) = PRINTING_WITH.iter().find(|(name, ..)| *name == program) {
-        return none(refused) && subcommand(program, subcommands, rest);
+    if let Some(prints) = programs::prints(program, rest) {
+        return prints;
     }
     match program {
-        "aws" => aws(rest),
+        "aws" => aws::looks(rest),
         "awk" | "gawk" | "mawk" => awk(rest),
         "curl" => request::curl_looks(rest),
-        "find" => rest.iter().all(|word| !word.starts_with('-') || among(FOUND, word) || is_number(word)),
+        "find" => rest.iter().all(|word| !word.starts_with('-') || among(FOUND, word) || programs::is_number(word)),
         "sed" => sed(rest),
         "sort" => rest.iter().all(|word| match word.strip_prefix('-') {
             Some(option) if option.starts_with('-') => {
@@ -162,9 +107,9 @@ fn one(words: &[String], alone: bool) -> bool {
             let how = how.strip_prefix('-').unwrap_or(how);
             how.contains('t')
                 && how.chars().all(|c| "tvfzjJ".contains(c))
-                && rest.iter().all(|word| !word.starts_with('-'))
+                // A colon names another machine, and a program is run to ask it.
+                && rest.iter().all(|word| !word.starts_with('-') && !word.contains(':'))
         }),
-        "uniq" => rest.iter().filter(|word| !word.starts_with('-')).count() < 2,
         "unzip" => {
             rest.first().is_some_and(|first| first == "-l") && rest.iter().skip(1).all(|word| !word.starts_with('-'))
         }
@@ -173,70 +118,11 @@ fn one(words: &[String], alone: bool) -> bool {
         _ => {
             alone
                 && rest.iter().all(|word| word.chars().all(|c| c.is_alphanumeric() || "_.*:/".contains(c)))
-                && verb(&program.to_lowercase())
-                    .is_some_and(|verb| !verb.noun && verb.act == Act::Look && verb.word != "download")
+                && verb(&program.to_lowercase()).is_some_and(|verb| {
+                    !verb.noun && verb.act == Act::Look && !["download", "fetch", "scrape"].contains(&verb.word)
+                })
         }
     }
-}
-
-/// Whether a word is an option, or begins like it: `--output=x`, and `-ox` for `-o`.
-fn is_option(word: &str, option: &str) -> bool {
-    if option.starts_with("--") {
-        // Programs take the beginning of an option for the option.
-        let name = word.split('=').next().unwrap_or_default();
-        return word.starts_with(option) || name.len() > 3 && option.starts_with(name);
-    }
-    let bundled = option.len() == 2 && !word.starts_with("--") && word.starts_with('-');
-    word == option || bundled && option.chars().nth(1).is_some_and(|letter| word.contains(letter))
-}
-
-fn is_number(word: &str) -> bool {
-    word.strip_prefix('-').is_some_and(|digits| digits.chars().next().is_some_and(|c| c.is_ascii_digit()))
-}
-
-fn subcommand(program: &str, known: &str, mut rest: &[String]) -> bool {
-    if known.is_empty() {
-        return rest.iter().all(|word| !word.starts_with("--") || !word.contains('%'));
-    }
-    // What stands before the subcommand: where it works.
-    let takes: &[&str] = match program {
-        "git" => &["-C"],
-        "kubectl" | "helm" => &["-n", "--namespace", "--context", "--kube-context"],
-        _ => &[],
-    };
-    while let Some((first, after)) = rest.split_first() {
-        if takes.contains(&first.as_str()) {
-            rest = after.get(1..).unwrap_or_default();
-        } else if first == "--no-pager" || takes.iter().any(|one| first.starts_with(&format!("{one}="))) {
-            rest = after;
-        } else {
-            break;
-        }
-    }
-    let Some((first, after)) = rest.split_first() else { return false };
-    let both = after.first().map(|second| format!("{first}.{second}"));
-    if among(known, first) || both.is_some_and(|both| among(known, &both)) {
-        return !(first == "cluster-info" && after.first().is_some_and(|word| word == "dump"));
-    }
-    // `git branch -a`, `git remote -v`: they list unless something is named.
-    let lists = "-a -r -v -vv -l --all --list --remotes --show-current --verbose";
-    program == "git"
-        && ["branch", "remote", "tag"].contains(&first.as_str())
-        && after.iter().all(|word| among(lists, word))
-}
-
-/// `aws ec2 describe-instances`, `aws s3 ls`
-fn aws(rest: &[String]) -> bool {
-    let mut operands = rest.iter().skip_while(|word| word.starts_with("--"));
-    let (Some(_), Some(operation)) = (operands.next(), operands.next()) else { return false };
-    let first = operation.split('-').next().unwrap_or_default();
-    let looks = ["describe", "get", "list", "ls", "lookup", "head", "search", "filter"].contains(&first);
-    // These write what they get to a file, or make credentials.
-    let stores = operands.next().is_some_and(|word| !word.starts_with('-')) && first == "get";
-    looks
-        && !stores
-        && !operation.starts_with("get-object")
-        && !rest.iter().any(|word| word.starts_with("--output-") || word == "--outfile")
 }
 
 /// A program of awk that prints: it starts nothing, and writes and reads no other file.
@@ -293,7 +179,7 @@ fn xargs(rest: &[String]) -> bool {
             _ => return false,
         };
     }
-    words.first().is_none_or(|program| among(PRINTING, program)) && one(words, false)
+    words.first().is_none_or(|program| programs::only_prints(program)) && one(words, false)
 }
 
 fn among(list: &str, word: &str) -> bool {

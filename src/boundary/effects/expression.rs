@@ -1,7 +1,11 @@
 //! Whether what an expression calls is known to compute. In: a text. Out: the calls in it, and whether the text as a whole is
 //! one. It is the grammar that languages share: a name, and behind it an opening bracket.
 
-use super::functions::{is_known, is_step};
+use super::{
+    functions::{is_known, is_step},
+    graphql,
+    name::acts,
+};
 
 /// Most calls that are looked at; with more, anything may be there.
 const MOST: usize = 1_000;
@@ -35,7 +39,10 @@ pub(super) fn is_chain(text: &str) -> bool {
 /// Whether such a query only looks: one statement of known steps.
 pub(super) fn chain_looks(text: &str) -> bool {
     let stores = ["$out", "$merge", "$where", "$function", "$accumulator", "function", "=>"];
-    calls(text).take(MOST + 1).enumerate().all(|(at, name)| at < MOST && name.is_some_and(is_step))
+    // What stands in braces is a program there: `g.V().map{it}`.
+    let closes_over = text.trim_start().starts_with('g') && text.contains('{');
+    !closes_over
+        && calls(text).take(MOST + 1).enumerate().all(|(at, name)| at < MOST && name.is_some_and(is_step))
         && !text.trim_end().trim_end_matches(';').contains(';')
         && !stores.iter().any(|word| text.contains(word))
 }
@@ -59,22 +66,45 @@ fn calls(text: &str) -> impl Iterator<Item = Option<&str>> {
     })
 }
 
-/// Whether a text is a query of GraphQL.
-pub(super) fn is_graphql(text: &str) -> bool {
-    let opens = |word: &str| {
-        let rest = text.strip_prefix(word).map(str::trim_start);
-        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || "{(@".contains(c)))
-    };
-    text.starts_with('{') || text.contains('{') && ["query", "fragment", "subscription"].into_iter().any(opens)
-}
-
 /// Whether a text is more than one call: steps behind each other, of which one is not known to compute.
 pub(super) fn is_script(text: &str) -> bool {
-    text.contains('(') && text.contains([';', '=', '|']) && !is_graphql(text) && !computes(text)
+    text.contains('(') && text.contains([';', '=', '|']) && !graphql::is_graphql(text) && !computes(text)
 }
 
-/// Whether a text holds a call in a place that a template or a table evaluates: `{{ f() }}`, `${x.y()}`, `=F()`.
+/// Whether a text holds a call in a place that a template or a table evaluates: `{{ f() }}`, `${x.y()}`, `=F()`; or an order
+/// there: `{{delete}}`, `${jndi:ldap://x}`.
 pub(super) fn is_template(text: &str) -> bool {
     let filled = ["{{", "${", "#{", "<%", "{%"].iter().any(|mark| text.contains(mark));
-    (filled || text.starts_with('=')) && !computes(text) || text.starts_with('=') && text.contains('|')
+    // A place within a place makes a word that nobody reads: `${${lower:j}ndi:x}`.
+    let pieces: Vec<&str> = text.split("${").skip(1).take(MOST).collect();
+    let nested = pieces.split_last().is_some_and(|(_, before)| before.iter().any(|piece| !piece.contains('}')));
+    let placed = || {
+        nested
+            || places(text)
+                .take(MOST)
+                .any(|place| is_looked_up(place) || acts(place.trim_start_matches(['#', '/', '&', '>', ' '])))
+    };
+    (filled || text.starts_with('=')) && !computes(text)
+        || text.starts_with('=') && text.contains('|')
+        || filled && placed()
+}
+
+/// What stands in the places of a template, as far as the next bracket.
+fn places(text: &str) -> impl Iterator<Item = &str> {
+    ["{{", "${"].into_iter().flat_map(move |mark| {
+        text.split(mark).skip(1).map(|rest| {
+            let near = rest.get(..rest.floor_char_boundary(200)).unwrap_or_default();
+            near.get(..near.find('}').unwrap_or(near.len())).unwrap_or_default()
+        })
+    })
+}
+
+/// Whether a place is filled by asking somewhere else: `jndi:ldap://x`, `script:js:x`, `${lower:j}ndi:x`.
+fn is_looked_up(place: &str) -> bool {
+    let named = place.split_once(':').is_some_and(|(name, rest)| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric())
+            && (rest.contains(':') || rest.contains("//"))
+    });
+    named
 }

@@ -47,10 +47,26 @@ const STEPS: &str = "aggregate allowdiskuse and as both botheh bothe bothv by ca
     readpref regexp repeat select serverstatus simplepath size skip sort stats storagesize sum tail times toarray tolist \
     totalsize unfold until uuid v valuemap values version where within without hasid";
 
+/// What a `pragma` shows, asked without an argument, and with one.
+const PRAGMAS: &str = "application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill collation_list compile_options data_version \
+    database_list database_size defer_foreign_keys encoding foreign_keys freelist_count function_list journal_mode \
+    journal_size_limit max_page_count mmap_size module_list page_count page_size platform pragma_list query_only \
+    recursive_triggers schema_version secure_delete show_tables synchronous table_list temp_store threads user_version version \
+    wal_autocheckpoint foreign_key_check integrity_check quick_check";
+const PRAGMAS_OF: &str = "foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check quick_check storage_info \
+    table_info table_list table_xinfo";
+
+/// Whether a pragma is known to show something, without an argument or with one.
+pub(super) fn is_pragma(name: &str, given: bool) -> bool {
+    let small = name.to_ascii_lowercase();
+    among(PRAGMAS_OF, &small) || !given && among(PRAGMAS, &small)
+}
+
 /// Whether a function is known to change nothing.
 pub(super) fn is_known(name: &str) -> bool {
     let small = name.to_ascii_lowercase();
-    if among(CATALOGUE, &small) {
+    let pragma = |name: &str| is_pragma(name, false);
+    if among(CATALOGUE, &small) || small.strip_prefix("pragma_").is_some_and(pragma) {
         return true;
     }
     let words = super::name::words(name);

@@ -21,6 +21,12 @@ pub(super) const PROGRAMS: &str = "code javascript js lambda program python scri
 pub(super) const STATEMENTS: &str = "cql cypher ddl dml gremlin hql influxql kql kusto soql sparql sql stmt tsql";
 /// Arguments that may hold a statement, or prose.
 pub(super) const QUERIES: &str = "expression input q queries query statement statements";
+/// Arguments that hold a pipeline.
+pub(super) const PIPED: &str = "esql kql kusto logql spl";
+/// Arguments that hold names and values as a list of pairs.
+pub(super) const PAIRED: &str = "data fields form parameters params query";
+/// Arguments by which what was done stays.
+pub(super) const SETTLED: &str = "autocommit commit persist publish";
 /// Arguments that hold an expression.
 pub(super) const EXPRESSIONS: &str =
     "condition eval expr expression filter filters formula jmespath jq jsonpath predicate template where";
@@ -58,6 +64,9 @@ const OF_FILES: &str = "bucket cat contents directory dir disk drive file files 
     storage tree vault";
 /// What keeps keys and values, and is commanded in words of its own.
 const REDIS: &str = "redis valkey";
+/// What is asked in pipelines, or in expressions that match labels.
+const LOGS: &str =
+    "adx esql grafana kql kusto logql loki mimir prometheus promql sentinel spl splunk sumo tempo victoriametrics";
 /// What a tool is named for whose every text may be a command.
 const SHELLS: &str = "bash cmd powershell sh shell terminal";
 
@@ -79,7 +88,10 @@ impl Tool {
         let (own, server) = (words(&tool.name), words(tool.server.as_deref().unwrap_or_default()));
         let speaks = own.iter().chain(&server).any(|word| LANGUAGES.contains(&word.as_str()));
         let asks = own.iter().any(|word| among("query queries sql", word));
-        let thinks = name::read(tool).verb.is_some_and(|verb| verb.act == Act::Compute);
+        // What is evaluated, or simulated, is run.
+        let runs_it = ["benchmark", "evaluate", "interpret", "simulate"];
+        let thinks =
+            name::read(tool).verb.is_some_and(|verb| verb.act == Act::Compute && !runs_it.contains(&verb.word));
         let finds = thinks || own.iter().any(|word| among(SEARCHES, word));
         let runs = |word: &String| verb(word).is_some_and(|verb| matches!(verb.act, Act::Run | Act::Obey));
         let queries = asks || own.iter().any(runs);
@@ -99,6 +111,11 @@ impl Tool {
     /// Whether it keeps keys and values, and is commanded in words of its own.
     pub fn of_redis(&self) -> bool {
         self.words().any(|word| among(REDIS, word))
+    }
+
+    /// Whether it is asked in a language of logs and metrics.
+    pub fn of_logs(&self) -> bool {
+        self.words().any(|word| among(LOGS, word))
     }
 
     /// Whether its every text may be a command.

@@ -13,14 +13,20 @@
 //! of their text stands in a reason. A stranger who names a tool for what it does not do is believed here; contracts and
 //! pinned descriptions are there for that. It reads English alone.
 
+mod aws;
+mod code;
 mod command;
 mod description;
 mod expression;
 mod functions;
+mod graphql;
+mod hidden;
 mod keys;
 mod lexicon;
 mod name;
 mod overrides;
+mod pipe;
+mod programs;
 mod request;
 mod schema;
 mod sent;

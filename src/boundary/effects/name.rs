@@ -170,9 +170,65 @@ const DONE: [&str; 50] = [
     "wire",
 ];
 
+/// Words that are done to what stands before or behind them, and are hardly ever a thing: `list_pop`, `get_flush_cache`.
+const HARDLY: &str =
+    "burn clear consume cut dequeue drain empty expire flush follow login logout pop reboot spend tear";
+/// Of these and others, what a look is followed by as its order: `get_lock`.
+const ORDERED: &str = "back checkin clean close compress confirm join leave lock open optimize pause press publish push rewrite sell sign start \
+    stop switch swap tap unlock";
+/// What is taken and given, whose name stands before what is known of it: `get_refund_status`, not `get_refund_payment`.
+const TAKEN: &str = "charge purchase refund stake trade transfer";
+/// What is known of a thing: behind a verb it makes a name of both, `delete_reason`.
+const ATTRIBUTES: &str = "ability address allowed amount at by category class code codes color cost count counter data date dates datetime day days \
+    description detail details enabled fee flag format history hour hours id ids index info interval kind label level \
+    limit method mode month name no note number on option options order path payload percent \
+    period permission policies policy position price privilege rate ratio reason result rule rules score size source state \
+    statistics stats status summary threshold time timeout times timestamp title total ts type types url user value version \
+    window year";
+/// What is made anew when it is got, and what is taken from a queue as its next.
+const MADE: &str = "certificate code credential credentials key keys nonce password secret session token tokens";
+const QUEUED: &str = "batch command delivery item job jobs message order task tasks work";
+
+/// Whether an identifier says that something is done, as an order does: `purge`, `delete_all`; not `delete_reason`.
+pub(super) fn acts(identifier: &str) -> bool {
+    let words = words(identifier);
+    let firm = |word: &String| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
+    let known = words.len() > 1 && words.last().is_some_and(|last| among(ATTRIBUTES, last));
+    words.first().is_some_and(firm) && !known
+}
+
+/// Whether a noun behind a verb that looks is rather a second verb: `peek_pop`, `get_flush_cache`, `get_lock`.
+fn hides_order(words: &[String], place: usize, at: usize) -> bool {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
+    let of_many = own == "empty" && is_plural(next);
+    let known = !last && among(ATTRIBUTES, next);
+    if place < at {
+        // What opens a name that ends with its look.
+        return place == 0 && (among(HARDLY, own) || among(ORDERED, own)) && !known;
+    }
+    let hardly = among(HARDLY, own) && !known && !of_many;
+    let ordered = among(ORDERED, own)
+        && (last && place == at + 1 || !last && ["lock", "start", "stop"].contains(&own) && !known && !is_plural(next));
+    let taken = among(TAKEN, own) && !last && !known && !is_plural(next) && place == at + 1;
+    hardly || ordered || taken
+}
+
+/// Whether what is looked for is made, or taken away, by looking for it: `get_new_token`, `get_next_job`.
+fn takes(words: &[String]) -> bool {
+    words.windows(2).any(|pair| match pair {
+        [first, second] => first == "new" && among(MADE, second) || first == "next" && among(QUEUED, second),
+        _ => false,
+    })
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
 /// Whether words can mean nothing but a look.
 fn looks(words: &[String]) -> bool {
-    let Some(at) = look(words) else { return false };
+    let Some(at) = look(words).filter(|_| !takes(words)) else { return false };
     let mut joined = false;
     (0..words.len()).all(|place| {
         let text = words.get(place).map_or("", String::as_str);
@@ -239,6 +295,7 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
             _ => {
                 verb.noun
                     && !joined
+                    && !hides_order(words, place, at)
                     && phrase(own, next).is_none()
                     && !(last && place > at + 1 && DONE.contains(&verb.word))
             }

@@ -19,6 +19,12 @@ const SHOWN: &str = "aliases alias all all_docs alldocs analyze api apis async_s
     framework health ilm index_template info ingest layouts license list mapping mappings mget msearch next nodes nuxt pages \
     pending_tasks recovery render resolve search segments settings source sql stats state static tasks template \
     termvectors validate view vti_bin";
+/// What is done by asking for a place that is called so, though it is a thing as well: `/reboot`, `/cart/checkout`, `/set?a=1`.
+const DONE: &str = "checkout confirm flush reboot reroute transfer";
+const DONE_WITH: &str = "ban block confirm deploy follow handle hold join leave like lock mute park pause pin push redirect resume set star \
+    start stop switch trigger unfollow vote";
+/// What `_cluster` of a search engine shows.
+const OF_CLUSTER: [&str; 6] = ["allocation", "health", "pending_tasks", "settings", "state", "stats"];
 /// Words of headers that say who asks, and in what form the answer is to be.
 const HEADERS: &str = "accept agent api auth authorization baggage cache charset content cookie correlation date dnt encoding etag for \
     forwarded host id if ip key language locale match modified organization origin pragma prefer range referer referrer \
@@ -88,8 +94,16 @@ impl Address<'_> {
         let label = self.host.split('.').next().unwrap_or_default().to_ascii_lowercase();
         let manual = MANUALS.contains(&label.as_str()) && self.parameters.is_empty();
         let segments: Vec<String> = self.path.split(['/', '\\']).map(decoded).filter(|part| !part.is_empty()).collect();
+        if let Some(found) = calls_back(&label, &segments) {
+            return Some(found);
+        }
         let mut behind_id = false;
         for (at, segment) in segments.iter().enumerate() {
+            let (before, next) = (at.checked_sub(1).and_then(|at| segments.get(at)), segments.get(at + 1));
+            let given = next.is_some_and(|next| is_id(next)) || next.is_none() && !self.parameters.is_empty();
+            if !manual && is_done(segment, before, next, given) {
+                return Some((Effect::Destructive, "do what it is called"));
+            }
             let page = at + 1 == segments.len()
                 && segment.rsplit_once('.').is_some_and(|(_, end)| PAGES.contains(&end.to_ascii_lowercase().as_str()));
             if !page && let Some(found) = segment_asks(segment, behind_id, manual) {
@@ -114,6 +128,41 @@ impl Address<'_> {
         }
         None
     }
+}
+
+/// Whether it is where others are told something: `hooks.slack.com/services/T0/B0/x`, `/hooks/T0/B0/x`; or a job that is run.
+fn calls_back(label: &str, segments: &[String]) -> Option<(Effect, &'static str)> {
+    let called = |word: &str| ["hook", "hooks", "trigger", "webhook", "webhooks"].contains(&word);
+    let told = called(label) && !segments.is_empty()
+        || segments.iter().rev().skip(2).any(|segment| called(&segment.to_ascii_lowercase()));
+    let shown = ["console", "log", "report", "test"];
+    let acts = |word: &String| {
+        !shown.contains(&word.as_str()) && verb(word).is_some_and(|verb| verb.act.effect() > Effect::Read)
+    };
+    let built = segments.len() > 2
+        && segments.first().is_some_and(|first| first == "job")
+        && segments.last().is_some_and(|last| words(last).first().is_some_and(acts));
+    if told {
+        return Some((Effect::Write, "tell others"));
+    }
+    built.then_some((Effect::Write, "run a job"))
+}
+
+/// Whether a part of a path is done by asking for it.
+fn is_done(segment: &str, before: Option<&String>, next: Option<&String>, given: bool) -> bool {
+    let small = segment.to_ascii_lowercase();
+    let among = |list: &str| list.split(' ').any(|one| one == small);
+    let of_cluster = before.is_some_and(|before| before == "_cluster") && !OF_CLUSTER.contains(&small.as_str());
+    of_cluster || mixes_alphabets(segment) || next.is_none() && among(DONE) || given && among(DONE_WITH)
+}
+
+/// Whether a word holds letters beside ours that look like them.
+fn mixes_alphabets(text: &str) -> bool {
+    let alike = |c: char| {
+        matches!(c, '\u{370}'..='\u{52f}' | '\u{13a0}'..='\u{13ff}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
+            | '\u{ff21}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}')
+    };
+    text.contains(alike) && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 fn is_id(segment: &str) -> bool {

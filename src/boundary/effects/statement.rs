@@ -8,8 +8,9 @@ use std::{collections::HashSet, sync::LazyLock};
 
 use super::{
     expression::{chain_looks, is_chain},
-    functions,
-    tokens::{Dialect, Token, tokens},
+    functions, graphql,
+    hidden::{begins_another, calls_unknown, draws, starts_service},
+    tokens::{Dialect, Token, dialects, tokens},
 };
 use crate::domain::Effect;
 
@@ -31,9 +32,9 @@ pub(super) enum Verdict {
 /// Words by which statements open that only read.
 const READING: [&str; 8] = ["desc", "describe", "explain", "return", "select", "show", "values", "with"];
 /// Words by which other statements open.
-const OPENINGS: &str = "add alter analyze attach backup base begin call checkpoint clear cluster comment commit construct copy create \
+pub(super) const OPENINGS: &str = "add alter analyze attach backup base begin call checkpoint clear cluster comment commit construct copy create \
     deallocate declare delete detach discard do drop exec execute export flush foreach grant handler import insert install kill \
-    load lock match merge move notify optimize optional pragma prefix prepare purge refresh reindex rename repair replace reset \
+    load lock match merge move notify optimize optional pragma prefix prepare purge refresh reindex remove rename repair replace reset \
     restore revoke rollback savepoint set shutdown start table truncate unload unlock unwind update upsert use vacuum";
 /// What is created, altered and dropped.
 const KINDS: &str = "aggregate bucket cast catalog collection column concurrently constraint database databases domain event extension \
@@ -45,27 +46,16 @@ const KEYWORDS: [&str; 14] = [
     "alter", "create", "delete", "drop", "for", "insert", "into", "lock", "merge", "rename", "replace", "truncate",
     "update", "upsert",
 ];
-/// Most functions of a statement, and most words `mutation` of a text, that are looked at. With more, anything may be there.
-const MOST: usize = 1_000;
-/// What a `pragma` shows, given an argument.
-const SHOWN: [&str; 8] = [
-    "foreign_key_check",
-    "foreign_key_list",
-    "index_info",
-    "index_list",
-    "index_xinfo",
-    "integrity_check",
-    "table_info",
-    "table_xinfo",
-];
-
 /// Commands with a dot before them that show something.
 const DOTTED: [&str; 7] = ["databases", "help", "indexes", "schema", "show", "tables", "version"];
 
 /// Reads a text.
 pub(super) fn judge(text: &str) -> Verdict {
-    if is_mutation(text) {
+    if graphql::is_mutation(text) {
         return Verdict::Writes(Effect::Destructive, "mutation");
+    }
+    if graphql::subscribes(text) {
+        return Verdict::Unknown;
     }
     if is_chain(text) {
         return if chain_looks(text) { Verdict::Reads } else { Verdict::Unknown };
@@ -76,14 +66,12 @@ pub(super) fn judge(text: &str) -> Verdict {
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
     let first = start.get(..end).unwrap_or_default();
-    let opens = opening(first);
+    let opens = opening(first) || ["for", "let"].iter().any(|word| first.eq_ignore_ascii_case(word));
     let hidden = start.starts_with("/*") || start.starts_with("--") || start.starts_with('#');
     if !opens && !hidden && !text.contains(';') {
         return Verdict::Prose;
     }
-    let plain = statements(&tokens(text, Dialect { of_mysql: false }));
-    let differs = ["\\", "#", "/*", "--"].iter().any(|mark| text.contains(mark));
-    let found = if differs { plain.max(statements(&tokens(text, Dialect { of_mysql: true }))) } else { plain };
+    let found = by_every_reading(text);
     // A name right before its bracket is no prose.
     let called = || {
         text.as_bytes()
@@ -91,6 +79,22 @@ pub(super) fn judge(text: &str) -> Verdict {
             .any(|pair| matches!(pair, [name, b'('] if name.is_ascii_alphanumeric() || b"_\"`".contains(name)))
     };
     if found == Verdict::Odd && opens && called() { Verdict::Unknown } else { found }
+}
+
+/// The gravest that a text is in any dialect: where they disagree on what is quoted, it is a look only if all say so.
+fn by_every_reading(text: &str) -> Verdict {
+    let Some(dialects) = dialects(text) else {
+        let plain = statements(&tokens(text, Dialect::default()));
+        return if plain == Verdict::Prose { Verdict::Odd } else { plain.max(Verdict::Unknown) };
+    };
+    let mut gravest = Verdict::Prose;
+    for dialect in dialects {
+        gravest = gravest.max(statements(&tokens(text, dialect)));
+        if matches!(gravest, Verdict::Writes(Effect::Destructive, _)) {
+            break;
+        }
+    }
+    gravest
 }
 
 /// What Kusto, and the shell of `SQLite`, are commanded with a dot before it, behind remarks: `.drop` of `.drop table T`.
@@ -125,14 +129,17 @@ fn statement(tokens: &[Token<'_>]) -> Verdict {
     let tokens = tokens.get(start..).unwrap_or_default();
     let Some(Token::Word(first)) = tokens.first() else { return Verdict::Prose };
     let first = first.to_ascii_lowercase();
-    if let Some((effect, word)) = writes(tokens) {
+    if let Some((effect, word)) = writes(tokens).or_else(|| draws(tokens)) {
         return Verdict::Writes(effect, word);
+    }
+    if let Some(verdict) = of_loop(&first, tokens) {
+        return verdict;
     }
     let verdict = opened(&first, tokens);
     // A backslash is a command of a client: `\\gexec`.
     let calls = || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\'));
     match verdict {
-        Verdict::Reads if ["select", "values", "with"].contains(&first.as_str()) && is_two(tokens) => Verdict::Unknown,
+        Verdict::Reads if begins_another(&first, tokens) || starts_service(tokens) => Verdict::Unknown,
         Verdict::Reads if first != "pragma" && calls() => Verdict::Odd,
         other => other,
     }
@@ -163,7 +170,7 @@ fn opened(first: &str, tokens: &[Token<'_>]) -> Verdict {
             if holds(&changing) { Verdict::Writes(Effect::Destructive, "update") } else { Verdict::Reads }
         }
         "pragma" if tokens.contains(&Token::Mark('=')) => Verdict::Writes(Effect::Write, "pragma"),
-        "pragma" if tokens.contains(&Token::Mark('(')) && !next(&SHOWN) => Verdict::Odd,
+        "pragma" if !is_shown(tokens) => Verdict::Odd,
         // What is explained is not run, but for `analyze`; what that runs was looked at above.
         "desc" | "describe" | "explain" | "pragma" | "return" | "show" | "select" | "values" | "with" => Verdict::Reads,
         "add" | "clear" | "copy" | "create" | "drop" | "load" | "move"
@@ -202,7 +209,39 @@ fn opened(first: &str, tokens: &[Token<'_>]) -> Verdict {
     }
 }
 
-fn is(tokens: &[Token<'_>], at: usize, list: &[&str]) -> bool {
+/// What goes over things one by one, as the language of `ArangoDB` has it: `for d in c remove d in c`.
+fn of_loop(first: &str, tokens: &[Token<'_>]) -> Option<Verdict> {
+    let changing = ["insert", "remove", "replace", "update", "upsert"];
+    let goes = first == "for" && is(tokens, 2, &["in"]) || first == "let" && tokens.get(2) == Some(&Token::Mark('='));
+    let named = first == "remove"
+        && (3..tokens.len()).any(|at| is(tokens, at, &["in"]))
+        && tokens.len() < 64
+        && matches!(tokens.get(1), Some(Token::Text | Token::Name(_) | Token::Mark('{')));
+    if named || goes && (3..tokens.len()).any(|at| is(tokens, at, &changing) && is_placed(tokens, at)) {
+        return Some(Verdict::Writes(Effect::Destructive, "remove"));
+    }
+    let returns = goes && (3..tokens.len()).any(|at| is(tokens, at, &["return"]));
+    returns.then(|| if calls_unknown(tokens) { Verdict::Odd } else { Verdict::Reads })
+}
+
+/// Whether a word has something behind it that it may change, and is no part of a name.
+fn is_placed(tokens: &[Token<'_>], at: usize) -> bool {
+    let dotted = at.checked_sub(1).and_then(|before| tokens.get(before)) == Some(&Token::Mark('.'));
+    !dotted && matches!(tokens.get(at + 1), Some(Token::Word(_) | Token::Name(_) | Token::Text | Token::Mark('{')))
+}
+
+/// Whether a `pragma` is one that shows something: `pragma table_info(t)`, `pragma main.page_count`.
+fn is_shown(tokens: &[Token<'_>]) -> bool {
+    let at = if tokens.get(2) == Some(&Token::Mark('.')) { 3 } else { 1 };
+    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(at) else { return false };
+    match tokens.get(at + 1) {
+        None => functions::is_pragma(name, false),
+        Some(Token::Mark('(')) => functions::is_pragma(name, true),
+        Some(_) => false,
+    }
+}
+
+pub(super) fn is(tokens: &[Token<'_>], at: usize, list: &[&str]) -> bool {
     matches!(tokens.get(at), Some(Token::Word(word)) if list.iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
@@ -287,108 +326,4 @@ fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
         return Some(found);
     }
     None
-}
-
-/// Whether a statement calls what is not known to compute. A schema's function is its owner's, whatever it is called.
-fn calls_unknown(tokens: &[Token<'_>]) -> bool {
-    let named = |at: usize, list: &[&str]| at.checked_sub(1).is_some_and(|at| is(tokens, at, list));
-    // In SPARQL a dot ends what is said of a thing.
-    let of_graph = is(tokens, 0, &["prefix", "base", "construct"])
-        || is(tokens, 0, &["select"]) && tokens.contains(&Token::Mark('{'));
-    let mut functions = 0;
-    tokens.windows(2).enumerate().any(|(at, pair)| {
-        let [Token::Word(name) | Token::Name(name), Token::Mark('(')] = pair else { return false };
-        functions += 1;
-        let dot = at.checked_sub(1).is_some_and(|before| tokens.get(before) == Some(&Token::Mark('.')));
-        let schemas = ["pg_catalog", "safe", "sys", "net", "hash", "db", "point", "duration", "date", "datetime"];
-        let owned = dot && !of_graph && !named(at - 1, &schemas);
-        // `with t(a, b) as`, `as t(a, b)`: names of columns.
-        let columns = named(at, &["as", "with", "recursive"]) || is_columns(tokens, at + 1);
-        functions > MOST || owned || !columns && !functions::is_known(name)
-    })
-}
-
-/// Whether a bracket names the columns of what is defined behind it: `t(a, b) as (`.
-fn is_columns(tokens: &[Token<'_>], open: usize) -> bool {
-    let end = (open + 1..open + 64).find(|at| tokens.get(*at) == Some(&Token::Mark(')')));
-    end.is_some_and(|end| is(tokens, end + 1, &["as"]) && tokens.get(end + 2) == Some(&Token::Mark('(')))
-}
-
-/// Whether a second statement follows without a sign between, as some dialects have it: `select 1 exec f`.
-fn is_two(tokens: &[Token<'_>]) -> bool {
-    let goes_on = "and as asc between by case collate cross desc else end escape except exists fetch filter for from full group having in \
-        inner intersect interval is join lateral left like ilike limit natural not null offset on or order outer over partition qualify range right \
-        rows select set similar tablesample then union using when where window with within separator values";
-    let part = |word: &str| among(goes_on, &word.to_ascii_lowercase());
-    if tokens.len() > 2 && is(tokens, tokens.len() - 1, &["shutdown", "reconfigure"]) {
-        return true;
-    }
-    tokens.windows(3).any(|three| match three {
-        [before, Token::Word(word), after] => {
-            let ended = match before {
-                Token::Word(word) => !part(word),
-                Token::Name(_) | Token::Text | Token::Mark(')' | '*') => true,
-                Token::Mark(_) => false,
-            };
-            let follows = match after {
-                Token::Word(word) => !part(word),
-                Token::Name(_) | Token::Text | Token::Mark('@') => true,
-                Token::Mark(_) => false,
-            };
-            let joins = ["match", "optional", "unwind"].iter().any(|one| word.eq_ignore_ascii_case(one));
-            ended && follows && !joins && among(OPENINGS, &word.to_ascii_lowercase())
-        }
-        _ => false,
-    })
-}
-
-/// Whether a text holds a mutation of GraphQL: the word outside of every brace and string, before a brace.
-fn is_mutation(text: &str) -> bool {
-    if !text.contains("mutation") || !text.contains('{') {
-        return false;
-    }
-    let (mut depth, mut comment, mut seen) = (0_usize, false, 0);
-    let mut after = 0;
-    for (at, c) in text.char_indices() {
-        match c {
-            '\n' => comment = false,
-            _ if comment || at < after => {}
-            '"' => after = at + string(text.get(at..).unwrap_or_default()),
-            '#' => comment = true,
-            '{' | '(' => depth += 1,
-            '}' | ')' => depth = depth.saturating_sub(1),
-            'm' if depth == 0 => {
-                // Bounded: the word may stand there often.
-                let rest = text.get(at..text.floor_char_boundary(at + 300)).unwrap_or_default();
-                let before = text.get(..at).and_then(|text| text.chars().next_back());
-                let behind = rest.strip_prefix("mutation").map(|rest| rest.chars().next().unwrap_or(' '));
-                let opens = before.is_none_or(|c| c.is_whitespace() || c == '}' || c == ',')
-                    && behind.is_some_and(|c| c.is_whitespace() || matches!(c, '{' | '(' | '@' | '#'));
-                // Prose has words between this one and a brace: a mutation has a name, and variables.
-                let head = rest.find(['{', '(']).and_then(|end| rest.get(..end));
-                seen += usize::from(opens);
-                if seen > MOST || opens && head.is_some_and(|head| head.split_whitespace().count() < 4) {
-                    return true;
-                }
-            }
-            _ => {}
-        }
-    }
-    false
-}
-
-/// The bytes of a string of GraphQL, with its quotes.
-fn string(text: &str) -> usize {
-    let quotes = if text.starts_with("\"\"\"") { "\"\"\"" } else { "\"" };
-    let mut from = quotes.len();
-    while let Some(found) = text.get(from..).and_then(|rest| rest.find(['\\', '"'])) {
-        let at = from + found;
-        let rest = text.get(at..).unwrap_or_default();
-        if rest.starts_with(quotes) {
-            return at + quotes.len();
-        }
-        // What a backslash stands before, and a quote within three, end nothing.
-        from = at + rest.chars().take(if rest.starts_with('\\') { 2 } else { 1 }).map(char::len_utf8).sum::<usize>();
-    }
-    text.len()
 }

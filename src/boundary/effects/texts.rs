@@ -1,6 +1,13 @@
 //! Forms of text that hold more than they seem: arguments in lines or in a form, orders in XML, modes of files, commands
 //! behind signs. In: a text. Out: what it holds. Each is read once from its beginning to its end.
 
+use super::{
+    lexicon::verb,
+    name::words,
+    vocabulary::{self, Word},
+};
+use crate::domain::Effect;
+
 /// Programs whose names are no words of a sentence.
 const PROGRAMS: &str = "bash chmod chown cp curl dd kill ln mkdir mkfs mv nc ncat node perl pkill python python3 rm rmdir scp sh shred ssh \
     sudo tee touch truncate wget xargs zsh";
@@ -83,6 +90,45 @@ pub(super) fn order_of_xml(text: &str) -> Option<&str> {
         }
     }
     None
+}
+
+/// What stands in the elements of XML, and in their attributes: `<action>delete</action>`, `<do action="delete"/>`.
+pub(super) fn elements(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    if !text.starts_with('<') {
+        return found;
+    }
+    for tag in text.split('<').skip(1).take(MOST) {
+        let (opening, after) = tag.split_once('>').unwrap_or((tag, ""));
+        let end = opening.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(opening.len());
+        let (name, attributes) = opening.split_at(end);
+        let local = name.rsplit(':').next().unwrap_or(name);
+        if !local.is_empty() && !after.trim().is_empty() {
+            found.push((local, after.trim()));
+        }
+        let mut rest = attributes;
+        while let Some((name, value)) = rest.split_once('=') {
+            let quote = value.chars().next().filter(|c| ['"', '\''].contains(c));
+            let Some((value, after)) = quote.and_then(|quote| value.get(1..)?.split_once(quote)) else { break };
+            found.push((name.trim(), value));
+            rest = after;
+        }
+    }
+    found
+}
+
+/// Whether a text is a code of something, and no program: `USD`, `E11.9`, `en-US`. A name that is no verb may be either.
+pub(super) fn is_data(text: &str) -> bool {
+    let plain = text.len() < 48 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:/+.".contains(c));
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let parted = text.match_indices('.').all(|(at, _)| {
+        digit(text.get(..at).and_then(|before| before.chars().next_back()))
+            && digit(text.get(at + 1..).and_then(|after| after.chars().next()))
+    });
+    let quiet = |word: &String| {
+        verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read) && vocabulary::word(word) != Some(Word::Verb)
+    };
+    plain && parted && !is_program(text) && words(text).iter().all(quiet)
 }
 
 /// Whether a file is opened to be written: `w`, `a+`, `xb`, `O_RDWR|O_CREAT`.

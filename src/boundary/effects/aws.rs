@@ -1,0 +1,70 @@
+//! Whether a call of the `aws` command only looks. In: its arguments. Out: whether its operation is one that looks, and what
+//! it gets is printed. What operations that stream give goes into a file that is named without an option.
+
+/// Options before the service that take a value, and that take none.
+const VALUED: &str = "--region --profile --output --query --color --cli-read-timeout --cli-connect-timeout";
+const PLAIN: &str = "--no-cli-pager --no-paginate";
+/// Options that load what else is to be done, or send it elsewhere.
+const LOADING: &str = "--ca-bundle --cli-auto-prompt --cli-input-json --cli-input-yaml --debug --endpoint-url --generate-cli-skeleton \
+    --no-verify-ssl --outfile";
+/// Options that take several values.
+const SEVERAL: &str = "--attribute-names --cluster-names --clusters --dimensions --extended-statistics --filter --filters --group-by --group-ids \
+    --image-ids --include --instance-ids --log-group-names --metric-data-queries --metric-names --metrics --names --owners \
+    --resource-type-filters --services --stack-names --statistics --subnet-ids --tag-filters --tasks --volume-ids --vpc-ids \
+    --expression-attribute-names --load-balancer-arns --target-group-arns --db-instance-identifiers";
+
+/// `aws ec2 describe-instances`, `aws s3 ls s3://b/`
+pub(super) fn looks(rest: &[String]) -> bool {
+    let mut words = rest;
+    while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {
+        let name = first.split('=').next().unwrap_or_default();
+        words = match name {
+            _ if among(PLAIN, first) || among(VALUED, name) && name != first => after,
+            _ if among(VALUED, name) => after.get(1..).unwrap_or_default(),
+            _ => return false,
+        };
+    }
+    let [service, operation, rest @ ..] = words else { return false };
+    if rest.iter().any(|word| loads(word)) {
+        return false;
+    }
+    let first = operation.split('-').next().unwrap_or_default();
+    let known = ["describe", "get", "list", "ls", "lookup", "head", "search", "filter"].contains(&first);
+    // These make credentials, or store what they get.
+    let makes = operation.starts_with("get-object") || operation.ends_with("-token") || operation.contains("login");
+    // `s3 ls` takes a place, and prints what is there.
+    let place =
+        usize::from(service == "s3" && operation == "ls" && rest.first().is_some_and(|word| !word.starts_with('-')));
+    known && !makes && all_given(rest.get(place..).unwrap_or_default())
+}
+
+/// Whether an option, or the beginning of one, loads something.
+fn loads(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    name.starts_with("--output-")
+        || name.starts_with("--") && LOADING.split(' ').any(|one| name.len() > 4 && one.starts_with(name))
+}
+
+/// Whether every word is an option, or the value of one.
+fn all_given(rest: &[String]) -> bool {
+    let mut option: Option<&str> = None;
+    let mut values = 0;
+    rest.iter().all(|word| {
+        if word.starts_with("--") {
+            option = Some(word);
+            values = 0;
+            return true;
+        }
+        values += 1;
+        option.is_some_and(|option| {
+            let flag = option.contains('=')
+                || option.starts_with("--no-")
+                || among("--recursive --human-readable --summarize", option);
+            !flag && (values < 2 || among(SEVERAL, option))
+        })
+    })
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}

@@ -1,0 +1,177 @@
+//! Whether an expression, or a program, only looks. In: a text that is given to be evaluated, in whatever language. Out:
+//! whether it is operands between operators, without an assignment, and calls nothing but what is known to compute. A
+//! command such as `rm x` is two operands without an operator, and so is a statement such as `del x`. Linear.
+
+use super::{functions::is_known, name::acts};
+
+/// Most bytes of an expression that are looked at.
+const MOST: usize = 16 * 1024;
+/// Words that stand between operands, or before one, as operators do.
+const OPERATORS: &str = "and as async await between bool by contains div else endswith for from function group_left group_right if ignoring in \
+    instanceof is lambda like matches mod not of offset on or return startswith then to typeof unless when where without xor";
+/// Words that reach beyond what is computed.
+const BEYOND: &str = "alert constructor debugger eval exec exit fetch globalthis import import_module navigator open popen process prompt prototype quit \
+    reflect require spawn system throw with xmlhttprequest yield";
+/// Functions and methods of a page and of values that look.
+const LOOKING: &str = "abs at charat charcodeat closest codepointat concat contains count entries every filter find findindex flat flatmap from \
+    getattribute getattributenames getboundingclientrect getclientrects getcomputedstyle getdate getday getelementbyid \
+    getelementsbyclassname getelementsbyname getelementsbytagname getfullyear gethours getitem getmonth getpropertyvalue \
+    gettime hasattribute head includes indexof isarray isnan join keys lastindexof len length localecompare map matches max min number \
+    padend padstart parse parsefloat parseint pow queryselector queryselectorall reduce repeat replaceall reversed round slice some sorted \
+    split startswith endswith stringify substr substring sum test tofixed toisostring tolocalestring tolowercase tostring \
+    touppercase trim trimend trimstart values";
+/// Known functions that do something where they are somebody's: `db.insert(x)`.
+const OF_OTHERS: &str = "collect exclude fetch insert label overlay set sets truncate";
+/// Operators, the longest first; behind the `!` those that assign.
+const SIGNS: [&str; 22] = [
+    "===", "!==", "&&", "||", "??", "==", "!=", "<=", ">=", "=>", "**", "//", "::", "<>", "->", "+", "-", "*", "/",
+    "%", "<", ">",
+];
+const ASSIGNING: [&str; 20] = [
+    ">>>=", "<<=", ">>=", "**=", "&&=", "||=", "??=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", ":=", "<-", "=~",
+    "++", "--",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'t> {
+    Word(&'t str),
+    Number,
+    Text,
+    Sign(&'t str),
+}
+
+/// A bracket that is open.
+struct Open {
+    /// An operator that is a word stands before it: `by (`.
+    behind_word: bool,
+    /// Labels are matched in it: `up{job="x"}`.
+    matches: bool,
+}
+
+/// Whether a text is an expression that computes or looks, and nothing else.
+pub(super) fn reads(text: &str) -> bool {
+    let text = text.trim().trim_end_matches(';');
+    if text.len() > MOST || text.contains(['`', '\\', '#']) || text.contains("__") {
+        return false;
+    }
+    // What a page is replaced by is called as a text is: `location.replace('x')`.
+    let small = text.to_ascii_lowercase();
+    if small.contains("replace") && ["location", "['", "[\""].iter().any(|place| small.contains(place)) {
+        return false;
+    }
+    pieces(text).is_some_and(|pieces| fits(&pieces))
+}
+
+fn fits(pieces: &[(Piece<'_>, bool)]) -> bool {
+    let mut open: Vec<Open> = Vec::new();
+    let mut closed_word = false;
+    let piece = |at: Option<usize>| at.and_then(|at| pieces.get(at)).map(|(piece, _)| *piece);
+    for (at, (own, glued)) in pieces.iter().enumerate() {
+        let before = piece(at.checked_sub(1));
+        let after = piece(Some(at + 1));
+        let follows = before.is_some_and(is_operand);
+        let of_word = matches!(before, Some(Piece::Word(word)) if is_operator(word));
+        let fits = match *own {
+            Piece::Word(word) if is_operator(word) => true,
+            Piece::Word(word) => {
+                let key = after == Some(Piece::Sign(":")) && !matches!(before, Some(Piece::Sign("?")));
+                let called = after == Some(Piece::Sign("("));
+                let own = before == Some(Piece::Sign(".")) || before == Some(Piece::Sign("?."));
+                let small = word.to_ascii_lowercase();
+                let reaches = among(BEYOND, &small) || word == "Function" || acts(word) && !known(&small, own);
+                let may_follow = !follows || of_word || before == Some(Piece::Number);
+                may_follow && (key || !reaches) && (!called || known(&small, own))
+            }
+            Piece::Number | Piece::Text => {
+                !follows || of_word || before == Some(Piece::Number) && *own == Piece::Number
+            }
+            Piece::Sign("(" | "[") => {
+                // `) (` stands behind `by (x)`; what is called otherwise has no name.
+                let unnamed = matches!(before, Some(Piece::Sign(")" | "]" | "}") | Piece::Text | Piece::Number));
+                let called = *own == Piece::Sign("(") && unnamed;
+                open.push(Open { behind_word: of_word, matches: false });
+                !called || closed_word
+            }
+            Piece::Sign("{") => {
+                let matches = *glued && matches!(before, Some(Piece::Word(_)));
+                let fits = !follows || matches || closed_word;
+                open.push(Open { behind_word: false, matches });
+                fits
+            }
+            Piece::Sign(")" | "]" | "}") => {
+                let Some(last) = open.pop() else { return false };
+                closed_word = last.behind_word;
+                continue;
+            }
+            Piece::Sign("=" | "=~" | "!~") => {
+                open.last().is_some_and(|last| last.matches) && after == Some(Piece::Text)
+            }
+            Piece::Sign(";") => after == Some(Piece::Sign("}")),
+            Piece::Sign(sign) => !ASSIGNING.contains(&sign),
+        };
+        if !fits {
+            return false;
+        }
+        closed_word = false;
+    }
+    open.is_empty()
+}
+
+/// Whether a function is known to look; of a thing's own, what changes the thing does not count.
+fn known(small: &str, own: bool) -> bool {
+    let looks = among(LOOKING, small) || is_known(small) && !(own && among(OF_OTHERS, small));
+    looks && !among("fetch exec set", small)
+}
+
+fn is_operator(word: &str) -> bool {
+    // `Function` makes a program of a text.
+    word != "Function" && among(OPERATORS, &word.to_ascii_lowercase())
+}
+
+fn is_operand(piece: Piece<'_>) -> bool {
+    match piece {
+        Piece::Word(word) => !is_operator(word),
+        Piece::Number | Piece::Text | Piece::Sign(")" | "]" | "}") => true,
+        Piece::Sign(_) => false,
+    }
+}
+
+/// The pieces of a text, each with whether it follows the one before without a blank; `None` where a string has no end.
+fn pieces(text: &str) -> Option<Vec<(Piece<'_>, bool)>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    let mut glued = false;
+    while let Some(c) = rest.chars().next() {
+        let (piece, length) = if c == '"' || c == '\'' {
+            (Piece::Text, rest.get(1..)?.find(c)? + 2)
+        } else if c.is_alphanumeric() || matches!(c, '_' | '$') {
+            let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+            let decimal = c.is_ascii_digit();
+            let end = rest.find(|c: char| !(inner(c) || decimal && c == '.')).unwrap_or(rest.len());
+            (if decimal { Piece::Number } else { Piece::Word(rest.get(..end)?) }, end)
+        } else if c.is_whitespace() {
+            rest = rest.get(c.len_utf8()..)?;
+            glued = false;
+            continue;
+        } else {
+            let own = |sign: &&str| rest.starts_with(*sign);
+            let sign = SIGNS.iter().take(2).find(|sign| own(sign));
+            let sign = sign
+                .or_else(|| ASSIGNING.iter().find(|sign| own(sign)))
+                .or_else(|| SIGNS.iter().find(|sign| own(sign)));
+            let length = sign
+                .map_or(if rest.starts_with("!~") || rest.starts_with("?.") { 2 } else { c.len_utf8() }, |sign| {
+                    sign.len()
+                });
+            (Piece::Sign(rest.get(..length)?), length)
+        };
+        found.push((piece, glued));
+        glued = true;
+        rest = rest.get(length..)?;
+    }
+    Some(found)
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
