@@ -101,10 +101,9 @@ fn places(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a place is filled by asking somewhere else: `jndi:ldap://x`, `script:js:x`, `${lower:j}ndi:x`.
 fn is_looked_up(place: &str) -> bool {
-    let named = place.split_once(':').is_some_and(|(name, rest)| {
+    place.split_once(':').is_some_and(|(name, rest)| {
         !name.is_empty()
             && name.chars().all(|c| c.is_ascii_alphanumeric())
             && (rest.contains(':') || rest.contains("//"))
-    });
-    named
+    })
 }

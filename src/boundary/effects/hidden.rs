@@ -57,15 +57,11 @@ fn is_of_known(tokens: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// What changes something without a bracket: the next value of a sequence, a function by its name alone, a pragma as a table.
+/// What changes something without a bracket: the next value of a sequence, a pragma as a table.
 pub(super) fn draws(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
-    let selects = is(tokens, 0, &["select", "values", "with", "explain", "return"]);
-    if !selects {
+    if !is(tokens, 0, &["select", "values", "with", "explain", "return"]) {
         return None;
     }
-    let of_dual = (1..tokens.len()).any(|at| is(tokens, at, &["from"]) && is(tokens, at + 1, &["dual"]));
-    let bare = of_dual || !(1..tokens.len()).any(|at| is(tokens, at, &["from"]));
-    let dot = |at: usize| tokens.get(at) == Some(&Token::Mark('.'));
     (1..tokens.len()).find_map(|at| {
         let Some(Token::Word(word) | Token::Name(word)) = tokens.get(at) else { return None };
         let small = word.to_ascii_lowercase();
@@ -73,19 +69,30 @@ pub(super) fn draws(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
         if next || small == "nextval" {
             return Some((Effect::Write, "nextval"));
         }
-        if small.strip_prefix("pragma_").is_some_and(|name| !functions::is_pragma(name, false)) {
-            return Some((Effect::Destructive, "pragma"));
-        }
-        let before = at.checked_sub(1)?;
-        // `t.purge` is a column, or a function that is called with the row; behind `from` it is a table.
-        let owned = dot(before) && !dot(at + 1);
+        let shown = |name: &str| functions::is_pragma(name, false);
+        small.strip_prefix("pragma_").is_some_and(|name| !shown(name)).then_some((Effect::Destructive, "pragma"))
+    })
+}
+
+/// Whether a function is called by its name alone, as far as that can be told: `t.purge` is a column, or called with the
+/// row; behind `from` it is a table.
+pub(super) fn calls_by_name(tokens: &[Token<'_>]) -> bool {
+    if !is(tokens, 0, &["select", "values", "with", "explain", "return"]) {
+        return false;
+    }
+    let of_dual = (1..tokens.len()).any(|at| is(tokens, at, &["from"]) && is(tokens, at + 1, &["dual"]));
+    let bare = of_dual || !(1..tokens.len()).any(|at| is(tokens, at, &["from"]));
+    let dot = |at: usize| tokens.get(at) == Some(&Token::Mark('.'));
+    (1..tokens.len()).any(|at| {
+        let Some(Token::Word(word) | Token::Name(word)) = tokens.get(at) else { return false };
+        let owned = dot(at - 1) && !dot(at + 1);
         let start = (0..4).fold(at, |at, _| if at > 1 && dot(at - 1) { at - 2 } else { at });
         let of_table = start > 0 && is(tokens, start - 1, &["from", "join", "table", "of", "as"]);
         let called = tokens.get(at + 1) == Some(&Token::Mark('('));
         let named = owned && !of_table && !called;
-        let package = named && of_dual && !["currval", "level"].contains(&small.as_str());
-        let alone = bare && !owned && !called && !is(tokens, before, &["as"]) && is(tokens, 0, &["select", "values"]);
-        (package || (named || alone) && name::acts(word)).then_some((Effect::Destructive, "a function by its name"))
+        let package = named && of_dual && !["currval", "level"].iter().any(|known| word.eq_ignore_ascii_case(known));
+        let alone = bare && !owned && !called && !is(tokens, at - 1, &["as"]) && is(tokens, 0, &["select", "values"]);
+        package || (named || alone) && name::acts(word)
     })
 }
 

@@ -101,7 +101,9 @@ impl Address<'_> {
         for (at, segment) in segments.iter().enumerate() {
             let (before, next) = (at.checked_sub(1).and_then(|at| segments.get(at)), segments.get(at + 1));
             let given = next.is_some_and(|next| is_id(next)) || next.is_none() && !self.parameters.is_empty();
-            if !manual && is_done(segment, before, next, given) {
+            // `/wiki/Reboot` is about it.
+            let about = manual || self.parameters.is_empty() && before.is_some_and(|before| before == "wiki");
+            if !about && is_done(segment, before, next, given) {
                 return Some((Effect::Destructive, "do what it is called"));
             }
             let page = at + 1 == segments.len()

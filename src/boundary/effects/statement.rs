@@ -2,14 +2,14 @@
 //! a text that is sent to a tool. Out: what can be told of it. Nothing is executed.
 //!
 //! Prose is no statement: a word such as `delete` counts only where the grammar has it (`delete from t`). Dialects differ in
-//! where strings and comments end, so a text in which that matters is read in two ways, and the graver one holds.
+//! where strings and comments end, so a text in which that matters is read in each way, and the gravest holds.
 
 use std::{collections::HashSet, sync::LazyLock};
 
 use super::{
     expression::{chain_looks, is_chain},
     functions, graphql,
-    hidden::{begins_another, calls_unknown, draws, starts_service},
+    hidden::{begins_another, calls_by_name, calls_unknown, draws, starts_service},
     tokens::{Dialect, Token, dialects, tokens},
 };
 use crate::domain::Effect;
@@ -137,7 +137,7 @@ fn statement(tokens: &[Token<'_>]) -> Verdict {
     }
     let verdict = opened(&first, tokens);
     // A backslash is a command of a client: `\\gexec`.
-    let calls = || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\'));
+    let calls = || calls_unknown(tokens) || calls_by_name(tokens) || tokens.contains(&Token::Mark('\\'));
     match verdict {
         Verdict::Reads if begins_another(&first, tokens) || starts_service(tokens) => Verdict::Unknown,
         Verdict::Reads if first != "pragma" && calls() => Verdict::Odd,

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        keys::{ADDRESSES, ASKED, BODIES, PARTS, among, is},
+        keys::{ADDRESSES, ASKED, BODIES, PAIRED, PARTS, among, is},
+        lexicon::verb,
         name::{self, words},
         request,
     },
@@ -21,6 +22,9 @@ impl Look {
         for (key, value) in members {
             if !is_empty(value) && BODIES.contains(&key.as_str()) {
                 self.at(key, |look| look.note(Effect::Write, "is the body of a request"));
+            }
+            for (name, value) in value.as_object().filter(|_| is(&words(key), PAIRED)).into_iter().flatten() {
+                self.at(key, |look| look.look_at_parameter(name, value.as_str().unwrap_or_default()));
             }
             if let Some(effect) = value.as_str().and_then(|text| http(text, true)) {
                 self.at(key, |look| look.note(effect, "is the method of a request that writes"));
@@ -117,7 +121,10 @@ impl Look {
         if let Some(effect) = http(value, !said).filter(|_| !sought) {
             self.note(effect, "is the method of a request that writes");
         }
-        if name.len() < 4 && !sought && !among("id by to", &small) && name::acts(value) {
+        let done = || {
+            among("a ac act cmd do fn m op", &small) && verb(value).is_some_and(|verb| verb.act.effect() > Effect::Read)
+        };
+        if name.len() < 4 && !sought && (!among("id by to", &small) && name::acts(value) || done()) {
             self.note(Effect::Destructive, "is a parameter that asks for more than a look");
         }
     }

@@ -192,7 +192,9 @@ impl Look {
 
     /// An order to something else: `{"tool": "delete_user", "args": {}}`, `{"then": "delete"}`.
     pub(super) fn look_at_order_of(&mut self, members: &Map<String, Value>) {
-        let given = members.iter().any(|(key, value)| among("args arguments kwargs", key) && value.is_object());
+        let object = |value: &Value| value.is_object() || value.as_str().is_some_and(|text| text.starts_with('{'));
+        let holds = |names: &str| members.iter().any(|(key, value)| among(names, key) && object(value));
+        let (given, put) = (holds("args arguments kwargs"), holds("input"));
         for (key, value) in members {
             let Some(text) = value.as_str() else { continue };
             let key_words = words(key);
@@ -200,7 +202,7 @@ impl Look {
             let thing = matches!(words(text).as_slice(), [first, second] if compound(first, second));
             if given && among("tool function name tool_name function_name", key) && !thing {
                 self.at(key, |look| look.look_at_method(text));
-            } else if is(&key_words, "batch callback function next then tool") {
+            } else if is(&key_words, "batch callback function next then tool") || put && key == "name" {
                 let first = text.split_whitespace().next().unwrap_or_default();
                 if of_words(&words(first)).least > Effect::Read {
                     self.at(key, |look| look.note(Effect::Destructive, "is an order that does more than look"));
