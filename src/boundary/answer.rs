@@ -9,7 +9,7 @@ use super::{
     decide::{Decided, Decision},
     execution::Source,
 };
-use crate::domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard};
+use crate::domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::Binding};
 
 /// What becomes of a call. Let it run only where `decision` is `execute`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -134,7 +134,7 @@ impl Answer {
     }
 
     /// What the audit keeps for ever: words of ours and of operators, and names.
-    pub fn body(&self, call: &Call, won: &Source) -> Value {
+    pub fn body(&self, call: &Call, won: &Source, binding: &Binding) -> Value {
         let mut body = json!({
             "decision": self.decision,
             "effect": self.effect,
@@ -156,6 +156,8 @@ impl Answer {
         put("route", json!(call.route));
         put("parent_run", json!(call.parent_run));
         put("traceparent", json!(call.traceparent));
+        put("run_execution", json!(binding.run_execution));
+        put("labels", json!(binding.labels));
         if !call.modes.is_empty() {
             put("modes", json!(call.modes));
         }

@@ -1,5 +1,5 @@
-//! That an override or an approval was written by one of our processes, and is as it was written: each row carries a keyed
-//! hash of all it says. In: a key, what a row says. Out: the hash. Pure.
+//! That an override, an approval, a run or what was answered to a call was written by one of our processes, and is as it was
+//! written: each row carries a keyed hash of what it says. In: a key, what a row says. Out: the hash. Pure.
 //!
 //! The key comes from that of the audit's folder and is not in the database. It hashes and does not sign, since these rows are
 //! looked at by each decision, and only by processes that have the key.
@@ -40,6 +40,40 @@ pub struct ApprovalSaid<'a> {
     pub expires_at: Timestamp,
 }
 
+/// What a run says of whether its calls run. What its stubs remember is not in it: that lets nothing run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunSaid<'a> {
+    /// Whose.
+    pub agent: &'a str,
+    /// Its name.
+    pub run: &'a str,
+    /// Whether any of its calls was in shadow.
+    pub in_shadow: bool,
+    /// Whether it began in shadow.
+    pub began_in_shadow: bool,
+    /// The shadow run that it descends from.
+    pub parent: Option<&'a str>,
+    /// The run that started it.
+    pub started_by: Option<&'a str>,
+    /// The session of its last call.
+    pub session: Option<&'a str>,
+}
+
+/// What a call says that was decided.
+#[derive(Debug, Clone, Copy)]
+pub struct CallSaid<'a> {
+    /// Who called.
+    pub agent: &'a str,
+    /// The caller's id.
+    pub call_id: &'a str,
+    /// Keyed hash of the request.
+    pub body: &'a [u8],
+    /// What was decided.
+    pub decision: &'a str,
+    /// What was answered, as JSON.
+    pub answer: &'a str,
+}
+
 impl RowKey {
     /// The key that comes from a secret.
     pub fn of(secret: &[u8]) -> Self {
@@ -69,6 +103,30 @@ impl RowKey {
             .field(digest);
         let fields = rule.iter().fold(fields, |fields, word| fields.optional(word.map(str::as_bytes)));
         self.keyed(fields.field(state.as_bytes()).field(&time(*asked_at)).field(&time(*expires_at)))
+    }
+
+    /// The keyed hash of a run.
+    pub fn of_run(&self, said: &RunSaid<'_>) -> Hash {
+        let RunSaid { agent, run, in_shadow, began_in_shadow, parent, started_by, session } = said;
+        let fields = Fields::of("umbra-run")
+            .field(agent.as_bytes())
+            .field(run.as_bytes())
+            .field(&[u8::from(*in_shadow), u8::from(*began_in_shadow)]);
+        let names = [parent, started_by, session];
+        self.keyed(names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes))))
+    }
+
+    /// The keyed hash of what was answered to a call.
+    pub fn of_call(&self, said: &CallSaid<'_>) -> Hash {
+        let CallSaid { agent, call_id, body, decision, answer } = said;
+        self.keyed(
+            Fields::of("umbra-call")
+                .field(agent.as_bytes())
+                .field(call_id.as_bytes())
+                .field(body)
+                .field(decision.as_bytes())
+                .field(answer.as_bytes()),
+        )
     }
 
     fn keyed(&self, fields: Fields) -> Hash {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
+    bound::Bound,
     seal::{Checkpoint, GENESIS, block, payload_mac},
     stamp::Stamps,
     standing::Words,
@@ -111,6 +112,7 @@ pub struct Verifier {
     /// What erasures say, with their own numbers.
     erasures: Vec<(i64, ErasedPayloads)>,
     words: Option<Words>,
+    bound: Bound,
     faults: Vec<AuditFault>,
     faults_total: u64,
 }
@@ -130,6 +132,7 @@ impl Verifier {
             missing: BTreeMap::new(),
             erasures: Vec::new(),
             words: None,
+            bound: Bound::default(),
             faults: Vec::new(),
             faults_total: 0,
         };
@@ -152,6 +155,11 @@ impl Verifier {
     pub fn with_standing(mut self, standing: Standing) -> Self {
         self.words = Some(Words::on(standing));
         self
+    }
+
+    /// What the rows that were read say of runs and sessions.
+    pub fn bound(&self) -> &Bound {
+        &self.bound
     }
 
     /// The next block, as the database has it, with all rows from its first to its last.
@@ -264,6 +272,9 @@ impl Verifier {
             }
             if let Some(words) = self.words.as_mut().filter(|_| counts) {
                 words.take(record);
+            }
+            if counts {
+                self.bound.take(row);
             }
             match (payload, &row.payload_mac) {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),

@@ -1,5 +1,7 @@
 //! `umbra audit`: whether the audit is what it was, and all of it as lines of JSON.
 
+mod standing;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -12,6 +14,7 @@ use super::{Failure, Global, answer, answer_json, complain};
 use crate::{
     boundary::{
         checkpoints::{self, FILE, Missing},
+        genuine::RowKey,
         line::line,
         lines::Lines,
         seal::Checkpoint,
@@ -32,7 +35,7 @@ pub(super) enum Action {
     /// if anything does not fit.
     #[command(after_help = "\
 With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
-payloads that went without a signed erasure, overrides and approvals that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
+payloads that went without a signed erasure, overrides, approvals, runs and sessions that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
 are not what their rows are, each compared byte by byte.
 With checkpoints that were kept elsewhere (--checkpoint) it finds even what somebody did before them who has the folder too.
 With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.
@@ -69,6 +72,7 @@ struct Outside {
     own: Vec<Checkpoint>,
     given: Vec<Checkpoint>,
     key: Option<Vec<u8>>,
+    rows: Option<RowKey>,
     lines: Lines,
     standing: Standing,
 }
@@ -105,6 +109,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         own: signed(&own, sealed && given.is_empty()).await?,
         given,
         key: checkpoints::public_key(&places.dir)?,
+        rows: checkpoints::existing_row_key(&places.dir)?,
         lines: Lines::open(&places.dir, &places.files, places.moved)?,
         standing: store.standing().await?,
     };
@@ -133,9 +138,10 @@ async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
 }
 
 async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verified, Failure> {
-    let Outside { sealed, noted, own: signed, given, key, mut lines, standing } = outside;
+    let Outside { sealed, noted, own: signed, given, key, rows, mut lines, standing } = outside;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
     let Missing { faults, mut warnings } = Missing::from(own, &signed, key.as_deref(), &noted, newest_given);
+    let others = given.iter().any(|one| one.is_genuine() && key.as_ref().is_some_and(|key| one.key() != *key));
     let signs_nothing = signed.is_empty() && given.is_empty();
     // Whose files these are: the key's, or that of its checkpoints where the key went.
     let keys: BTreeSet<Vec<u8>> = signed.iter().map(Checkpoint::key).chain(key.clone()).collect();
@@ -145,6 +151,7 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verifie
         verifier.fault(None, what);
     }
     let drawn = read(store, &mut verifier, &mut lines).await?;
+    warnings.extend(standing::compare(store, &mut verifier, rows.as_ref(), others).await?);
     if signs_nothing && (sealed || (no_key && drawn > 0)) {
         verifier.fault(
             None,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ApprovalId, Override};
+use super::{ApprovalId, Execution, Override};
 
 /// What an audit row says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -149,6 +149,44 @@ pub struct AuditSeal {
     pub hash: Vec<u8>,
 }
 
+/// What binds those who come later, as the body of a decision's row says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// Shadow where the run stays there: it began so, or descends from a run in shadow.
+    #[serde(default)]
+    pub run_execution: Option<Execution>,
+    /// What the session got by this call.
+    #[serde(default)]
+    pub labels: Option<Labels>,
+}
+
+/// What a session carries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<String>,
+    /// Its ways to write that nobody can intercept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uninterceptable: Vec<String>,
+}
+
+impl Labels {
+    /// Adds what is not there yet; answers whether anything was.
+    pub fn add(&mut self, more: Self) -> bool {
+        let mut new = false;
+        for (to, more) in [(&mut self.taints, more.taints), (&mut self.uninterceptable, more.uninterceptable)] {
+            for one in more {
+                if !to.contains(&one) {
+                    to.push(one);
+                    new = true;
+                }
+            }
+        }
+        new
+    }
+}
+
 /// An override, as the table has it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StandingOverride {
@@ -176,6 +214,55 @@ pub struct StandingApproval {
     pub expires_at: Timestamp,
     /// Whether it has a keyed hash: without one it is of before, when the audit had no word of its use.
     pub keyed: bool,
+}
+
+/// A run, as the table has it.
+#[derive(Debug, Clone)]
+pub struct StandingRun {
+    /// Whose.
+    pub agent: String,
+    /// Its name.
+    pub run: String,
+    /// Whether any of its calls was in shadow.
+    pub in_shadow: bool,
+    /// Whether it began in shadow.
+    pub began_in_shadow: bool,
+    /// The shadow run that it descends from.
+    pub parent: Option<String>,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The session of its last call.
+    pub session: Option<String>,
+    /// The keyed hash of all that; none in rows of before there were such.
+    pub mac: Option<Vec<u8>>,
+}
+
+/// A session, as the table has it.
+#[derive(Debug, Clone)]
+pub struct StandingSession {
+    /// Whose.
+    pub agent: String,
+    /// Its name.
+    pub session: String,
+    /// What it carries.
+    pub labels: Labels,
+}
+
+/// A call whose answer was not erased, as the table has it.
+#[derive(Debug, Clone)]
+pub struct StandingCall {
+    /// Who called.
+    pub agent: String,
+    /// The caller's id.
+    pub call_id: String,
+    /// Keyed hash of its request.
+    pub body: Vec<u8>,
+    /// What was decided.
+    pub decision: String,
+    /// What was answered, as JSON.
+    pub answer: String,
+    /// The keyed hash of all that; none in rows of before there were such.
+    pub mac: Option<Vec<u8>>,
 }
 
 /// Both tables, as they stood when the audit had its last number.

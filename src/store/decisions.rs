@@ -19,7 +19,10 @@ use super::{
     signed::Stamper,
     transaction::{Tx, begin, begin_with},
 };
-use crate::domain::{ApprovalId, Override};
+use crate::domain::{
+    ApprovalId, Override,
+    audit::{Binding, Labels},
+};
 
 mod written;
 
@@ -71,6 +74,8 @@ pub struct KnownCall {
     pub outcome: Option<String>,
     /// The outcome's number in the audit.
     pub outcome_seq: Option<i64>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
 }
 
 /// A run.
@@ -88,6 +93,17 @@ pub struct KnownRun {
     pub session: Option<String>,
     /// What its stubs remember, as JSON.
     pub state: Option<String>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+    /// Nobody vouches for it: it counts as one that began in shadow.
+    pub doubted: bool,
+}
+
+impl KnownRun {
+    /// Whether it stays in shadow by what it says.
+    pub fn is_bound(&self) -> bool {
+        self.began_in_shadow || self.parent.is_some()
+    }
 }
 
 /// A run that others descend from.
@@ -101,21 +117,34 @@ pub struct KnownParent {
     pub session: Option<String>,
     /// Whether any of its calls was in shadow.
     pub in_shadow: bool,
+    /// Whether it began in shadow.
+    #[serde(default)]
+    pub began_in_shadow: bool,
+    /// The shadow run that it descends from.
+    #[serde(default)]
+    pub parent: Option<String>,
     /// The run that started it.
     pub started_by: Option<String>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    #[serde(default)]
+    pub mac: Option<String>,
 }
 
 /// A session.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct KnownSession {
-    #[serde(default)]
+struct SessionRow {
     agent: String,
-    #[serde(default)]
     session: String,
-    /// Its labels.
-    pub taints: Vec<String>,
-    /// Its ways to write that nobody can intercept.
-    pub uninterceptable: Vec<String>,
+    #[serde(flatten)]
+    labels: Labels,
+}
+
+/// A row of the audit by which a session got labels.
+#[derive(Debug, Clone, Deserialize)]
+struct LabelledRow {
+    agent: String,
+    session: String,
+    body: String,
 }
 
 /// An approval that is not used up or past, as the database has it.
@@ -151,6 +180,12 @@ pub trait Judge {
     fn overrides(&self, stored: Vec<StoredOverride>) -> Vec<Override>;
     /// Whether an approval is ours.
     fn is_ours(&self, approval: &KnownApproval) -> bool;
+    /// Whether a run is ours, and says no less than the audit: that it is bound to stay in shadow.
+    fn is_our_run(&self, name: &Named, run: &KnownRun, bound: bool) -> bool;
+    /// What runs further up come to.
+    fn parents(&self, parents: Vec<KnownParent>) -> Vec<KnownParent>;
+    /// A session says less than the audit.
+    fn lost_labels(&self, name: &Named);
 }
 
 /// How things stand.
@@ -166,14 +201,26 @@ pub struct Stands {
     pub runs: HashMap<Named, KnownRun>,
     /// The runs that any of these descends from, [`MOST_PARENTS`] at most.
     pub parents: Vec<KnownParent>,
-    /// By agent and name.
-    pub sessions: HashMap<Named, KnownSession>,
+    /// Runs that stay in shadow, as the audit says, whether they are known or not.
+    pub bound: HashSet<Named>,
+    /// What sessions carry, by agent and name; never less than the audit says.
+    pub sessions: HashMap<Named, Labels>,
     /// By digest, in hex; the newest of each that is ours.
     pub approvals: HashMap<String, KnownApproval>,
 }
 
-/// Agent, run, execution, parent, state; how it began, who started it, session.
-type RunRow = (String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
+/// Agent, run, execution, parent, state; how it began, who started it, session, keyed hash.
+type RunRow = (
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
 
 /// What a call has for a decision that was refused without the database: asked about again, it is decided.
 pub const CLOSED: &str = "closed";
@@ -181,13 +228,6 @@ pub const CLOSED: &str = "closed";
 pub const MOST_PARENTS: usize = 4_096;
 /// How far up they are read.
 pub const MOST_GENERATIONS: usize = 16;
-
-impl KnownSession {
-    /// A session with these.
-    pub fn with(taints: Vec<String>, uninterceptable: Vec<String>) -> Self {
-        Self { taints, uninterceptable, ..Self::default() }
-    }
-}
 
 /// A call that ran, with the payloads of its rows in the audit.
 #[derive(Debug, Clone)]
@@ -277,22 +317,30 @@ impl Deciding {
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
     pub async fn read(&mut self, wanted: &Wanted, judge: &impl Judge) -> Result<Stands, StoreError> {
-        let runs = self.lock_runs(&wanted.runs).await?;
+        let mut runs = self.lock_runs(&wanted.runs).await?;
         let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
         up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
         up.sort_unstable();
         up.dedup();
-        let (now, overrides, calls, parents, sessions, approvals) = read(wanted, up).fetch_one(&mut *self.0).await?;
+        let (now, overrides, calls, parents, sessions, approvals, bound, labelled) =
+            read(wanted, up).fetch_one(&mut *self.0).await?;
         let calls: Vec<KnownCall> = parse("call", &calls)?;
-        let sessions: Vec<KnownSession> = parse("boundary_session", &sessions)?;
         let approvals: Vec<KnownApproval> = parse("approval", &approvals)?;
+        let bound: HashSet<Named> = parse("audit", &bound)?;
+        for (name, run) in &mut runs {
+            if !judge.is_our_run(name, run, bound.contains(name)) {
+                (run.doubted, run.began_in_shadow, run.in_shadow) = (true, true, true);
+            }
+        }
+        let sessions = labels(parse("boundary_session", &sessions)?, parse("audit", &labelled)?, judge);
         Ok(Stands {
             now: now.to_jiff(),
             overrides: judge.overrides(parse("execution_override", &overrides)?),
             calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
             runs,
-            parents: parse("boundary_run", &parents)?,
-            sessions: sessions.into_iter().map(|one| ((one.agent.clone(), one.session.clone()), one)).collect(),
+            parents: judge.parents(parse("boundary_run", &parents)?),
+            bound,
+            sessions,
             approvals: approvals
                 .into_iter()
                 .filter(|one| judge.is_ours(one))
@@ -330,7 +378,7 @@ impl Deciding {
         let (agents, names) = split(runs);
         let rows: Vec<RunRow> = sqlx::query_as(
             "/* decisions.runs */
-             SELECT agent, run, execution, parent, state, began, started_by, session FROM boundary_run
+             SELECT agent, run, execution, parent, state, began, started_by, session, encode(mac, 'hex') FROM boundary_run
              JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
              ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run",
         )
@@ -338,9 +386,10 @@ impl Deciding {
         .bind(names)
         .fetch_all(&mut *self.0)
         .await?;
-        let known = |(agent, run, execution, parent, state, began, started_by, session): RunRow| {
+        let known = |(agent, run, execution, parent, state, began, started_by, session, mac): RunRow| {
             let (in_shadow, began_in_shadow) = (execution == "shadow", began.unwrap_or(execution) == "shadow");
-            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state })
+            let doubted = false;
+            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state, mac, doubted })
         };
         Ok(rows.into_iter().map(known).collect())
     }
@@ -387,18 +436,20 @@ SELECT clock(),
   FROM execution_override o WHERE expires_at IS NULL OR expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'call_id', call_id, 'body', encode(c.body, 'hex'),
       'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer, 'outcome', encode(outcome, 'hex'),
-      'outcome_seq', outcome_seq,
+      'outcome_seq', outcome_seq, 'mac', encode(c.mac, 'hex'),
       'approval_state', (SELECT CASE WHEN a.expires_at > clock() THEN a.state ELSE 'expired' END
                          FROM approval a WHERE a.id = c.approval))), '[]')::text
   FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)
   LEFT JOIN LATERAL (SELECT session, run, tool FROM audit WHERE audit.seq = c.seq) d ON true),
  (WITH RECURSIVE up AS (
-      SELECT agent, run, session, execution, started_by, 1 AS generation FROM boundary_run WHERE run = ANY($3::text[])
+      SELECT agent, run, session, execution, began, parent, started_by, mac, 1 AS generation FROM boundary_run
+      WHERE run = ANY($3::text[])
       UNION
-      SELECT b.agent, b.run, b.session, b.execution, b.started_by, generation + 1
+      SELECT b.agent, b.run, b.session, b.execution, b.began, b.parent, b.started_by, b.mac, generation + 1
       FROM up JOIN boundary_run b ON b.run = up.started_by WHERE generation < 16)
   SELECT coalesce(json_agg(json_build_object('agent', agent, 'run', run, 'session', session,
-      'in_shadow', execution = 'shadow', 'started_by', started_by)), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
+      'in_shadow', execution = 'shadow', 'began_in_shadow', coalesce(began, execution) = 'shadow', 'parent', parent,
+      'started_by', started_by, 'mac', encode(mac, 'hex'))), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'taints', taints,
       'uninterceptable', uninterceptable)), '[]')::text
   FROM boundary_session JOIN unnest($4::text[], $5::text[]) k(agent, session) USING (agent, session)),
@@ -406,14 +457,22 @@ SELECT clock(),
       'id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool, 'rule', rule, 'reason', reason,
       'state', state, 'asked_at', asked_at, 'expires_at', expires_at, 'mac', encode(mac, 'hex'),
       'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id)) ORDER BY asked_at, a.id), '[]')::text
-  FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock())";
+  FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()),
+ (SELECT coalesce(json_agg(json_build_array(agent, run)), '[]')::text FROM unnest($7::text[], $8::text[]) k(agent, run)
+  CROSS JOIN LATERAL (SELECT FROM audit a WHERE (a.agent, a.run) = (k.agent, k.run)
+                      AND a.body LIKE '%\"run_execution\":\"shadow\"%' LIMIT 1) b),
+ (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'body', body)), '[]')::text
+  FROM unnest($4::text[], $5::text[]) k(agent, session)
+  CROSS JOIN LATERAL (SELECT body FROM audit a WHERE (a.agent, a.session) = (k.agent, k.session)
+                      AND a.body LIKE '%\"labels\":{%' LIMIT 1024) b)";
 
-/// The time; overrides, calls, runs further up, sessions and approvals.
-type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String);
+/// The time; overrides, calls, runs further up, sessions and approvals; runs that the audit binds, and rows that label sessions.
+type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);
 
 fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
     let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
     let (session_agents, sessions) = split(&wanted.sessions);
+    let (run_agents, runs) = split(&wanted.runs);
     sqlx::query_as(READ)
         .bind(call_agents)
         .bind(call_ids)
@@ -421,6 +480,25 @@ fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadR
         .bind(session_agents)
         .bind(sessions)
         .bind(&wanted.digests)
+        .bind(run_agents)
+        .bind(runs)
+}
+
+/// What sessions carry: what their rows say, and what rows of the audit say that gave it to them.
+fn labels(rows: Vec<SessionRow>, labelled: Vec<LabelledRow>, judge: &impl Judge) -> HashMap<Named, Labels> {
+    let mut sessions: HashMap<Named, Labels> =
+        rows.into_iter().map(|row| ((row.agent, row.session), row.labels)).collect();
+    let there: HashSet<Named> = sessions.keys().cloned().collect();
+    for LabelledRow { agent, session, body } in labelled {
+        let said = serde_json::from_str::<Binding>(&body).ok().and_then(|said| said.labels).unwrap_or_default();
+        let name = (agent, session);
+        let lost = sessions.entry(name.clone()).or_default().add(said);
+        // One that is past is forgotten; the audit is not.
+        if lost && there.contains(&name) {
+            judge.lost_labels(&name);
+        }
+    }
+    sessions
 }
 
 fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {

@@ -13,7 +13,10 @@ use super::{
     decisions::{NewAudit, parse},
     transaction::begin,
 };
-use crate::domain::{ApprovalId, Execution, Override, OverrideId, OverrideScope, audit::Standing};
+use crate::domain::{
+    ApprovalId, Execution, Override, OverrideId, OverrideScope,
+    audit::{Binding, Standing},
+};
 
 /// An approval, for who is to give it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -197,16 +200,25 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// The ways to write that nobody can intercept, of whichever agent's session of this name.
+    /// The ways to write that nobody can intercept, of whichever agent's session of this name; also those that only the audit
+    /// knows any more.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn uninterceptable(&self, session: &str) -> Result<Vec<String>, StoreError> {
-        let paths = sqlx::query_scalar(
+        let (mut paths, bodies): (Vec<String>, Vec<String>) = sqlx::query_as(
             "/* execution.uninterceptable */
-             SELECT DISTINCT unnest(uninterceptable) FROM boundary_session WHERE session = $1 ORDER BY 1",
-        );
-        Ok(paths.bind(session).fetch_all(&self.read).await?)
+             SELECT ARRAY(SELECT DISTINCT unnest(uninterceptable) FROM boundary_session WHERE session = $1),
+                    ARRAY(SELECT body FROM audit WHERE session = $1 AND body LIKE '%\"labels\":{%' LIMIT 1024)",
+        )
+        .bind(session)
+        .fetch_one(&self.read)
+        .await?;
+        let said = |body: &String| serde_json::from_str::<Binding>(body).ok()?.labels;
+        paths.extend(bodies.iter().filter_map(said).flat_map(|labels| labels.uninterceptable));
+        paths.sort_unstable();
+        paths.dedup();
+        Ok(paths)
     }
 
     /// An approval; `None` if there is none of this id.

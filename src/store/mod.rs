@@ -41,6 +41,7 @@ pub mod rivals;
 pub mod runs;
 pub mod seek;
 mod signed;
+mod standing;
 pub mod status;
 pub mod steps;
 pub mod trajectories;

@@ -22,7 +22,10 @@ use crate::{
         decide::{Decided, Decision, Standing, decide},
         execution::Descent,
     },
-    domain::{Call, DecisionId, Effect, Execution, audit::AuditKind},
+    domain::{
+        Call, DecisionId, Effect, Execution,
+        audit::{AuditKind, Binding},
+    },
     store::decisions::NewAudit,
     telemetry::metric,
 };
@@ -145,7 +148,7 @@ impl Boundary {
     ) -> Option<Line> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
-        let mut body = answer.body(call, &decided.execution.won);
+        let mut body = answer.body(call, &decided.execution.won, &Binding::default());
         body["decided_at"] = json!(self.clock.now());
         if let Some(other) = instead_of {
             body["instead_of"] = json!(other.0.simple().to_string());

@@ -1,8 +1,8 @@
-//! What was found that none of our processes wrote: lines of an outage, overrides, approvals. None of it is obeyed; it is told
+//! What was found that none of our processes wrote: lines of an outage, overrides, approvals, runs, sessions. None of it is obeyed; it is told
 //! once in the log, counted, and degrades `/readyz` until somebody has looked.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,10 +15,21 @@ use uuid::Uuid;
 
 use crate::telemetry::metric;
 
-/// How long an approval that was not obeyed degrades `/readyz`.
-const APPROVAL: Duration = Duration::from_mins(10);
-/// Approvals that are remembered as told.
+/// How long a row that was not obeyed degrades `/readyz`.
+const LATELY: Duration = Duration::from_mins(10);
+/// Rows that are remembered as told.
 const MOST_TOLD: usize = 10_000;
+
+/// A row that was met and not obeyed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Row<'r> {
+    /// An approval.
+    Approval(Uuid),
+    /// A run: its agent, its name.
+    Run(&'r str, &'r str),
+    /// A session that carries less than the audit says: its agent, its name.
+    Session(&'r str, &'r str),
+}
 
 /// What is in doubt.
 #[derive(Debug, Default)]
@@ -31,10 +42,46 @@ pub struct Doubts {
 struct Rows {
     /// Overrides, as they were read last.
     overrides: BTreeSet<Uuid>,
-    /// Approvals that were told.
-    approvals: BTreeSet<Uuid>,
-    /// When an approval was last met.
-    met: Option<Instant>,
+    /// Other rows that were told, by table.
+    told: HashSet<(&'static str, String)>,
+    /// When a row of a table was last met.
+    met: BTreeMap<&'static str, Instant>,
+}
+
+impl Row<'_> {
+    fn table(self) -> &'static str {
+        match self {
+            Self::Approval(_) => "approval",
+            Self::Run(..) => "boundary_run",
+            Self::Session(..) => "boundary_session",
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Approval(id) => id.to_string(),
+            // No name has a NUL.
+            Self::Run(agent, name) | Self::Session(agent, name) => format!("{agent}\0{name}"),
+        }
+    }
+
+    fn log(self) {
+        match self {
+            Self::Approval(id) => tracing::error!(
+                approval = %id,
+                "an approval was not written by a server that holds our key, or was used before: it approves nothing; find out who \
+                 can write to the database"
+            ),
+            Self::Run(..) => tracing::error!(
+                "a run was not written by a server that holds our key, or the audit says more of it: it is in shadow; umbra audit verify \
+                 names it; find out who can write to the database"
+            ),
+            Self::Session(..) => tracing::error!(
+                "a session has lost what the audit says it carries: it counts all the same; umbra audit verify names it; find out who \
+                 can write to the database"
+            ),
+        }
+    }
 }
 
 impl Doubts {
@@ -57,20 +104,17 @@ impl Doubts {
         rows.overrides = now;
     }
 
-    /// Takes in an approval that nobody vouches for.
-    pub(super) fn approval(&self, id: Uuid) {
+    /// Takes in another row that nobody vouches for.
+    pub(super) fn meet(&self, row: Row<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.met = Some(Instant::now());
-        if rows.approvals.len() >= MOST_TOLD {
-            rows.approvals.clear();
+        let table = row.table();
+        rows.met.insert(table, Instant::now());
+        if rows.told.len() >= MOST_TOLD {
+            rows.told.clear();
         }
-        if rows.approvals.insert(id) {
-            metrics::counter!(metric::UNAUTHENTIC_ROWS, "table" => "approval").increment(1);
-            tracing::error!(
-                approval = %id,
-                "an approval was not written by a server that holds our key, or was used before: it approves nothing; find out who \
-                 can write to the database"
-            );
+        if rows.told.insert((table, row.name())) {
+            metrics::counter!(metric::UNAUTHENTIC_ROWS, "table" => table).increment(1);
+            row.log();
         }
     }
 
@@ -89,9 +133,20 @@ impl Doubts {
                  run: GET /v1/execution names it; set it again or lift it, and find out who can write to the database",
             );
         }
-        rows.met.is_some_and(|met| met.elapsed() < APPROVAL).then_some(
-            "an approval in the database was not written by a server that holds this one's key (checkpoint-key), and approves nothing: \
-             the log names it; find out who can write to the database",
-        )
+        let lately = |(table, met): (&&'static str, &Instant)| (met.elapsed() < LATELY).then_some(*table);
+        Some(match rows.met.iter().find_map(lately)? {
+            "approval" => {
+                "an approval in the database was not written by a server that holds this one's key (checkpoint-key), and approves \
+                 nothing: the log names it; find out who can write to the database"
+            }
+            "boundary_run" => {
+                "a run in the database was not written by a server that holds this one's key (checkpoint-key), or the audit says more \
+                 of it, and is in shadow: umbra audit verify names it; find out who can write to the database, and begin another run"
+            }
+            _ => {
+                "a session in the database has lost what the audit says it carries, which counts all the same: umbra audit verify \
+                 names it; find out who can write to the database"
+            }
+        })
     }
 }

@@ -1,19 +1,19 @@
-//! Which overrides and approvals count: those that a process wrote that has our key, and that the audit does not say are over.
+//! Which overrides, approvals and runs count: those that a process wrote that has our key, and that the audit does not gainsay.
 //!
 //! An override of which that cannot be said counts as shadow, whatever it says: it may have been a shadow that somebody
-//! changed. An approval of which it cannot be said is none.
+//! changed. So does a run. An approval of which it cannot be said is none.
 
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::Boundary;
+use super::{Boundary, doubts::Row};
 use crate::{
-    boundary::genuine::{ApprovalSaid, RowKey},
+    boundary::genuine::{ApprovalSaid, RowKey, RunSaid},
     domain::{Execution, Override},
     store::{
         StoreError,
-        decisions::{Judge, KnownApproval},
+        decisions::{Judge, KnownApproval, KnownParent, KnownRun, Named},
         execution::{StoredApproval, StoredOverride},
     },
 };
@@ -82,8 +82,40 @@ impl Judge for Boundary {
         let mac = self.rows.of_approval(&said(approval, &digest, &approval.state));
         let is_ours = !approval.ended && approval.mac == Some(hex::encode(mac));
         if !is_ours {
-            self.doubts.approval(approval.id.0);
+            self.doubts.meet(Row::Approval(approval.id.0));
         }
         is_ours
+    }
+
+    fn is_our_run(&self, name: &Named, run: &KnownRun, bound: bool) -> bool {
+        let KnownRun { in_shadow, began_in_shadow, .. } = *run;
+        let KnownRun { parent, started_by, session, mac, .. } = run;
+        let (agent, name) = (name.0.as_str(), name.1.as_str());
+        let [parent, started_by, session] = [parent, started_by, session].map(Option::as_deref);
+        let said = RunSaid { agent, run: name, in_shadow, began_in_shadow, parent, started_by, session };
+        let is_ours = (run.is_bound() || !bound) && *mac == Some(hex::encode(self.rows.of_run(&said)));
+        if !is_ours {
+            self.doubts.meet(Row::Run(agent, name));
+        }
+        is_ours
+    }
+
+    fn parents(&self, mut parents: Vec<KnownParent>) -> Vec<KnownParent> {
+        for run in &mut parents {
+            let KnownParent { agent, run: name, in_shadow, began_in_shadow, .. } = &*run;
+            let [parent, started_by, session] =
+                [&run.parent, &run.started_by, &run.session].map(|name| name.as_deref());
+            let (in_shadow, began_in_shadow) = (*in_shadow, *began_in_shadow);
+            let said = RunSaid { agent, run: name, in_shadow, began_in_shadow, parent, started_by, session };
+            if run.mac != Some(hex::encode(self.rows.of_run(&said))) {
+                self.doubts.meet(Row::Run(agent, name));
+                run.in_shadow = true;
+            }
+        }
+        parents
+    }
+
+    fn lost_labels(&self, name: &Named) {
+        self.doubts.meet(Row::Session(&name.0, &name.1));
     }
 }

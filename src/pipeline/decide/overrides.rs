@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Boundary, clean, plan::sealed};
+use super::{Boundary, clean, doubts::Row, plan::sealed};
 use crate::{
     domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
     store::{
@@ -118,7 +118,7 @@ impl Boundary {
     ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
         let Some(stored) = self.store.approval(id).await? else { return Ok(None) };
         if stored.mac.as_deref() != Some(&self.mac_of(&stored, &stored.state)) {
-            self.doubts.approval(id.0);
+            self.doubts.meet(Row::Approval(id.0));
             return Err(ApprovalError::Unauthentic);
         }
         let note = note.map(clean);

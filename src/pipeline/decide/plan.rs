@@ -1,5 +1,7 @@
 //! What one transaction stores: its calls and outcomes, decided one after the other on how things stand.
 
+mod repeat;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -9,30 +11,26 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, clean,
-    descent::{Judged, handed_down},
-    genuine::said,
-    outcome,
-    overrides::to_microsecond,
-    redacted,
-    writer::Waiting,
+    Boundary, BoundarySettings, DecideError, Question, clean, genuine::said, outcome, overrides::to_microsecond,
+    redacted, writer::Waiting,
 };
 use crate::{
     boundary::{
         answer::{Answer, ApprovalAnswer},
         decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
         execution::{Descent, Whose, effective},
+        genuine::RunSaid,
         seal::payload_mac,
         stub::{Recorded, RunState},
     },
     config::settings::AuditedReads,
     domain::{
         ApprovalId, DecisionId, Effect, Execution,
-        audit::{AuditKind, AuditPayload},
+        audit::{AuditKind, AuditPayload, Binding, Labels},
     },
     store::decisions::{
-        CLOSED, KnownApproval, KnownCall, KnownParent, KnownRun, KnownSession, Named, NewApproval, NewAudit, NewCall,
-        RunChange, Stands, UsedApproval, Wanted, Written,
+        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval,
+        Wanted, Written,
     },
 };
 
@@ -63,9 +61,18 @@ pub(super) enum Fate {
     Unreported(outcome::ReportError),
 }
 
+/// A run's row in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nowhere,
+    Ours,
+    /// Nobody vouches for it: it stays known by that.
+    Doubted,
+}
+
 /// A run while its calls are decided.
 struct Run {
-    new: bool,
+    kept: Kept,
     changed: bool,
     began: Execution,
     in_shadow: bool,
@@ -78,9 +85,21 @@ struct Run {
 /// A session while its calls are decided.
 #[derive(Default)]
 struct Session {
-    taints: Vec<String>,
-    uninterceptable: Vec<String>,
+    labels: Labels,
     changed: bool,
+}
+
+impl Run {
+    /// One whose first call is being decided.
+    fn begin(began: Execution) -> Self {
+        let (parent, started_by, session, state) = (None, None, None, None);
+        Self { kept: Kept::Nowhere, changed: true, began, in_shadow: false, parent, started_by, session, state }
+    }
+
+    /// Whether it stays in shadow.
+    fn is_bound(&self) -> bool {
+        self.began == Execution::Shadow || self.parent.is_some()
+    }
 }
 
 /// One transaction in the making.
@@ -136,7 +155,7 @@ fn may_infer(question: &Question, stands: &Stands) -> bool {
     let configured = &rules.configured;
     let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || stands.overrides.iter().any(|one| one.execution == Execution::Shadow)
-        || !stands.parents.is_empty()
+        || !(stands.parents.is_empty() && stands.bound.is_empty())
         || stands.runs.values().any(|run| run.parent.is_some() || run.began_in_shadow);
     any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
 }
@@ -146,17 +165,18 @@ impl<'b> Plan<'b> {
         let runs = std::mem::take(&mut stands.runs).into_iter();
         let run = |(name, known): (Named, KnownRun)| {
             let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, .. } = known;
-            let (new, changed) = (false, false);
+            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, doubted, .. } = known;
+            let (kept, changed) = (if doubted { Kept::Doubted } else { Kept::Ours }, false);
             let began = if began_in_shadow { Execution::Shadow } else { Execution::Live };
-            (name, Run { new, changed, began, in_shadow, parent, started_by, session, state })
+            (name, Run { kept, changed, began, in_shadow, parent, started_by, session, state })
         };
-        let runs = runs.map(run).collect();
+        let mut runs: BTreeMap<Named, Run> = runs.map(run).collect();
+        // One that is known no more, and stays what the audit says.
+        for name in std::mem::take(&mut stands.bound) {
+            runs.entry(name).or_insert_with(|| Run { in_shadow: true, ..Run::begin(Execution::Shadow) });
+        }
         let sessions = std::mem::take(&mut stands.sessions).into_iter();
-        let session = |(name, known): (Named, KnownSession)| {
-            let KnownSession { taints, uninterceptable, .. } = known;
-            (name, Session { taints, uninterceptable, changed: false })
-        };
+        let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let stale = boundary.stale.load_full();
         Self { boundary, stands, runs, sessions, recorded, stale, written: Written::default() }
@@ -197,24 +217,32 @@ impl<'b> Plan<'b> {
 
     /// Everything to be stored.
     pub fn finish(mut self) -> (Stands, Written) {
-        let changed = |(name, run): (Named, Run)| RunChange {
-            name,
-            new: run.new,
-            began_in_shadow: run.began == Execution::Shadow,
-            in_shadow: run.in_shadow,
-            parent: run.parent,
-            started_by: run.started_by,
-            session: run.session,
-            state: run.state.and_then(|mut state| {
-                state.clean(redacted);
-                serde_json::to_string(&state).ok()
-            }),
+        let rows = &self.boundary.rows;
+        let changed = |(name, run): (Named, Run)| {
+            let [parent, started_by, session] =
+                [&run.parent, &run.started_by, &run.session].map(|name| name.as_deref());
+            let (in_shadow, began_in_shadow) = (run.in_shadow, run.began == Execution::Shadow);
+            let (agent, called) = (name.0.as_str(), name.1.as_str());
+            let said = RunSaid { agent, run: called, in_shadow, began_in_shadow, parent, started_by, session };
+            let mac = (run.kept != Kept::Doubted).then(|| rows.of_run(&said).to_vec());
+            RunChange {
+                new: run.kept == Kept::Nowhere,
+                began_in_shadow,
+                in_shadow,
+                mac,
+                name,
+                parent: run.parent,
+                started_by: run.started_by,
+                session: run.session,
+                state: run.state.and_then(|mut state| {
+                    state.clean(redacted);
+                    serde_json::to_string(&state).ok()
+                }),
+            }
         };
-        self.written.runs = self.runs.into_iter().filter(|(_, run)| run.new || run.changed).map(changed).collect();
+        self.written.runs = self.runs.into_iter().filter(|(_, run)| run.changed).map(changed).collect();
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
-        self.written.sessions = sessions
-            .map(|(name, Session { taints, uninterceptable, .. })| (name, KnownSession::with(taints, uninterceptable)))
-            .collect();
+        self.written.sessions = sessions.map(|(name, Session { labels, .. })| (name, labels)).collect();
         // In one order everywhere, so that no two transactions wait for each other.
         self.written.sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
         (self.stands, self.written)
@@ -234,9 +262,12 @@ impl<'b> Plan<'b> {
         let Question { id, call, rules, digest, args, body } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
         let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
+        let mut binding = Binding::default();
+        let mut labels = Labels::default();
         if let Some(name) = &session_name {
             let session = self.sessions.entry(name.clone()).or_default();
-            session.changed |= add(&mut session.uninterceptable, &call.uninterceptable);
+            labels.uninterceptable = add(&mut session.labels.uninterceptable, &call.uninterceptable);
+            session.changed |= !labels.uninterceptable.is_empty();
         }
         let descent = self.descent(question, run_name.as_ref());
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
@@ -247,14 +278,18 @@ impl<'b> Plan<'b> {
             descent: descent.as_ref(),
             run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
-            taints: session.map_or(&[], |session| &session.taints),
+            taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session the call speaks for itself.
-            uninterceptable: session.map_or(&call.uninterceptable, |session| &session.uninterceptable),
+            uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
             approval: self.stands.approvals.get(&digest_hex).map(approval),
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
-        self.remember(question, &decided, session_name, run_name, descent);
+        let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(Run::is_bound);
+        labels.taints = self.remember(question, &decided, session_name, run_name.as_ref(), descent);
+        let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(Run::is_bound);
+        binding.run_execution = is_bound.then_some(Execution::Shadow);
+        binding.labels = (labels != Labels::default()).then_some(labels);
         let used = decided.used.take().and_then(|_| self.stands.approvals.remove(&digest_hex));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
@@ -267,7 +302,9 @@ impl<'b> Plan<'b> {
         stored.merge = stored.merge.as_ref().map(redacted);
         // It names keys of the arguments.
         stored.detail = stored.detail.as_deref().map(clean);
-        if used.is_none() && is_quiet(&self.boundary.settings, &decided, question) {
+        // What binds others is in the audit, whatever it is.
+        let binds = binding.labels.is_some() || is_bound && !was_bound;
+        if used.is_none() && !binds && is_quiet(&self.boundary.settings, &decided, question) {
             return Fate::Decided(Box::new(answer), None);
         }
         let won = &decided.execution.won;
@@ -279,7 +316,7 @@ impl<'b> Plan<'b> {
             run: call.run.clone(),
             call_id: Some(call.call_id.clone()),
             tool: Some(call.tool.to_string()),
-            body: stored.body(call, won).to_string(),
+            body: stored.body(call, won, &binding).to_string(),
             payload: Some(sealed(stored.payload(args, call).to_string())),
         });
         self.written.calls.push(NewCall {
@@ -290,6 +327,7 @@ impl<'b> Plan<'b> {
             decision: answer.decision.as_str(),
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
+            mac: Vec::new(),
         });
         if let Some(known) = used {
             self.used(question, &known);
@@ -317,116 +355,28 @@ impl<'b> Plan<'b> {
         self.written.used.push(UsedApproval { id: known.id, mac });
     }
 
-    /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
-    /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
-    /// that may run does so once: not after its outcome, and not where calls do not run any more.
-    fn replay(&self, question: &Question, known: &KnownCall) -> Option<Fate> {
-        if known.body != hex::encode(question.body) {
-            return Some(Fate::Refused(DecideError::Mismatch));
-        }
-        // It was refused while the database was away: it is decided now.
-        if known.decision == CLOSED {
-            return None;
-        }
-        let waits = known.decision == Decision::Ask.as_str();
-        if waits && known.approval_state.as_deref() != Some("pending") {
-            return None;
-        }
-        let answer = known.answer.as_deref().and_then(|answer| serde_json::from_str::<Answer>(answer).ok());
-        let Some(mut answer) = answer else { return Some(Fate::Refused(DecideError::Erased)) };
-        (answer.audit_seq, answer.replayed) = (known.seq, true);
-        if answer.decision == Decision::Execute {
-            if known.outcome.is_some() {
-                answer.refuse("call_finished", "this call has run, and its outcome is stored");
-            } else if self.execution(question) == Execution::Shadow {
-                // In shadow only a read runs, whatever was stored: what it does is judged anew, not read there.
-                let is_read = question.rules.tools.effect(&question.call).effect == Effect::Read;
-                if answer.execution == Execution::Live || !is_read {
-                    answer.execution = Execution::Shadow;
-                    answer.refuse(
-                        "execution_changed",
-                        "this call was decided while calls ran, and they do not run any more",
-                    );
-                }
-            }
-        }
-        Some(Fate::Decided(Box::new(answer), None))
-    }
-
-    /// Whether a call would run by now.
-    fn execution(&self, question: &Question) -> Execution {
-        let Question { call, rules, .. } = question;
-        let run = call.run.clone().map(|run| (call.agent.clone(), run));
-        let descent = self.descent(question, run.as_ref());
-        let tool = call.tool.to_string();
-        let whose = Whose {
-            agent: Some(&call.agent),
-            session: call.session.as_deref(),
-            tool: Some(&tool),
-            descent: descent.as_ref(),
-        };
-        effective(&rules.configured, &self.stands.overrides, whose, self.stands.now).execution
-    }
-
-    /// What the call's run makes of it, as it stands now.
-    fn descent(&self, question: &Question, run: Option<&Named>) -> Option<Descent> {
-        let Question { call, rules, .. } = question;
-        let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
-        match run {
-            Some(((_, name), run)) if run.began == Execution::Shadow && run.parent.is_none() => {
-                return Some(Descent::Began(name.clone()));
-            }
-            Some((_, Run { parent: Some(parent), .. })) => return Some(Descent::Shadow(parent.clone())),
-            _ => {}
-        }
-        let started_by = run.and_then(|(_, run)| run.started_by.as_deref());
-        let mut names: Vec<&str> = started_by.into_iter().chain(call.parent_run.as_deref()).collect();
-        names.dedup();
-        if names.is_empty() {
-            return None;
-        }
-        // What this transaction has changed comes before what it read.
-        let here = self.runs.iter().map(|((agent, run), now)| KnownParent {
-            agent: agent.clone(),
-            run: run.clone(),
-            session: now.session.clone(),
-            in_shadow: now.in_shadow,
-            started_by: now.started_by.clone(),
-        });
-        let known: Vec<KnownParent> = here.chain(self.stands.parents.iter().cloned()).collect();
-        let tool = call.tool.to_string();
-        let (overrides, now) = (self.stands.overrides.as_slice(), self.stands.now);
-        handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
-    }
-
-    /// Takes over what the decision changes.
+    /// Takes over what the decision changes; answers the labels that are new to the session.
     fn remember(
         &mut self,
         question: &Question,
         decided: &Decided,
         session: Option<Named>,
-        run: Option<Named>,
+        run: Option<&Named>,
         descent: Option<Descent>,
-    ) {
+    ) -> Vec<String> {
+        let mut taints = Vec::new();
         if let Some(session) = session.and_then(|name| self.sessions.get_mut(&name)) {
-            session.changed |= add(&mut session.taints, &decided.taints);
+            taints = add(&mut session.labels.taints, &decided.taints);
+            session.changed |= !taints.is_empty();
         }
-        let Some(name) = run else { return };
+        let Some(name) = run else { return taints };
         let Question { call, rules, .. } = question;
         // Of the run as a whole: an override for one tool does not keep all others in shadow.
         let whole =
             Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
-        let begin = || Run {
-            new: true,
-            changed: true,
-            began: effective(&rules.configured, &self.stands.overrides, whole, self.stands.now).execution,
-            in_shadow: false,
-            parent: None,
-            started_by: None,
-            session: None,
-            state: None,
-        };
-        let run = self.runs.entry(name).or_insert_with(begin);
+        let begin =
+            || Run::begin(effective(&rules.configured, &self.stands.overrides, whole, self.stands.now).execution);
+        let run = self.runs.entry(name.clone()).or_insert_with(begin);
         let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
         let parent = match descent {
             Some(Descent::Shadow(parent)) => Some(parent),
@@ -443,6 +393,7 @@ impl<'b> Plan<'b> {
             run.state = Some(state.clone());
             run.changed = true;
         }
+        taints
     }
 
     /// The approval that the call waits for: the one that is there, or a new one.
@@ -506,15 +457,15 @@ fn approval(known: &KnownApproval) -> Approval {
     Approval { id: known.id, state, expires_at: known.expires_at }
 }
 
-/// Adds what is not there yet, within bounds; answers whether anything was.
-fn add(to: &mut Vec<String>, more: &[String]) -> bool {
+/// Adds what is not there yet, within bounds; answers what that was.
+fn add(to: &mut Vec<String>, more: &[String]) -> Vec<String> {
     let before = to.len();
     for one in more {
         if to.len() < MOST_LABELS && !to.contains(one) {
             to.push(one.clone());
         }
     }
-    to.len() > before
+    to[before..].to_vec()
 }
 
 /// Labels of a session.

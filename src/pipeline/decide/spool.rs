@@ -121,6 +121,7 @@ impl Line {
             decision: if decision == Decision::Execute { decision.as_str() } else { CLOSED },
             answer,
             approval: None,
+            mac: Vec::new(),
         });
         to.audit.push(NewAudit {
             id,

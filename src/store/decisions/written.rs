@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
-use super::{KnownSession, Named};
+use super::Named;
 use crate::{
     domain::{
         ApprovalId,
-        audit::{AuditKind, AuditPayload, AuditSaid},
+        audit::{AuditKind, AuditPayload, AuditSaid, Labels},
     },
     store::{StoreError, signed::Stamper, transaction::Tx},
 };
@@ -63,6 +63,8 @@ pub struct NewCall {
     pub answer: String,
     /// What it waits for.
     pub approval: Option<ApprovalId>,
+    /// The keyed hash of what it says.
+    pub mac: Vec<u8>,
 }
 
 /// An outcome to be found again by its call.
@@ -97,6 +99,8 @@ pub struct RunChange {
     pub session: Option<String>,
     /// What its stubs remember, as JSON.
     pub state: Option<String>,
+    /// The keyed hash of what it says; none leaves the one that is there: somebody else's word stays known as such.
+    pub mac: Option<Vec<u8>>,
 }
 
 /// An approval to be asked for.
@@ -143,7 +147,7 @@ pub struct Written {
     /// Runs.
     pub runs: Vec<RunChange>,
     /// Sessions with labels and ways to write that are new.
-    pub sessions: Vec<(Named, KnownSession)>,
+    pub sessions: Vec<(Named, Labels)>,
     /// Approvals that are asked for.
     pub approvals: Vec<NewApproval>,
     /// Approvals that are used up.
@@ -167,11 +171,11 @@ WITH f AS (
     SELECT f.base + o, salt, body FROM f, unnest($10::bytea[], $11::text[]) WITH ORDINALITY r(salt, body, o)
     WHERE salt IS NOT NULL
 ), c AS (
-    INSERT INTO call (agent, call_id, body, seq, decision, answer, approval, decided_at)
-    SELECT agent, call_id, body, f.base + nullif(row, 0), decision, answer, approval, t.at FROM f, t,
-    unnest($12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::uuid[])
-        r(agent, call_id, body, row, decision, answer, approval)
-    ON CONFLICT (agent, call_id) DO UPDATE SET seq = excluded.seq, decision = excluded.decision,
+    INSERT INTO call (agent, call_id, body, seq, decision, answer, approval, decided_at, mac)
+    SELECT agent, call_id, body, f.base + nullif(row, 0), decision, answer, approval, t.at, mac FROM f, t,
+    unnest($12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::uuid[], $49::bytea[])
+        r(agent, call_id, body, row, decision, answer, approval, mac)
+    ON CONFLICT (agent, call_id) DO UPDATE SET seq = excluded.seq, decision = excluded.decision, mac = excluded.mac,
         answer = excluded.answer, approval = excluded.approval, decided_at = excluded.decided_at
         WHERE call.decision IN ('ask', 'closed') AND call.body = excluded.body
     RETURNING 1
@@ -181,15 +185,17 @@ WITH f AS (
     WHERE (call.agent, call.call_id) = (r.agent, r.call_id) AND call.outcome IS NULL
     RETURNING 1
 ), rn AS (
-    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at, began, started_by, session)
-    SELECT agent, run, execution, parent, state, t.at, began, started_by, session FROM t,
+    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at, began, started_by, session, mac)
+    SELECT agent, run, execution, parent, state, t.at, began, started_by, session, mac FROM t,
     unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[], $41::text[], $42::text[],
-           $43::text[]) r(agent, run, new, execution, parent, state, started_by, session, began) WHERE new
+           $43::text[], $48::bytea[]) r(agent, run, new, execution, parent, state, started_by, session, began, mac)
+    WHERE new
 ), ru AS (
     UPDATE boundary_run b SET execution = r.execution, parent = r.parent, state = r.state, updated_at = t.at,
-        started_by = r.started_by, session = r.session
-    FROM t, unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[], $41::text[], $42::text[])
-        r(agent, run, new, execution, parent, state, started_by, session) WHERE NOT new AND (b.agent, b.run) = (r.agent, r.run)
+        started_by = r.started_by, session = r.session, mac = coalesce(r.mac, b.mac)
+    FROM t, unnest($23::text[], $24::text[], $25::bool[], $26::text[], $27::text[], $28::text[], $41::text[], $42::text[],
+                   $48::bytea[]) r(agent, run, new, execution, parent, state, started_by, session, mac)
+    WHERE NOT new AND (b.agent, b.run) = (r.agent, r.run)
 ), s AS (
     INSERT INTO boundary_session (agent, session, taints, uninterceptable, updated_at)
     SELECT agent, session, taints::text[], uninterceptable::text[], t.at FROM t,
@@ -263,7 +269,9 @@ pub(super) async fn write(
         .bind(stamper.stamp(audit))
         .bind(approvals.iter().map(|a| a.asked_at.to_sqlx()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.mac.as_slice()).collect::<Vec<_>>())
-        .bind(used.iter().map(|u| u.mac.as_slice()).collect::<Vec<_>>());
+        .bind(used.iter().map(|u| u.mac.as_slice()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.mac.as_deref()).collect::<Vec<_>>())
+        .bind(calls.iter().map(|c| c.mac.as_slice()).collect::<Vec<_>>());
     Ok(query.fetch_one(&mut **tx).await?)
 }
 

@@ -27,18 +27,18 @@ async fn set(umbra: &Umbra, scope: &str, value: Option<&str>, execution: Option<
 }
 
 /// What `umbra audit verify` says that does not fit.
-fn problems(umbra: &Umbra) -> String {
+pub(super) fn problems(umbra: &Umbra) -> String {
     let output = umbra.cli(&["audit", "verify", "--json"], None);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert_eq!(said["intact"], output.status.success(), "{said}");
     said["faults"].to_string()
 }
 
-async fn ready(umbra: &Umbra) -> Value {
+pub(super) async fn ready(umbra: &Umbra) -> Value {
     umbra.get("/readyz").await
 }
 
-async fn metrics(umbra: &Umbra) -> String {
+pub(super) async fn metrics(umbra: &Umbra) -> String {
     umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text
 }
 

@@ -1,6 +1,7 @@
 //! Calls of tools, over HTTP: what becomes of them, what is kept of them, and that nothing runs where there is doubt.
 
 mod audit;
+mod bound;
 mod closed;
 mod contracts;
 mod decisions;

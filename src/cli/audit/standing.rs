@@ -1,0 +1,64 @@
+//! What calls are held to, row by row, held against the audit.
+
+use super::{Failure, PAGE};
+use crate::{
+    boundary::{bound::Thought, genuine::RowKey, verify::Verifier},
+    store::Store,
+};
+
+/// Compares runs and sessions with what their keyed hashes and the audit say; answers what is worth knowing. It comes after the
+/// audit was read: what that says of a row, the row says by then. `others`: servers with keys of their own write there, too.
+pub(super) async fn compare(
+    store: &Store,
+    verifier: &mut Verifier,
+    key: Option<&RowKey>,
+    others: bool,
+) -> Result<Vec<String>, Failure> {
+    let (mut warnings, mut by_others) = (Vec::new(), 0);
+    let (mut after, mut of_before) = (Default::default(), 0_u64);
+    loop {
+        let page = store.standing_runs(&after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = (last.agent.clone(), last.run.clone());
+        for run in &page {
+            of_before += take(verifier, verifier.bound().run(key, run), others.then_some(&mut by_others));
+        }
+    }
+    if of_before > 0 {
+        warnings.push(format!(
+            "{of_before} runs have no keyed hash, as those of before there were such: they count as shadow"
+        ));
+    }
+    after = Default::default();
+    loop {
+        let page = store.standing_sessions(&after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = (last.agent.clone(), last.session.clone());
+        for session in &page {
+            take(verifier, verifier.bound().session(session), None);
+        }
+    }
+    if by_others > 0 {
+        warnings.push(format!(
+            "{by_others} runs and answers are not known by this folder's key, and may be those of the servers whose checkpoints were \
+             given: put one checkpoint-key into the folders of all"
+        ));
+    }
+    Ok(warnings)
+}
+
+/// Notes what does not fit; answers whether the row is of before. `others` counts rows that other servers may have written.
+fn take(verifier: &mut Verifier, thought: Thought, others: Option<&mut u64>) -> u64 {
+    match (thought, others) {
+        (Thought::OtherKey(_), Some(others)) => {
+            *others += 1;
+            0
+        }
+        (Thought::Fits, _) => 0,
+        (Thought::OfBefore, _) => 1,
+        (Thought::Unlike(what) | Thought::OtherKey(what), _) => {
+            verifier.fault(None, what);
+            0
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a call gets that was decided before, and what its run makes of it as it stands now.
+
+use super::{
+    super::{
+        DecideError, Question,
+        descent::{Judged, handed_down},
+    },
+    Fate, Plan, Run,
+};
+use crate::{
+    boundary::{
+        answer::Answer,
+        decide::Decision,
+        execution::{Descent, Whose, effective},
+    },
+    domain::{Effect, Execution},
+    store::decisions::{CLOSED, KnownCall, KnownParent, Named},
+};
+
+impl Plan<'_> {
+    /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
+    /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
+    /// that may run does so once: not after its outcome, and not where calls do not run any more.
+    pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Option<Fate> {
+        if known.body != hex::encode(question.body) {
+            return Some(Fate::Refused(DecideError::Mismatch));
+        }
+        // It was refused while the database was away: it is decided now.
+        if known.decision == CLOSED {
+            return None;
+        }
+        let waits = known.decision == Decision::Ask.as_str();
+        if waits && known.approval_state.as_deref() != Some("pending") {
+            return None;
+        }
+        let answer = known.answer.as_deref().and_then(|answer| serde_json::from_str::<Answer>(answer).ok());
+        let Some(mut answer) = answer else { return Some(Fate::Refused(DecideError::Erased)) };
+        (answer.audit_seq, answer.replayed) = (known.seq, true);
+        if answer.decision == Decision::Execute {
+            if known.outcome.is_some() {
+                answer.refuse("call_finished", "this call has run, and its outcome is stored");
+            } else if self.execution(question) == Execution::Shadow {
+                // In shadow only a read runs, whatever was stored: what it does is judged anew, not read there.
+                let is_read = question.rules.tools.effect(&question.call).effect == Effect::Read;
+                if answer.execution == Execution::Live || !is_read {
+                    answer.execution = Execution::Shadow;
+                    answer.refuse(
+                        "execution_changed",
+                        "this call was decided while calls ran, and they do not run any more",
+                    );
+                }
+            }
+        }
+        Some(Fate::Decided(Box::new(answer), None))
+    }
+
+    /// Whether a call would run by now.
+    fn execution(&self, question: &Question) -> Execution {
+        let Question { call, rules, .. } = question;
+        let run = call.run.clone().map(|run| (call.agent.clone(), run));
+        let descent = self.descent(question, run.as_ref());
+        let tool = call.tool.to_string();
+        let whose = Whose {
+            agent: Some(&call.agent),
+            session: call.session.as_deref(),
+            tool: Some(&tool),
+            descent: descent.as_ref(),
+        };
+        effective(&rules.configured, &self.stands.overrides, whose, self.stands.now).execution
+    }
+
+    /// What the call's run makes of it, as it stands now.
+    pub(super) fn descent(&self, question: &Question, run: Option<&Named>) -> Option<Descent> {
+        let Question { call, rules, .. } = question;
+        let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
+        match run {
+            Some(((_, name), run)) if run.began == Execution::Shadow && run.parent.is_none() => {
+                return Some(Descent::Began(name.clone()));
+            }
+            Some((_, Run { parent: Some(parent), .. })) => return Some(Descent::Shadow(parent.clone())),
+            _ => {}
+        }
+        let started_by = run.and_then(|(_, run)| run.started_by.as_deref());
+        let mut names: Vec<&str> = started_by.into_iter().chain(call.parent_run.as_deref()).collect();
+        names.dedup();
+        if names.is_empty() {
+            return None;
+        }
+        // What this transaction has changed comes before what it read.
+        let here = self.runs.iter().map(|((agent, run), now)| KnownParent {
+            agent: agent.clone(),
+            run: run.clone(),
+            session: now.session.clone(),
+            in_shadow: now.in_shadow,
+            began_in_shadow: now.began == Execution::Shadow,
+            parent: now.parent.clone(),
+            started_by: now.started_by.clone(),
+            mac: None,
+        });
+        let known: Vec<KnownParent> = here.chain(self.stands.parents.iter().cloned()).collect();
+        let tool = call.tool.to_string();
+        let (overrides, now) = (self.stands.overrides.as_slice(), self.stands.now);
+        handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
+    }
+}
