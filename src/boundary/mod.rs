@@ -9,8 +9,8 @@
 //! 7. [`drift`] holds what was seen against what was promised and against what was usual; [`gate`] says what stands against
 //!    production, [`lately`] whether a process still does anything, and [`diff`] lays two runs beside each other.
 //! 8. [`stamp`], [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside of
-//!    the database, and [`lines`] compares what lies there. [`genuine`] knows overrides, approvals and runs for ours;
-//!    [`standing`] and [`bound`] compare them, and sessions, with the audit.
+//!    the database, and [`lines`] compares what lies there. [`genuine`] knows overrides, approvals, runs and answers for
+//!    ours; [`standing`] and [`bound`] compare them, and sessions, with the audit.
 //!
 //! Pure, but for the files of the audit: values in, values out. Nothing here asks a clock, a database or a network.
 

@@ -52,8 +52,10 @@ pub struct Wanted {
 /// A call that was decided before.
 #[derive(Debug, Clone, Deserialize)]
 pub struct KnownCall {
-    agent: String,
-    call_id: String,
+    /// Who called.
+    pub agent: String,
+    /// The caller's id.
+    pub call_id: String,
     /// Keyed hash of its request, in hex.
     pub body: String,
     /// Its number in the audit.

@@ -2,11 +2,15 @@
 
 use super::{Failure, PAGE};
 use crate::{
-    boundary::{bound::Thought, genuine::RowKey, verify::Verifier},
+    boundary::{
+        bound::{Bound, Thought},
+        genuine::RowKey,
+        verify::Verifier,
+    },
     store::Store,
 };
 
-/// Compares runs and sessions with what their keyed hashes and the audit say; answers what is worth knowing. It comes after the
+/// Compares runs, answers and sessions with what their keyed hashes and the audit say; answers what is worth knowing. It comes after the
 /// audit was read: what that says of a row, the row says by then. `others`: servers with keys of their own write there, too.
 pub(super) async fn compare(
     store: &Store,
@@ -27,6 +31,21 @@ pub(super) async fn compare(
     if of_before > 0 {
         warnings.push(format!(
             "{of_before} runs have no keyed hash, as those of before there were such: they count as shadow"
+        ));
+    }
+    after = Default::default();
+    of_before = 0;
+    while let Some(key) = key {
+        let page = store.standing_calls(&after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = (last.agent.clone(), last.call_id.clone());
+        for call in &page {
+            of_before += take(verifier, Bound::call(key, call), others.then_some(&mut by_others));
+        }
+    }
+    if of_before > 0 {
+        warnings.push(format!(
+            "{of_before} answers have no keyed hash, as those of before there were such: they are not given again"
         ));
     }
     after = Default::default();

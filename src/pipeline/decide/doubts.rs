@@ -1,4 +1,4 @@
-//! What was found that none of our processes wrote: lines of an outage, overrides, approvals, runs, sessions. None of it is obeyed; it is told
+//! What was found that none of our processes wrote: lines of an outage, overrides, approvals, runs, sessions, answers. None of it is obeyed; it is told
 //! once in the log, counted, and degrades `/readyz` until somebody has looked.
 
 use std::{
@@ -27,6 +27,8 @@ pub(super) enum Row<'r> {
     Approval(Uuid),
     /// A run: its agent, its name.
     Run(&'r str, &'r str),
+    /// What was answered to a call: its agent, its id.
+    Call(&'r str, &'r str),
     /// A session that carries less than the audit says: its agent, its name.
     Session(&'r str, &'r str),
 }
@@ -54,6 +56,7 @@ impl Row<'_> {
             Self::Approval(_) => "approval",
             Self::Run(..) => "boundary_run",
             Self::Session(..) => "boundary_session",
+            Self::Call(..) => "call",
         }
     }
 
@@ -61,7 +64,7 @@ impl Row<'_> {
         match self {
             Self::Approval(id) => id.to_string(),
             // No name has a NUL.
-            Self::Run(agent, name) | Self::Session(agent, name) => format!("{agent}\0{name}"),
+            Self::Run(agent, name) | Self::Session(agent, name) | Self::Call(agent, name) => format!("{agent}\0{name}"),
         }
     }
 
@@ -75,6 +78,10 @@ impl Row<'_> {
             Self::Run(..) => tracing::error!(
                 "a run was not written by a server that holds our key, or the audit says more of it: it is in shadow; umbra audit verify \
                  names it; find out who can write to the database"
+            ),
+            Self::Call(..) => tracing::error!(
+                "what is stored as the answer to a call was not written by a server that holds our key: it is not given; umbra audit \
+                 verify names it; find out who can write to the database"
             ),
             Self::Session(..) => tracing::error!(
                 "a session has lost what the audit says it carries: it counts all the same; umbra audit verify names it; find out who \
@@ -142,6 +149,10 @@ impl Doubts {
             "boundary_run" => {
                 "a run in the database was not written by a server that holds this one's key (checkpoint-key), or the audit says more \
                  of it, and is in shadow: umbra audit verify names it; find out who can write to the database, and begin another run"
+            }
+            "call" => {
+                "what is stored as the answer to a call was not written by a server that holds this one's key (checkpoint-key), and is \
+                 not given: umbra audit verify names it; find out who can write to the database"
             }
             _ => {
                 "a session in the database has lost what the audit says it carries, which counts all the same: umbra audit verify \

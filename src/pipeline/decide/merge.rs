@@ -52,7 +52,7 @@ impl Boundary {
     async fn merge(&self) -> Result<u64, MergeError> {
         let Some(mut taken) = block_in_place(|| self.spool.take())? else { return Ok(0) };
         let mut merged = 0;
-        while let Some(page) = block_in_place(|| taken.page())? {
+        while let Some(page) = block_in_place(|| taken.page(&self.rows))? {
             merged += self.store.merge(page).await?;
         }
         let Faults { refused, gaps } = block_in_place(|| taken.done())?;

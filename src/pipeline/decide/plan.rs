@@ -11,8 +11,12 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, clean, genuine::said, outcome, overrides::to_microsecond,
-    redacted, writer::Waiting,
+    Boundary, BoundarySettings, DecideError, Question, clean,
+    genuine::{keyed, said},
+    outcome,
+    overrides::to_microsecond,
+    redacted,
+    writer::Waiting,
 };
 use crate::{
     boundary::{
@@ -319,7 +323,7 @@ impl<'b> Plan<'b> {
             body: stored.body(call, won, &binding).to_string(),
             payload: Some(sealed(stored.payload(args, call).to_string())),
         });
-        self.written.calls.push(NewCall {
+        let stored = NewCall {
             agent: call.agent.clone(),
             call_id: call.call_id.clone(),
             body: body.to_vec(),
@@ -328,7 +332,8 @@ impl<'b> Plan<'b> {
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
             mac: Vec::new(),
-        });
+        };
+        self.written.calls.push(keyed(&self.boundary.rows, stored));
         if let Some(known) = used {
             self.used(question, &known);
         }

@@ -24,9 +24,10 @@ use uuid::Uuid;
 use super::{
     chain::{Chain, Judged, last},
     files::{AuditFile, AuditFiles},
+    genuine::keyed,
 };
 use crate::{
-    boundary::{decide::Decision, seal::payload_mac},
+    boundary::{decide::Decision, genuine::RowKey, seal::payload_mac},
     domain::audit::{AuditKind, AuditPayload},
     store::{
         decisions::{CLOSED, NewAudit, NewCall, Written},
@@ -109,11 +110,11 @@ impl Line {
         Some(Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer })
     }
 
-    fn add(self, to: &mut Written) {
+    fn add(self, key: &RowKey, to: &mut Written) {
         let Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer } = self;
         let payload = AuditPayload { salt: hex::decode(salt).unwrap_or_default(), body: payload };
         let mac = payload_mac(&payload);
-        to.calls.push(NewCall {
+        let call = NewCall {
             agent: agent.clone(),
             call_id: call_id.clone(),
             body: hex::decode(request).unwrap_or_default(),
@@ -122,7 +123,8 @@ impl Line {
             answer,
             approval: None,
             mac: Vec::new(),
-        });
+        };
+        to.calls.push(keyed(key, call));
         to.audit.push(NewAudit {
             id,
             kind: AuditKind::Merged,
@@ -307,8 +309,8 @@ pub(super) struct Faults {
 }
 
 impl Taken {
-    /// The next rows, in order; none at the end.
-    pub fn page(&mut self) -> io::Result<Option<Written>> {
+    /// The next rows, in order; none at the end. Their answers are keyed with this.
+    pub fn page(&mut self, key: &RowKey) -> io::Result<Option<Written>> {
         let (mut page, mut bytes, mut line) = (Written::default(), 0, Vec::new());
         while page.audit.len() < PAGE && bytes < PAGE_BYTES {
             line.clear();
@@ -324,7 +326,7 @@ impl Taken {
                 Judged::Forged => None,
             };
             if let Some(row) = row {
-                row.add(&mut page);
+                row.add(key, &mut page);
                 bytes += read;
                 continue;
             }

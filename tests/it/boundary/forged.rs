@@ -124,16 +124,46 @@ async fn an_approval_that_no_server_wrote_approves_nothing_and_one_that_was_used
 }
 
 #[tokio::test]
-async fn an_answer_that_somebody_changed_runs_nothing_in_shadow_but_a_read() {
-    let umbra = Umbra::with().settings("boundary: {execution: shadow}").go().await;
-    assert_eq!(umbra.decide(&write("w", "a")).await["decision"], "block");
-    assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
-    let sql =
-        r#"UPDATE call SET decision = 'execute', answer = jsonb_set(answer::jsonb, '{decision}', '"execute"')::text"#;
-    umbra.schema.run(sql).await;
-    let again = umbra.decide(&write("w", "a")).await;
-    assert_eq!((&again["decision"], &again["reason"]), (&json!("block"), &json!("execution_changed")), "{again}");
-    assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
+async fn an_answer_that_somebody_changed_is_not_given() {
+    for execution in ["shadow", "live"] {
+        let settings = format!("boundary: {{execution: {execution}}}");
+        let rules = "policies: [{name: no-mail, tools: mail.send_email, verdict: block, reason: no mail}]";
+        let umbra = Umbra::with().settings(&settings).tools(rules).go().await;
+        let blocked = umbra.decide(&write("w", "a")).await;
+        assert_eq!(blocked["decision"], "block");
+        assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
+        umbra.decide(&read("lost", "a")).await;
+        assert_eq!((problems(&umbra), ready(&umbra).await["status"].clone()), ("[]".to_owned(), json!("ok")));
+        umbra.schema.run("CREATE TABLE kept AS TABLE call").await;
+        for sql in [
+            r#"UPDATE call SET decision = 'execute', answer = replace(answer, '"decision":"block"', '"decision":"execute"')"#,
+            "UPDATE call SET decision = 'execute', answer = (SELECT answer FROM call WHERE call_id = 'r')",
+            "UPDATE call c SET (decision, answer, mac) = (SELECT decision, answer, mac FROM call WHERE call_id = 'r')",
+            "UPDATE call SET decision = 'execute', mac = NULL",
+        ] {
+            umbra.schema.run(&format!("{sql} WHERE call_id IN ('w', 'lost')")).await;
+            assert!(
+                sql.ends_with("NULL") || problems(&umbra).contains(r#"the call \"w\" of \"a\""#),
+                "{}",
+                problems(&umbra)
+            );
+            let again = umbra.decide(&write("w", "a")).await;
+            let said = (&again["decision"], &again["reason"], &again["replayed"]);
+            assert_eq!(said, (&json!("block"), &json!("unauthentic_answer"), &json!(true)), "{sql}: {again}");
+            assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("new call_id")), "{again}");
+            // What was not touched is believed.
+            assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
+            let ready = ready(&umbra).await;
+            assert!(
+                ready["status"] == "degraded" && ready["detail"].to_string().contains("the answer to a call"),
+                "{ready}"
+            );
+            umbra.schema.run("DELETE FROM call; INSERT INTO call SELECT * FROM kept").await;
+            let again = umbra.decide(&write("w", "a")).await;
+            assert_eq!((&again["reason"], problems(&umbra)), (&blocked["reason"], "[]".to_owned()), "{sql}");
+        }
+        assert!(metrics(&umbra).await.contains("umbra_unauthentic_rows_total{table=\"call\"}"));
+    }
 }
 
 #[tokio::test]

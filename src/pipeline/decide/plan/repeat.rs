@@ -10,7 +10,7 @@ use super::{
 use crate::{
     boundary::{
         answer::Answer,
-        decide::Decision,
+        decide::{Decision, Standing, decide},
         execution::{Descent, Whose, effective},
     },
     domain::{Effect, Execution},
@@ -33,8 +33,10 @@ impl Plan<'_> {
         if waits && known.approval_state.as_deref() != Some("pending") {
             return None;
         }
-        let answer = known.answer.as_deref().and_then(|answer| serde_json::from_str::<Answer>(answer).ok());
-        let Some(mut answer) = answer else { return Some(Fate::Refused(DecideError::Erased)) };
+        let Some(answer) = known.answer.as_deref() else { return Some(Fate::Refused(DecideError::Erased)) };
+        let is_ours = self.boundary.vouches_for(known, answer);
+        let answer = serde_json::from_str::<Answer>(answer).ok().filter(|_| is_ours);
+        let Some(mut answer) = answer else { return Some(Fate::Decided(Box::new(self.unbelieved(question)), None)) };
         (answer.audit_seq, answer.replayed) = (known.seq, true);
         if answer.decision == Decision::Execute {
             if known.outcome.is_some() {
@@ -52,6 +54,29 @@ impl Plan<'_> {
             }
         }
         Some(Fate::Decided(Box::new(answer), None))
+    }
+
+    /// The answer to a call in whose place somebody has put another one.
+    fn unbelieved(&self, question: &Question) -> Answer {
+        let Question { id, call, rules, .. } = question;
+        let run = call.run.clone().map(|run| (call.agent.clone(), run));
+        let descent = self.descent(question, run.as_ref());
+        let standing = Standing {
+            now: self.stands.now,
+            overrides: &self.stands.overrides,
+            descent: descent.as_ref(),
+            run: None,
+            recorded: &[],
+            taints: &[],
+            uninterceptable: &call.uninterceptable,
+            approval: None,
+            stale: &self.stale,
+        };
+        let decided = decide(rules, call, standing);
+        let mut answer = Answer { stub: None, replayed: true, ..Answer::of(*id, call, &decided) };
+        let words = "what is stored as the answer to this call was not written by a server that holds our key";
+        answer.refuse("unauthentic_answer", words);
+        answer
     }
 
     /// Whether a call would run by now.
