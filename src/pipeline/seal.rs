@@ -15,7 +15,7 @@ use crate::{
         seal::{GENESIS, block},
     },
     domain::audit::{AuditFolder, AuditSeal},
-    store::{StoreError, audit::AuditFilter},
+    store::{StoreError, audit::AuditFilter, seek::Feed},
 };
 
 /// Between looks at what is not sealed or written yet.
@@ -110,7 +110,10 @@ impl Boundary {
         let Some(journal) = journal else { return Ok(()) };
         loop {
             let after = block_in_place(|| journal.last())?;
-            let page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
+            let drawn = self.store.newest(Feed::Audit).await?;
+            let mut page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
+            // What stands ahead of the numbers that were drawn, none of ours has written.
+            page.retain(|record| record.row.seq <= drawn);
             let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
             block_in_place(|| journal.append(&lines))?;
             // Only now: what the database was told of is there.

@@ -65,6 +65,6 @@ metrics_list! {
     AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge, "1 while the audit's folder cannot be written: its files fall behind the database, and nothing can be noted while that is away.";
     AUDIT_UNMERGED = "umbra_audit_unmerged_bytes", gauge, "Bytes of decisions that were made without the database and are not in the audit yet.";
     AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Faults of unmerged.jsonl by problem: forged (stretches of lines that no server wrote, set aside), missing (places at which lines are gone or out of order).";
-    UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that no server of this installation wrote as they are, and that are not obeyed, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`, `call`.";
+    UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that no server of this installation wrote as they are, and that are not obeyed, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`, `call`, `audit` (it stood where the next row was to).";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

@@ -29,6 +29,8 @@ pub(super) enum Row<'r> {
     Run(&'r str, &'r str),
     /// What was answered to a call: its agent, its id.
     Call(&'r str, &'r str),
+    /// A row of the audit that stood where the next one was to: its number.
+    Number(i64),
     /// A session that carries less than the audit says: its agent, its name.
     Session(&'r str, &'r str),
 }
@@ -37,6 +39,7 @@ pub(super) enum Row<'r> {
 #[derive(Debug, Default)]
 pub struct Doubts {
     lines: AtomicBool,
+    refused: AtomicBool,
     rows: Mutex<Rows>,
 }
 
@@ -57,12 +60,14 @@ impl Row<'_> {
             Self::Run(..) => "boundary_run",
             Self::Session(..) => "boundary_session",
             Self::Call(..) => "call",
+            Self::Number(_) => "audit",
         }
     }
 
     fn name(self) -> String {
         match self {
             Self::Approval(id) => id.to_string(),
+            Self::Number(seq) => seq.to_string(),
             // No name has a NUL.
             Self::Run(agent, name) | Self::Session(agent, name) | Self::Call(agent, name) => format!("{agent}\0{name}"),
         }
@@ -83,6 +88,11 @@ impl Row<'_> {
                 "what is stored as the answer to a call was not written by a server that holds our key: it is not given; umbra audit \
                  verify names it; find out who can write to the database"
             ),
+            Self::Number(seq) => tracing::error!(
+                seq,
+                "the audit has a row that no server wrote, where the next one was to stand: what comes is written behind it; umbra audit \
+                 verify names it; find out who can write to the database"
+            ),
             Self::Session(..) => tracing::error!(
                 "a session has lost what the audit says it carries: it counts all the same; umbra audit verify names it; find out who \
                  can write to the database"
@@ -95,6 +105,11 @@ impl Doubts {
     /// Whether lines were set aside that nobody has moved away.
     pub(super) fn lines(&self, are_there: bool) {
         self.lines.store(are_there, Ordering::Relaxed);
+    }
+
+    /// Whether the database refuses what is to be written, by a rule of its own.
+    pub(super) fn refused(&self, is: bool) {
+        self.refused.store(is, Ordering::Relaxed);
     }
 
     /// Takes in which of the overrides in force nobody vouches for.
@@ -134,6 +149,12 @@ impl Doubts {
                  write there, and move the file away",
             );
         }
+        if self.refused.load(Ordering::Relaxed) {
+            return Some(
+                "the database refuses rows of the audit, so nothing that changes something runs: the log says by which constraint or \
+                 trigger; find out who has changed the tables, and run umbra doctor and umbra audit verify",
+            );
+        }
         if !rows.overrides.is_empty() {
             return Some(
                 "an override in the database was not written by a server that holds this one's key (checkpoint-key), and lets nothing \
@@ -149,6 +170,10 @@ impl Doubts {
             "boundary_run" => {
                 "a run in the database was not written by a server that holds this one's key (checkpoint-key), or the audit says more \
                  of it, and is in shadow: umbra audit verify names it; find out who can write to the database, and begin another run"
+            }
+            "audit" => {
+                "the audit has a row that no server wrote, where the next one was to stand: what comes is written behind it; umbra audit \
+                 verify names it; find out who can write to the database"
             }
             "call" => {
                 "what is stored as the answer to a call was not written by a server that holds this one's key (checkpoint-key), and is \

@@ -37,7 +37,7 @@ use self::{
     closed::Closed,
     names::{clean, redacted},
     spool::Spool,
-    writer::Waiting,
+    writer::{Unanswered, Waiting},
 };
 pub use self::{
     doubts::Doubts,
@@ -237,9 +237,17 @@ impl Boundary {
         };
         match answered {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(Some(error))) => Err(error),
-            Some(Err(None)) | None => {
-                let words = "the database does not answer";
+            Some(Err(Unanswered::Asked(error))) => Err(error),
+            Some(Err(unanswered)) => {
+                let words = match unanswered {
+                    Unanswered::Refused => "the database refuses the row that is to say so (the log says why)",
+                    _ => "the database does not answer",
+                };
+                let closed = Closed { reason: "unavailable", words, handed: true };
+                Ok(self.closed(&question, closed, deadline).await)
+            }
+            None => {
+                let words = "the decision was broken off";
                 let closed = Closed { reason: "unavailable", words, handed: true };
                 Ok(self.closed(&question, closed, deadline).await)
             }

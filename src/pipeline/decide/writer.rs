@@ -37,9 +37,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
-/// Somebody who waits. An error without a cause is the database's.
+/// Why a call has no answer of the writer's.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// What was asked makes none.
+    Asked(DecideError),
+    /// The database did not answer.
+    Away,
+    /// The database refuses what is to be written.
+    Refused,
+}
+
+/// Somebody who waits.
 pub(super) enum Waiting {
-    Decide(Arc<Question>, oneshot::Sender<Result<Answer, Option<DecideError>>>),
+    Decide(Arc<Question>, oneshot::Sender<Result<Answer, Unanswered>>),
     Outcome(Box<Report>, oneshot::Sender<Result<Reported, ReportError>>),
 }
 
@@ -115,6 +126,7 @@ impl DecisionWriter {
                     metrics::counter!(metric::DECISION_FLUSHES, "result" => "stored").increment(1);
                     metrics::histogram!(metric::DECISION_FLUSH_SECONDS).record(started.elapsed().as_secs_f64());
                     self.undelivered.clear();
+                    self.boundary.doubts.refused(false);
                     self.answer(part, fates, base);
                 }
                 Err(error) if error.is_data() && part.len() > 1 => {
@@ -126,9 +138,12 @@ impl DecisionWriter {
                 Err(error) => {
                     metrics::counter!(metric::DECISION_FLUSHES, "result" => "failed").increment(1);
                     tracing::warn!(%error, calls = part.len(), "calls could not be decided; whatever changes something is refused");
+                    let refuses = !error.is_transient();
+                    self.boundary.doubts.refused(refuses && !error.is_value());
                     for waiting in part {
+                        let why = if refuses { Unanswered::Refused } else { Unanswered::Away };
                         match waiting {
-                            Waiting::Decide(_, answer) => drop(answer.send(Err(None))),
+                            Waiting::Decide(_, answer) => drop(answer.send(Err(why))),
                             Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
                         }
                     }
@@ -150,7 +165,7 @@ impl DecisionWriter {
                 Ok(Err(error)) => error,
                 Err(_) => return Err(StoreError::Contended { sqlstate: "hangs".to_owned() }),
             };
-            let again = error.is_transient() || is_overtaken(&error);
+            let again = error.is_transient() || is_overtaken(&error) || self.boundary.steps_over(&error).await;
             if !again || tried >= TRIES || batch.iter().all(Waiting::is_gone) {
                 return Err(error);
             }
@@ -210,14 +225,14 @@ impl DecisionWriter {
                         self.undelivered.push(Undelivered { question: names(&question), decision, id });
                     }
                 }
-                (Waiting::Decide(_, answer), Fate::Refused(error)) => drop(answer.send(Err(Some(error)))),
+                (Waiting::Decide(_, answer), Fate::Refused(error)) => drop(answer.send(Err(Unanswered::Asked(error)))),
                 (Waiting::Outcome(_, answer), Fate::Reported(mut reported, row)) => {
                     reported.audit_seq = number(row).unwrap_or(reported.audit_seq);
                     drop(answer.send(Ok(reported)));
                 }
                 (Waiting::Outcome(_, answer), Fate::Unreported(error)) => drop(answer.send(Err(error))),
                 // Fates are made in the order of those that wait.
-                (Waiting::Decide(_, answer), _) => drop(answer.send(Err(None))),
+                (Waiting::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
                 (Waiting::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }

@@ -191,3 +191,51 @@ async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
     let log = umbra.log();
     assert!(!log.contains("transaction in progress") && !log.contains("transaction is aborted"), "{log}");
 }
+
+#[tokio::test]
+async fn a_row_that_stands_where_the_next_one_is_to_be_wedges_nothing_and_is_told() {
+    let mut umbra = Umbra::with().go().await;
+    // The doctor finds them, too.
+    umbra.unchecked();
+    umbra.decide(&write("before", "a")).await;
+    let forge = async |behind: i64| {
+        let sql = format!(
+            "INSERT INTO audit (seq, id, at, kind, agent, body) SELECT last + {behind}, gen_random_uuid(), clock(), 'decision', 'a', '{{}}'
+             FROM feed WHERE name = 'audit'"
+        );
+        umbra.schema.run(&sql).await;
+    };
+    forge(1).await;
+    let answer = umbra.decide(&write("behind", "a")).await;
+    assert_eq!((&answer["decision"], &answer["audit_seq"]), (&json!("execute"), &json!(3)), "{answer}");
+    let ready = ready(&umbra).await;
+    assert!(ready["status"] == "degraded" && ready["detail"].to_string().contains("no server wrote"), "{ready}");
+    forge(1).await;
+    set(&umbra, "tool", Some("crm.*"), Some("shadow")).await;
+    assert_eq!(umbra.audit("kind=execution").await[0]["seq"], 5);
+    // One that stands far ahead is not taken for the last.
+    umbra.schema.run("INSERT INTO audit (seq, id, at, kind, body) VALUES (9223372036854775807, gen_random_uuid(), clock(), 'decision', '{}')").await;
+    assert_eq!(umbra.decide(&write("later", "a")).await["audit_seq"], 6);
+    until("the rows to be sealed", async || {
+        (umbra.schema.one::<i64>("SELECT coalesce(max(last), 0) FROM audit_seal").await == 6).then_some(())
+    })
+    .await;
+    let told = problems(&umbra);
+    assert!(told.contains("row 2 was signed by nobody") && told.contains("row 4 was signed by nobody"), "{told}");
+    assert!(metrics(&umbra).await.contains("umbra_unauthentic_rows_total{table=\"audit\"} 2"));
+}
+
+#[tokio::test]
+async fn a_database_that_refuses_rows_is_told_apart_from_one_that_is_away() {
+    let umbra = Umbra::with().go().await;
+    umbra.decide(&write("before", "a")).await;
+    umbra.schema.run("ALTER TABLE audit ADD CONSTRAINT foreign_rule CHECK (agent <> 'b')").await;
+    let refused = umbra.decide(&write("refused", "b")).await;
+    assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("unavailable")), "{refused}");
+    assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("refuses")), "{refused}");
+    let degraded = ready(&umbra).await;
+    assert!(degraded["status"] == "degraded" && degraded["detail"].to_string().contains("constraint"), "{degraded}");
+    umbra.schema.run("ALTER TABLE audit DROP CONSTRAINT foreign_rule").await;
+    assert_eq!(umbra.decide(&write("again", "b")).await["decision"], "execute");
+    until("it to be well", async || (ready(&umbra).await["status"] == "ok").then_some(())).await;
+}
