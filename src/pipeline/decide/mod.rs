@@ -125,7 +125,7 @@ struct Seen {
     runs: HashMap<Named, Execution>,
 }
 
-/// What a decision read from the database.
+/// What a decision, or who changed an override, read from the database.
 #[derive(Debug)]
 struct LastState {
     overrides: Vec<Override>,
@@ -291,6 +291,13 @@ impl Boundary {
 }
 
 impl Seen {
+    /// Takes over how things stood, unless that is known of later.
+    fn saw(&mut self, state: LastState) {
+        if self.state.as_ref().is_none_or(|known| known.read <= state.read) {
+            self.state = Some(state);
+        }
+    }
+
     fn remember(&mut self, run: Named, execution: Execution) {
         if self.runs.len() >= RUNS_SEEN {
             self.runs.clear();

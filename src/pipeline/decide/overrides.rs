@@ -3,8 +3,9 @@
 
 use jiff::Timestamp;
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::{Boundary, clean, doubts::Row, plan::sealed};
+use super::{Boundary, LastState, clean, doubts::Row, plan::sealed};
 use crate::{
     domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
     store::{
@@ -88,6 +89,10 @@ impl Boundary {
         {
             set = self.store.set_override(&one, &mac, &said, &replaced).await;
         }
+        // What may be in force is held to, also where nobody has heard that it is.
+        if set.is_ok() || one.execution == Execution::Shadow {
+            self.remember(scope, &one.value, Some(&one)).await;
+        }
         set?;
         Ok(one)
     }
@@ -115,7 +120,26 @@ impl Boundary {
         {
             lifted = self.store.lift_override(scope, &value, &said).await;
         }
+        if let Ok(Some(_)) = &lifted {
+            self.remember(scope, &value, None).await;
+        }
         lifted
+    }
+
+    /// Keeps in mind what was set or lifted: should the database go away before the next decision, calls are answered by it.
+    async fn remember(&self, scope: OverrideScope, value: &str, one: Option<&Override>) {
+        let read = Instant::now();
+        if let Some(state) = &mut self.last_seen().state {
+            state.overrides.retain(|known| known.scope != scope || known.value != value);
+            state.overrides.extend(one.cloned());
+            // A decision that is under way may have read what was before.
+            (state.now, state.read) = (state.now(), read);
+            return;
+        }
+        // The first that this process sees is all of it.
+        if let (Ok(now), Ok(overrides)) = (self.store.now().await, self.overrides().await) {
+            self.last_seen().saw(LastState { overrides, now, read });
+        }
     }
 
     /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no

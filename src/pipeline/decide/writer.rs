@@ -199,7 +199,7 @@ impl DecisionWriter {
             deciding.write(&written).await?
         };
         let now = stands.now;
-        self.boundary.last_seen().state = Some(LastState { overrides: stands.overrides, now, read });
+        self.boundary.last_seen().saw(LastState { overrides: stands.overrides, now, read });
         Ok((fates, base))
     }
 

@@ -131,6 +131,35 @@ async fn a_clock_that_jumped_ends_no_shadow_while_nothing_can_be_stored() {
 }
 
 #[tokio::test]
+async fn an_override_that_this_server_set_is_remembered_when_the_database_goes_away() {
+    for decided_before in [true, false] {
+        let umbra = Umbra::with().tools(TOOLS).go().await;
+        if decided_before {
+            assert_eq!(umbra.decide(&page("before")).await["decision"], "execute");
+        }
+        let set = async |execution: Value| {
+            let body = json!({"scope": "tool", "value": "pager.*", "execution": execution, "reason": "drill"});
+            assert_eq!(umbra.put("/v1/execution", &body).await.status, 200);
+        };
+        set(json!("shadow")).await;
+        refuse(&umbra, true).await;
+        let answer = umbra.decide(&page("away")).await;
+        assert_eq!((&answer["decision"], &answer["execution"]), (&json!("block"), &json!("shadow")), "{answer}");
+        refuse(&umbra, false).await;
+        set(Value::Null).await;
+        refuse(&umbra, true).await;
+        let read = with(
+            read("lifted", "oncall"),
+            &json!({"tool": {"server": "pager", "name": "get_page",
+            "annotations": {"readOnlyHint": true}}}),
+        );
+        let answer = umbra.decide(&read).await;
+        assert_eq!((&answer["decision"], &answer["execution"]), (&json!("execute"), &json!("live")), "{answer}");
+        refuse(&umbra, false).await;
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_noted_first_does_not_run() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     assert_eq!(umbra.decide(&page("before")).await["decision"], "execute");
