@@ -73,8 +73,7 @@ pub struct StubAnswer {
     /// The contract that it comes from, as `tool@version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// What the tool would have answered.
-    #[schema(value_type = Object)]
+    /// What the tool would have answered, any JSON.
     pub result: Value,
     /// What it was validated against.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -172,6 +172,9 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
         execution,
     };
     decided.walk(tools, given, standing);
+    if decided.reason != Some("invalid_arguments") {
+        decided.tell_of_arguments();
+    }
     if decided.decision != Decision::Block && decided.decision != Decision::Ask {
         decided.taints = tools.taints(call);
         decided.taints.extend(decided.guard.taints.iter().cloned());
@@ -180,6 +183,19 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
 }
 
 impl Decided {
+    /// Where it may not run, and would be a read but for its arguments: says so, for who sees no more than the detail.
+    pub fn tell_of_arguments(&mut self) {
+        let stopped = matches!(self.decision, Decision::Block | Decision::Ask);
+        if !stopped || self.effect_source != EffectSource::Arguments {
+            return;
+        }
+        if let (Some(detail), Some(rated)) = (&mut self.detail, self.explain.first()) {
+            // The first step says by whose word it has its effect.
+            let why = rated.split_once(": ").map_or(rated.as_str(), |(_, why)| why);
+            *detail = format!("{detail}; it is no read with these arguments: {why}");
+        }
+    }
+
     fn walk(&mut self, tools: &Tools, given: Given<'_>, standing: Standing<'_>) {
         if let Some(faults) = tools.invalid_arguments(given) {
             return self.block("invalid_arguments", faults);

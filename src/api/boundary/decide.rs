@@ -61,8 +61,7 @@ pub struct CallSchema {
     /// The arguments.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Value>,
-    /// The result that a stub shall have; used in shadow alone.
-    #[schema(value_type = Option<Object>)]
+    /// The result that a stub shall have, any JSON; used in shadow alone.
     stub_override: Option<Value>,
     /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
     uninterceptable: Option<Vec<String>>,
@@ -104,8 +103,7 @@ pub struct OutcomeSchema {
     /// `ok` or `error`.
     #[schema(example = "ok")]
     status: String,
-    /// What the tool answered.
-    #[schema(value_type = Option<Object>)]
+    /// What the tool answered, any JSON.
     result: Option<Value>,
     /// What went wrong.
     error: Option<String>,

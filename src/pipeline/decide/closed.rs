@@ -174,4 +174,5 @@ fn refuse(decided: &mut Decided, reason: &'static str, words: &str) {
     decided.detail = Some(format!("{words}; what would change something does not run then"));
     decided.stub = None;
     decided.merge = None;
+    decided.tell_of_arguments();
 }

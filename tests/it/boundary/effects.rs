@@ -100,6 +100,8 @@ async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
         let decided = umbra.decide(&call(&format!("a{at}"), &tool, &acts)).await;
         assert_ne!(decided["decision"], "execute", "{tool} {acts}: {decided}");
         assert_eq!(decided["effect_source"], "arguments", "{tool} {acts}: {decided}");
+        let detail = decided["detail"].as_str().unwrap_or_default();
+        assert!(detail.contains("it is no read with these arguments: the argument /"), "{detail}");
         let decided = umbra.decide(&call(&format!("r{at}"), &tool, &looks)).await;
         assert_eq!(decided["decision"], "execute", "{tool} {looks}: {decided}");
     }
