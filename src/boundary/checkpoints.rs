@@ -141,6 +141,21 @@ impl Missing {
         let mut missing = Self::default();
         let path = path.display();
         let here: HashSet<(&str, i64)> = own.iter().map(|one| (one.public_key.as_str(), one.block)).collect();
+        // Two servers of one folder may sign one block, each at a time of its own.
+        let mut signatures = HashSet::new();
+        for doubled in own.iter().filter(|one| !signatures.insert(one.signature.as_str())) {
+            missing.faults.push(format!("{path}: the checkpoint of block {} stands here twice", doubled.block));
+        }
+        if let Some(key) = key
+            && !own.is_empty()
+            && own.iter().all(|one| one.key() != key)
+        {
+            missing.faults.push(format!(
+                "{path} has no checkpoint by the key that lies beside it ({}): {KEY} was put in the place of another; put that \
+                 back, or if it was on purpose, start the server, which signs with this one",
+                named(key)
+            ));
+        }
         for checkpoint in own {
             let previous = checkpoint.previous.unwrap_or(0);
             if previous > 0 && !here.contains(&(checkpoint.public_key.as_str(), previous)) {

@@ -201,6 +201,17 @@ async fn checkpoints_that_are_gone_are_missed() {
     let kept = kept.display().to_string();
     assert!(verify(&umbra, &[]).0);
     let all: Vec<&str> = whole.split_inclusive('\n').collect();
+    std::fs::write(&path, [all[0], all[1], all[1], all[2]].concat()).expect("the file");
+    let (intact, said) = verify(&umbra, &[]);
+    assert!(!intact && problems(&said).iter().any(|what| what.contains("stands here twice")), "{said}");
+    std::fs::write(&path, &whole).expect("the file");
+    // Another server's key.
+    let other = Umbra::with().go().await;
+    let own = std::fs::read(umbra.file("audit/checkpoint-key")).expect("the key");
+    std::fs::copy(other.file("audit/checkpoint-key"), umbra.file("audit/checkpoint-key")).expect("a copy");
+    let (intact, said) = verify(&umbra, &[]);
+    assert!(!intact && problems(&said).iter().any(|what| what.contains("in the place of another")), "{said}");
+    std::fs::write(umbra.file("audit/checkpoint-key"), own).expect("the key");
     for text in [String::new(), all[0].to_owned(), all[..2].concat(), all[1..].concat(), [all[0], all[2]].concat()] {
         std::fs::write(&path, &text).expect("the file");
         let (intact, said) = verify(&umbra, &[]);
