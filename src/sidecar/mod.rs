@@ -5,3 +5,4 @@
 
 pub mod document;
 pub mod tools;
+mod words;

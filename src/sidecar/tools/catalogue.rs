@@ -3,10 +3,11 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use super::{parameter::Parameter, words::words};
+use super::parameter::Parameter;
 use crate::{
     checks,
     domain::{CheckName, Effect, Event, Severity, ToolAnnotations, ToolName},
+    sidecar::words::words,
 };
 
 /// What of a tool can match, in the order of [`FIELDS`].

@@ -3,15 +3,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{catalogue::length_norm, words::Task};
-use crate::domain::ToolName;
+use super::catalogue::length_norm;
+use crate::{
+    domain::ToolName,
+    sidecar::words::{LIKE, Task},
+};
 
 /// How a word counts that stands in one remembered task of a tool. Chosen as the weights of fields are.
 const WEIGHT: f64 = 0.6;
 /// How far much memory counts less than little (b of BM25).
 const LENGTH: f64 = 0.6;
-/// Tasks that have this share of their words in common are like each other.
-const LIKE: f64 = 0.3;
 /// Most tools that are remembered.
 const MOST_TOOLS: usize = 20_000;
 

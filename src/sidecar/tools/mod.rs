@@ -17,11 +17,10 @@ mod parameter;
 mod select;
 #[cfg(test)]
 mod tests;
-mod words;
 
+pub use super::words::Task;
 pub use catalogue::{Catalogue, Tool};
 pub use limits::{BadLimits, Limits, Situation};
 pub use memory::Memory;
 pub use parameter::Parameter;
 pub use select::{Excluded, Ranked, Request, Selection};
-pub use words::Task;

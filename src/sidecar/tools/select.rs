@@ -13,9 +13,11 @@ use super::{
     catalogue::{Catalogue, FIELD_NAMES, Tool},
     limits::{Limits, Situation},
     memory::Memory,
-    words::Task,
 };
-use crate::domain::{GuardVerdict, ToolAnnotations, ToolName};
+use crate::{
+    domain::{GuardVerdict, ToolAnnotations, ToolName},
+    sidecar::words::Task,
+};
 
 /// Where the count of a word saturates (k1 of BM25).
 const SATURATION: f64 = 1.5;

@@ -6,6 +6,9 @@
 
 use std::borrow::Cow;
 
+/// Tasks that have this share of their words in common are like each other.
+pub(super) const LIKE: f64 = 0.3;
+
 /// Most words of a task that count.
 const MOST_OF_A_TASK: usize = 200;
 /// Longer ones are no words: ids, digests, encoded data.
