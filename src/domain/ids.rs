@@ -102,3 +102,7 @@ typed_id!(
     /// One override of the execution.
     OverrideId, "ovr_"
 );
+typed_id!(
+    /// One pattern: what worked for a task.
+    PatternId, "pat_"
+);

@@ -19,6 +19,7 @@ pub mod mode;
 pub mod model;
 pub mod money;
 pub mod notice;
+pub mod pattern;
 mod plain;
 pub mod policy;
 pub mod redacted;
@@ -41,12 +42,13 @@ pub use execution::{Execution, Override, OverrideScope};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
 pub use ids::{
-    ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, ReflexionId, ReviewId,
-    WorkerId,
+    ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, PatternId, ReflexionId,
+    ReviewId, WorkerId,
 };
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};
+pub use pattern::{NewPattern, Pattern, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse};
 pub use plain::plain;
 pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
