@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config,
     domain::{
-        Call, Effect, EffectSource, Guard, ToolName,
+        Call, Effect, EffectSource, Guard, PolicyRule, ToolName,
         contract::{Arguments, ContractState, OnUnavailable, ToolContract},
     },
     policy::{Asked, Policy},
@@ -121,6 +121,11 @@ impl Tools {
         let contract = self.contracts.find(tool).map(|contract| contract.effect());
         let said = contract.or_else(|| self.effects.of(tool)).or(seen);
         said.unwrap_or_else(|| classify(tool, description, &Value::Null, self.trusts(tool)).effect)
+    }
+
+    /// The rules in force, in the order of the file.
+    pub fn policies(&self) -> impl Iterator<Item = &PolicyRule> {
+        self.policy.rules()
     }
 
     /// The contracts in force.

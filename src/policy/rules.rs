@@ -5,16 +5,13 @@
 //! named. A rule that is only tried (audit) moves what would hold, and nothing else. Where a rule's condition cannot be
 //! evaluated, the rule counts: doubt is never a yes.
 
-use std::collections::HashMap;
-
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::{Value, json};
 
-use super::expression::{Expression, ExpressionError, Scope};
-use crate::domain::{
-    Effect, Guard, PolicyMode, PolicyRule, ToolName,
-    tool::{canonical, own_part},
+use super::{
+    expression::{Expression, ExpressionError, Scope},
+    reach::{Reach, ToolIndex},
 };
+use crate::domain::{Effect, Guard, PolicyMode, PolicyRule, ToolName};
 
 /// What a condition may ask about.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
@@ -66,29 +63,13 @@ pub struct Asked<'a> {
 pub struct Policy {
     rules: Vec<Rule>,
     version: String,
-    /// Rules for every tool.
-    any: Vec<usize>,
-    /// By the tools that they name.
-    named: Named,
-    /// By the names alone of the tools that they name, whichever server's: for calls that do not say whose tool it is.
-    anyones: Named,
-}
-
-/// Rules by names and globs, in their canonical spelling.
-#[derive(Debug, Default)]
-struct Named {
-    exact: HashMap<String, Vec<usize>>,
-    globs: GlobSet,
-    /// The rule of each glob in `globs`.
-    glob_rules: Vec<usize>,
+    by_tool: ToolIndex,
 }
 
 #[derive(Debug)]
 struct Rule {
     source: PolicyRule,
-    agents: Option<GlobSet>,
-    routes: Option<GlobSet>,
-    modes: Option<GlobSet>,
+    reach: Reach,
     when: Option<Expression>,
 }
 
@@ -114,37 +95,25 @@ impl Policy {
     pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
         let text = serde_json::to_string(&rules).unwrap_or_default();
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
-        let (mut any, mut named, mut anyones) = (Vec::new(), Vec::new(), Vec::new());
-        let mut compiled = Vec::with_capacity(rules.len());
-        for (index, source) in rules.into_iter().enumerate() {
-            if source.tools.is_empty() || source.tools.iter().any(|tool| tool == "*") {
-                any.push(index);
-            }
-            for tool in source.tools.iter().filter(|tool| *tool != "*") {
-                glob(&source.name, tool)?;
-                let tool = canonical(tool);
-                anyones.extend(own_part(&tool).map(|own| (own.to_owned(), index)));
-                named.push((tool, index));
-            }
-            compiled.push(Rule {
-                agents: glob_set(&source.name, &source.agents)?,
-                routes: glob_set(&source.name, &source.routes)?,
-                modes: glob_set(&source.name, &source.modes)?,
-                when: match &source.when {
-                    Some(text) => {
-                        Some(condition(text).map_err(|error| BadRule::When { rule: source.name.clone(), error })?)
-                    }
-                    None => None,
-                },
-                source,
-            });
-        }
-        Ok(Self { rules: compiled, version, any, named: Named::of(named)?, anyones: Named::of(anyones)? })
+        let by_tool = ToolIndex::compile(rules.iter().map(|rule| (rule.name.as_str(), rule.tools.as_slice())))?;
+        let compiled = rules.into_iter().map(Rule::compile).collect::<Result<_, _>>()?;
+        Ok(Self { rules: compiled, version, by_tool })
     }
 
     /// Names the text of all rules.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// The rules about an agent on a route in these modes, whatever it calls; in their order.
+    pub fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> impl Iterator<Item = &PolicyRule> {
+        let reached = move |rule: &&Rule| rule.reach.has(agent, route, modes);
+        self.rules.iter().filter(reached).map(|rule| &rule.source)
+    }
+
+    /// The rules, in their order.
+    pub fn rules(&self) -> impl Iterator<Item = &PolicyRule> {
+        self.rules.iter().map(|rule| &rule.source)
     }
 
     /// What the rules say of a call.
@@ -154,7 +123,7 @@ impl Policy {
         // Made when the first condition is met: many calls meet none.
         let mut scope = None;
         let (mut holds, mut would): (Option<&PolicyRule>, Option<&PolicyRule>) = (None, None);
-        for rule in self.candidates(asked.tool).into_iter().filter_map(|index| self.rules.get(index)) {
+        for rule in self.by_tool.candidates(asked.tool).into_iter().filter_map(|index| self.rules.get(index)) {
             if !rule.concerns(asked) {
                 continue;
             }
@@ -196,56 +165,20 @@ impl Policy {
         }
         guard
     }
-
-    /// The rules that may concern a tool, in the order of the file. A pattern is tried on `server.tool` and on the tool's
-    /// name alone, so that `delete_*` holds for every server's. A tool that names no server is held to the rules for every
-    /// server's tool of its name: leaving the server out skips nothing.
-    fn candidates(&self, tool: &ToolName) -> Vec<usize> {
-        let tool = tool.canonical();
-        let mut found = self.any.clone();
-        found.extend(self.named.matching(&tool.whole));
-        if tool.has_server {
-            found.extend(self.named.matching(&tool.own));
-        } else {
-            found.extend(self.anyones.matching(&tool.own));
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-}
-
-impl Named {
-    fn of(patterns: Vec<(String, usize)>) -> Result<Self, BadRule> {
-        let (mut named, mut globs) = (Self::default(), GlobSetBuilder::new());
-        for (pattern, rule) in patterns {
-            if pattern.contains(['*', '?', '[', '{', '\\']) {
-                globs.add(glob("", &pattern)?);
-                named.glob_rules.push(rule);
-            } else {
-                named.exact.entry(pattern).or_default().push(rule);
-            }
-        }
-        named.globs =
-            globs.build().map_err(|_| BadRule::Glob { rule: String::new(), pattern: "all of them".to_owned() })?;
-        Ok(named)
-    }
-
-    fn matching(&self, name: &str) -> impl Iterator<Item = &usize> {
-        let globbed = self.globs.matches(name).into_iter().filter_map(|glob| self.glob_rules.get(glob));
-        self.exact.get(name).into_iter().flatten().chain(globbed)
-    }
 }
 
 impl Rule {
+    fn compile(source: PolicyRule) -> Result<Self, BadRule> {
+        let reach = Reach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
+        let when = source.when.as_deref().map(condition).transpose();
+        let when = when.map_err(|error| BadRule::When { rule: source.name.clone(), error })?;
+        Ok(Self { source, reach, when })
+    }
+
     /// Whether the rule is about such a call, but for its condition and the tool.
     fn concerns(&self, asked: &Asked<'_>) -> bool {
-        let among = |set: &Option<GlobSet>, name: &str| set.as_ref().is_none_or(|set| set.is_match(name));
         let effects = &self.source.effects;
-        (effects.is_empty() || effects.contains(&asked.effect))
-            && among(&self.agents, asked.agent)
-            && asked.route.map_or(self.routes.is_none(), |route| among(&self.routes, route))
-            && self.modes.as_ref().is_none_or(|set| asked.modes.iter().any(|mode| set.is_match(mode)))
+        (effects.is_empty() || effects.contains(&asked.effect)) && self.reach.has(asked.agent, asked.route, asked.modes)
     }
 }
 
@@ -287,23 +220,6 @@ impl Variables {
         }
         scope
     }
-}
-
-fn glob(rule: &str, pattern: &str) -> Result<Glob, BadRule> {
-    Glob::new(pattern).map_err(|_| BadRule::Glob { rule: rule.to_owned(), pattern: pattern.to_owned() })
-}
-
-/// `None` where there is no pattern, which matches everything.
-fn glob_set(rule: &str, patterns: &[String]) -> Result<Option<GlobSet>, BadRule> {
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(glob(rule, pattern)?);
-    }
-    let built = set.build();
-    built.map(Some).map_err(|_| BadRule::Glob { rule: rule.to_owned(), pattern: patterns.join(", ") })
 }
 
 #[cfg(test)]
