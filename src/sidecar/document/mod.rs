@@ -6,6 +6,7 @@
 //! - [`edit`] changes what an edit names, found by `address`, and nothing else.
 //! - [`merge`] joins two texts that come from the same one, element by element, or says what contradicts itself.
 //! - [`revision`] is the history: etags, entries that replay from the first text to the last, whether a section moved on.
+//! - [`Progress`] is how far a section has come: whether it says anything, and what is open in it.
 //! - [`patch`] is the difference of two texts in lines; [`name`] what documents and their files may be called, and how a
 //!   file that somebody else changed is read back.
 //!
@@ -21,6 +22,7 @@ pub mod name;
 mod parse;
 pub mod patch;
 pub mod revision;
+mod state;
 #[cfg(test)]
 mod tests;
 mod yaml;
@@ -31,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use lines::ItemState;
+pub use state::Progress;
 
 /// How a document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

@@ -107,3 +107,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_section_says_how_far_it_has_come() {
+    let text = "---\ntitle: x\n---\n# Plan\n\n## Open\n- [ ] one\n  - [x] two\n\n## Words\nSome.\n\n## Comment\n<!-- write here -->\n\n\
+                ## Boxes\n- [ ]\n- [-] dropped\n\n## Only\n### Deeper\n---\n\n## Twice\n\n## Twice\n";
+    let document = markdown(text);
+    for (section, expected) in [
+        (None, Some((false, 2))),
+        (Some("plan"), Some((false, 2))),
+        (Some("Plan"), Some((false, 2))),
+        (Some("open"), Some((false, 1))),
+        (Some("words"), Some((false, 0))),
+        (Some("comment"), Some((true, 0))),
+        (Some("boxes"), Some((false, 1))),
+        (Some("only"), Some((true, 0))),
+        // A slug is one section, a title of two is none.
+        (Some("twice"), Some((true, 0))),
+        (Some("Twice"), None),
+        (Some("nowhere"), None),
+        (Some(""), None),
+    ] {
+        let progress = document.progress(section).map(|progress| (progress.is_empty, progress.open));
+        assert_eq!(progress, expected, "{section:?}");
+    }
+    let document = yaml("a: 1\nb:   # to be written\nc: null\nd:\n  - x\ne: |\n  text\nf: []\n# g\n");
+    for (section, is_empty) in [("a", false), ("b", true), ("c", true), ("d", false), ("e", false), ("f", true)] {
+        assert_eq!(document.progress(Some(section)).map(|progress| progress.is_empty), Some(is_empty), "{section}");
+    }
+    assert!(markdown("").progress(None).is_some_and(|progress| progress.is_empty && progress.open == 0));
+}
