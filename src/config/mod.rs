@@ -23,6 +23,7 @@ mod number;
 pub mod quantity;
 pub mod settings;
 pub mod shadows;
+mod rules;
 mod shape;
 mod text;
 pub mod tools;

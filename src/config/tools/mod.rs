@@ -4,18 +4,20 @@
 //! judgement along ([`Rules`]), so that their faults are told with line and column beside those of the file.
 
 mod contract;
+mod effects;
 mod json;
 mod openapi;
-mod policy;
 mod write;
 
 use std::{collections::BTreeMap, path::Path};
 
+pub use super::rules::ConditionRule;
 use super::{
     Loaded, Report,
     fault::{Faults, Place, quoted},
     file::read_tree,
     keys::{Keys, Record, Shape, document},
+    rules::{POLICIES, policies, refuse_twins as refuse_namesakes},
     shape::List,
     tree::{Kind, Node, parse},
 };
@@ -25,7 +27,6 @@ use crate::domain::{
     tool::canonical,
 };
 use openapi::Files;
-pub use policy::ConditionRule;
 pub use write::write;
 
 /// The keys of the file, and those by which a contract is told from another.
@@ -94,7 +95,7 @@ fn check(
 ) -> Result<Loaded<Tools>, Report> {
     let found = root.and_then(|root| {
         refuse_twins(&root, &mut faults);
-        policy::refuse_twins(&root, &mut faults);
+        refuse_namesakes(&root, &[POLICIES], &mut faults);
         Record(|keys: &mut Keys<'_>| file(keys, folder, rules)).read(&root, &mut faults)
     });
     faults.finish(found)
@@ -112,9 +113,9 @@ fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<
     );
     Some(Tools {
         contracts: contracts.unwrap_or_default(),
-        policies: policy::declare(keys, rules.condition),
-        effects: policy::declare_effects(keys),
-        trusted_servers: policy::declare_trusted_servers(keys),
+        policies: policies(keys, rules.condition),
+        effects: effects::declare(keys),
+        trusted_servers: effects::declare_trusted_servers(keys),
     })
 }
 
