@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::{Failure, answer_json};
-use crate::config::{settings_schema, shadows_schema, tools_schema};
+use crate::config::{settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
 /// A file that has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -14,6 +14,8 @@ pub(super) enum File {
     Settings,
     /// The tools file.
     Tools,
+    /// The sidecar file.
+    Sidecar,
 }
 
 pub(super) fn run(file: File) -> Result<(), Failure> {
@@ -21,5 +23,6 @@ pub(super) fn run(file: File) -> Result<(), Failure> {
         File::Shadows => shadows_schema(),
         File::Settings => settings_schema(),
         File::Tools => tools_schema(),
+        File::Sidecar => sidecar_schema(),
     })
 }

@@ -8,9 +8,9 @@
 //!    declaration reads the value, knows the key for "did you mean", and writes the JSON Schema for editors.
 //! 4. Every fault is collected ([`fault`]), with file, line, column, the line itself and what would be right.
 //!
-//! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] what
-//! is known and allowed of agents' tools. A value is either within
-//! its bounds or a fault: nothing is clamped, ignored or half applied, and a file with faults changes nothing.
+//! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] what is known and allowed of
+//! agents' tools, [`sidecar`] what the guardrail of a session holds them to. A value is either within its bounds or a fault:
+//! nothing is clamped, ignored or half applied, and a file with faults changes nothing.
 //!
 //! This room reads files and the process's environment, and nothing else: no network, no database, no clock.
 
@@ -21,10 +21,11 @@ mod keys;
 mod nearest;
 mod number;
 pub mod quantity;
+mod rules;
 pub mod settings;
 pub mod shadows;
-mod rules;
 mod shape;
+pub mod sidecar;
 mod text;
 pub mod tools;
 mod tree;
@@ -37,6 +38,7 @@ pub use fault::{Fault, Level, Report};
 pub use nearest::misspelling_of;
 pub use settings::{Settings, UrlRule, settings_schema};
 pub use shadows::{Models, shadows_schema};
+pub use sidecar::sidecar_schema;
 pub use text::parse_bind;
 pub use tools::{Tools, tools_schema};
 
@@ -48,6 +50,9 @@ pub const EXAMPLE_SHADOWS: &str = include_str!("../../config/shadow-agents.examp
 
 /// Contracts and rules that show every key of the tools file.
 pub const EXAMPLE_TOOLS: &str = include_str!("../../config/tools.example.yaml");
+
+/// Rules that show every key of the sidecar file.
+pub const EXAMPLE_SIDECAR: &str = include_str!("../../config/sidecar.example.yaml");
 
 /// Something that was read without a fault, and what is worth saying about it all the same.
 #[derive(Debug, Clone)]

@@ -26,6 +26,7 @@ pub mod redacted;
 pub mod review;
 pub mod shadow;
 pub mod share;
+pub mod sidecar;
 pub mod tool;
 pub mod trajectory;
 pub mod trigger;

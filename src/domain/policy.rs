@@ -97,7 +97,7 @@ impl PolicyMode {
 }
 
 /// One rule. An empty list matches everything; a rule matches where all of its lists do, and `when` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PolicyRule {
     /// Its unique name.
     pub name: String,

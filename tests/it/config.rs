@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use umbra::{
-    config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema},
+    config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema, sidecar, sidecar_schema},
     domain::{ModelSpec, PricePerMtok, Prices, Provider},
 };
 
@@ -32,6 +32,10 @@ fn shipped_files_load_without_a_remark() {
     let shadows = shadows::read(&folder.join("shadow-agents.example.yaml"), &models).unwrap();
     assert!(shadows.warnings.is_empty());
     assert_eq!(shadows.value.len(), 2);
+    let judgement = sidecar::Judgement { models: Some(models), ..sidecar::Judgement::NONE };
+    let rules = sidecar::read(&folder.join("sidecar.example.yaml"), judgement).unwrap();
+    assert!(rules.warnings.is_empty());
+    assert_eq!(rules.value.names().count(), 7);
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn every_fault_begins_with_file_line_and_column() {
 
 #[test]
 fn schemas_are_documents_of_draft_2020_12() {
-    for schema in [settings_schema(), shadows_schema()] {
+    for schema in [settings_schema(), shadows_schema(), sidecar_schema()] {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(schema["type"], "object");
     }

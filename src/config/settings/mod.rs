@@ -23,6 +23,7 @@ mod retention;
 mod section;
 mod server;
 mod shadows;
+mod sidecar;
 mod storage;
 mod tools;
 mod webhooks;
@@ -63,6 +64,7 @@ pub use retention::Retention;
 use section::Section;
 pub use server::Server;
 pub use shadows::ShadowsFile;
+pub use sidecar::Sidecar;
 pub use storage::Storage;
 pub use tools::ToolsFile;
 pub use webhooks::{Secret, Webhook};
@@ -97,6 +99,8 @@ pub struct Settings {
     pub tools: ToolsFile,
     /// Whether calls of tools run, and what is kept of them.
     pub boundary: Boundary,
+    /// The companion of agents' sessions, and its bounds.
+    pub sidecar: Sidecar,
     /// Models that are declared, by alias. The built-in ones come with [`Settings::all_models`].
     pub models: BTreeMap<String, ModelSpec>,
     /// What counts as a cheap model.
@@ -201,6 +205,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         shadows: part(keys, "shadows", "Where the observers are written down."),
         tools: part(keys, "tools", "Where contracts, effects and rules of tools are written down."),
         boundary: part(keys, "boundary", "Whether calls of tools run, and what is kept of them."),
+        sidecar: part(keys, "sidecar", "The companion of agents' sessions, and its bounds."),
         models: models::with_aliases(models.unwrap_or_default()),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
         outbound,

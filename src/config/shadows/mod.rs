@@ -12,9 +12,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
-    fault::{Faults, Place},
+    fault::{Faults, Place, listed, quoted},
     file::read_tree,
     keys::{Keys, Record, Shape, document},
+    nearest::nearest,
     shape::List,
     tree::{Kind, Node, parse},
 };
@@ -45,6 +46,26 @@ impl Models<'_> {
             .filter(|spec| spec.provider != Provider::Checks)
             .filter_map(|spec| Some((spec, spec.prices?.output)))
             .min_by_key(|(_, price)| *price)
+    }
+
+    /// Why an alias cannot stand where a model belongs, and what would be right. `escape` is how a dear one may stand there
+    /// all the same; without it any price will do.
+    pub(super) fn refusal(&self, alias: &str, escape: Option<&str>) -> Option<(String, String)> {
+        let Some(spec) = self.specs.get(alias) else {
+            let known: Vec<&str> = self.specs.keys().map(String::as_str).collect();
+            let meant = nearest(alias, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+            let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
+            return Some((format!("no model {} is declared", quoted(alias)), help));
+        };
+        let price = spec.prices.map(|prices| prices.output).filter(|price| *price > self.ceiling)?;
+        let cheapest = self.cheapest().map_or_else(
+            || "declare a cheaper model".to_owned(),
+            |(spec, price)| format!("the cheapest declared model is `{}` at {} USD", spec.alias, price.usd()),
+        );
+        let (price, ceiling) = (price.usd(), self.ceiling.usd());
+        let message =
+            format!("`{alias}` costs {price} USD per million tokens written; at most {ceiling} count as cheap");
+        Some((message, format!("{cheapest}; or {}", escape?)))
     }
 }
 
@@ -91,7 +112,7 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
     for (index, shadow) in shadows.iter().enumerate() {
         let Some(Node { kind: Kind::Text(name), at }) = shadow.get(NAME) else { continue };
         if let Some(earlier) = first.get(name.as_str()) {
-            let message = format!("the name {} is taken", super::fault::quoted(name));
+            let message = format!("the name {} is taken", quoted(name));
             let help = format!("the shadow at line {} has it; choose another", earlier.line);
             faults.within(format!(".{AGENTS}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
         } else {

@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     super::{
-        fault::{listed, quoted},
         keys::{Keys, Record, Shape},
-        nearest::nearest,
         number::{Time, whole},
         shape::{Flag, List, word},
         text::{free_text, host_pattern, printable},
@@ -215,24 +213,8 @@ fn check_criteria(keys: &mut Keys<'_>, criteria: &[String]) {
 
 /// What must hold between a shadow and its model.
 fn check_model(keys: &mut Keys<'_>, alias: &str, models: &Models<'_>, costly_allowed: bool) {
-    let Some(spec) = models.specs.get(alias) else {
-        let known: Vec<&str> = models.specs.keys().map(String::as_str).collect();
-        let meant = nearest(alias, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
-        let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
-        keys.fault("model", format!("no model {} is declared", quoted(alias)), help);
-        return;
-    };
-    let dear = spec.prices.map(|prices| prices.output).filter(|price| *price > models.ceiling);
-    if let (Some(price), false) = (dear, costly_allowed) {
-        let cheapest = models.cheapest().map_or_else(
-            || "declare a cheaper model".to_owned(),
-            |(spec, price)| format!("the cheapest declared model is `{}` at {} USD", spec.alias, price.usd()),
-        );
-        let (price, ceiling) = (price.usd(), models.ceiling.usd());
-        keys.fault(
-            "model",
-            format!("`{alias}` costs {price} USD per million tokens written; at most {ceiling} count as cheap"),
-            format!("{cheapest}; or say cost_control.allow_costly_model: true"),
-        );
+    let escape = (!costly_allowed).then_some("say cost_control.allow_costly_model: true");
+    if let Some((message, help)) = models.refusal(alias, escape) {
+        keys.fault("model", message, help);
     }
 }

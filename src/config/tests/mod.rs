@@ -7,6 +7,7 @@ mod policies;
 mod schema;
 mod settings;
 mod shadows;
+mod sidecar;
 mod tools;
 mod yaml;
 

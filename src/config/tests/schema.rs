@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{settings_schema, shadows_schema, tools_schema};
+use super::super::{settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
 /// Calls `visit` with every object schema and its path.
 fn each_object(schema: &Value, path: &str, visit: &mut dyn FnMut(&str, &Value)) {
@@ -20,7 +20,7 @@ fn each_object(schema: &Value, path: &str, visit: &mut dyn FnMut(&str, &Value)) 
 #[test]
 fn every_key_is_described_and_no_other_is_allowed() {
     let mut keys = 0;
-    for schema in [settings_schema(), shadows_schema(), tools_schema()] {
+    for schema in [settings_schema(), shadows_schema(), sidecar_schema(), tools_schema()] {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         each_object(&schema, "", &mut |path, object| {
             assert_eq!(object["additionalProperties"], false, "{path}");

@@ -66,7 +66,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 47] = [
+    let cases: [(&str, usize, &[&str]); 50] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -98,6 +98,9 @@ fn every_bound_holds() {
         ("queue:\n  heartbeat: 9s", 2, &["in order"]),
         ("ingest:\n  queue_events: 10", 2, &["flush_events is above"]),
         ("retention: {idempotency_hours: 1e12}", 1, &["out of bounds"]),
+        ("sidecar: {deadline: 5ms}", 1, &["out of bounds", "10ms to 1m"]),
+        ("sidecar: {max_sessions_per_agent: 0}", 1, &["1 to 10000"]),
+        ("sidecar: {idle_close: 30}", 1, &["not a duration"]),
         ("breaker: {threshold: 0}", 1, &["out of bounds", "1 to 20"]),
         ("breaker: {cool_off: 15}", 1, &["not a duration"]),
         ("reflexion: {threshold: 1}", 1, &["out of bounds"]),

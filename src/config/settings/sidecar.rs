@@ -1,0 +1,33 @@
+//! `sidecar`: the companion of agents' sessions, and its bounds.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    super::{
+        number::{Time, whole},
+        shape::Maybe,
+        text::path,
+    },
+    ms, secs,
+    section::section,
+};
+
+section! {
+    /// The companion of agents' sessions, and its bounds.
+    Sidecar {
+        /// The sidecar file: rules of its guardrail. Without it the policies of the tools file alone hold.
+        path: Option<PathBuf> = None, Maybe(path());
+        /// After so long an answer is given as it stands by then. Rules in words have deadlines of their own.
+        deadline: Duration = ms(250), Time(ms(10)..=secs(60));
+        /// Most sessions of an agent at a time.
+        max_sessions_per_agent: u32 = 32, whole(1..=10_000).to();
+        /// A session that nobody has used for so long is closed.
+        idle_close: Duration = secs(30 * 60), Time(secs(10)..=secs(7 * 86_400));
+        /// Most documents of a session.
+        max_documents: usize = 16, whole(1..=1_000).to();
+        /// Most tools that a session may be given.
+        max_tools: usize = 10_000, whole(1..=100_000).to();
+        /// Most patterns of what worked that are kept.
+        keep_patterns: usize = 5_000, whole(1..=1_000_000).to();
+    }
+}
