@@ -1,0 +1,83 @@
+//! How what rules say becomes one answer.
+
+use super::bound::{Head, Rule};
+use crate::{
+    checks::redact,
+    domain::{
+        PolicyMode,
+        sidecar::{CheckedBy, ModelRule, Ruling, SidecarVerdict},
+    },
+};
+
+/// Most characters of what a model says for its reason.
+const MOST_WHY: usize = 300;
+
+/// What one rule says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    /// Its name; without one it is no rule of the operator's.
+    pub rule: Option<&'a str>,
+    pub mode: PolicyMode,
+    pub verdict: SidecarVerdict,
+    pub reason: &'a str,
+    pub by: CheckedBy,
+}
+
+impl<'a> Said<'a> {
+    /// What a rule says that matches.
+    pub(super) fn of(head: &Head<'a>, by: CheckedBy) -> Self {
+        Self { rule: Some(head.name), mode: head.mode, verdict: head.verdict, reason: head.reason, by }
+    }
+}
+
+impl Ruling {
+    /// Takes what one rule says: the gravest wins, of several the first.
+    pub(super) fn take(&mut self, said: &Said<'_>) {
+        let first = self.checked_by.is_none() && said.verdict == self.decision;
+        if said.mode == PolicyMode::Enforce && (first || said.verdict > self.decision) {
+            self.decision = said.verdict;
+            self.rule = said.rule.map(str::to_owned);
+            self.reason = Some(said.reason.to_owned());
+            self.checked_by = Some(said.by);
+        }
+        if said.verdict > self.would {
+            self.would = said.verdict;
+            self.would_rule = said.rule.map(str::to_owned);
+        }
+        // Where a rule in force says as much as one that is tried, it is the one that is named.
+        if self.would == self.decision {
+            self.would_rule = None;
+        }
+    }
+
+    /// Takes a model's word on a rule: whether its policy is violated, or that no answer came. It raises what holds, or what
+    /// would hold, and never lowers it; no answer changes nothing. What the model says for its reason stands in `explain`
+    /// alone, cut and on one line: it has read what agents wrote.
+    #[must_use]
+    pub fn with_model(mut self, rule: &ModelRule, violated: Option<bool>, why: &str) -> Self {
+        let (name, mode, verdict) = (&rule.name, rule.mode.as_str(), rule.verdict.as_str());
+        let why = told(why);
+        self.explain.push(match violated {
+            Some(true) => format!("{name} ({mode}): {verdict}, a model says: {why}"),
+            Some(false) => format!("{name} ({mode}): a model sees no violation: {why}"),
+            None => format!("{name} ({mode}): no model answered, which changes nothing: {why}"),
+        });
+        if violated == Some(true) {
+            self.take(&Said::of(&rule.head(), CheckedBy::Model));
+        }
+        self
+    }
+}
+
+/// A model's words on one line, without what nobody sees.
+fn told(why: &str) -> String {
+    let words: String = why.chars().take(4 * MOST_WHY).collect();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut words = redact(&words.join(" ")).as_str().to_owned();
+    words.retain(|c| !c.is_control());
+    if let Some((end, _)) = words.char_indices().nth(MOST_WHY) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
