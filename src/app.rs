@@ -40,6 +40,7 @@ use crate::{
     webhooks::Endpoints,
 };
 
+mod guardrail;
 mod mcp;
 mod rival;
 mod serve;

@@ -69,6 +69,7 @@ pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failur
 fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     let shadows = setup.shadows()?;
     let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
+    let of_sidecar = setup.guardrail(&rules.tools)?.warnings;
     let gateway = setup.gateway(None)?;
     setup.bootstrap_key()?;
     Watcher::compile(&shadows.value)?;
@@ -77,7 +78,8 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
         Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
     };
     let reviewers = shadows.value.iter().map(reviewer).collect();
-    let warnings = setup.warnings.iter().chain(&shadows.warnings).chain(&of_tools).cloned().collect();
+    let warnings =
+        setup.warnings.iter().chain(&shadows.warnings).chain(&of_tools).chain(&of_sidecar).cloned().collect();
     Ok((Files { shadows, webhooks: setup.webhooks()?, reviewers, warnings }, rules))
 }
 

@@ -113,7 +113,7 @@ enum Command {
         #[arg(long, value_name = "WEEK")]
         week: Option<String>,
     },
-    /// Check the settings, shadows and tools files, and what stands against production; each fault is listed.
+    /// Check the settings, shadows, tools and sidecar files, and what stands against production; each fault is listed.
     #[command(after_help = check::NOTES)]
     Check(check::Options),
     /// Check contracts of tools, infer them from recorded calls, and compare two editions.

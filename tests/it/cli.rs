@@ -182,6 +182,35 @@ fn what_serve_would_refuse_is_found_by_check() {
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
+#[test]
+fn the_sidecar_file_is_checked_beside_the_tools_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("sidecar.yaml");
+    let tools = folder.path().join("tools.yaml");
+    fs::write(&tools, umbra::config::EXAMPLE_TOOLS).unwrap();
+    let check = |text: &str| {
+        fs::write(&file, text).unwrap();
+        said(command(&["check", "--tools"]).arg(&tools).env("UMBRA__SIDECAR__PATH", &file))
+    };
+    let (code, text) = check(umbra::config::EXAMPLE_SIDECAR);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = check(
+        "policies:\n  - {name: large-refunds, when: amount > 1, verdict: ask}\n\
+         documents:\n  - {name: d, document: ../todo, needs: exists, verdict: block}\n\
+         models:\n  - {name: m, policy: Be kind., model: haikoo, verdict: block}\n",
+    );
+    assert_eq!(code, Some(1), "{text}");
+    let places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(file.to_str()?)).collect();
+    let expected = [
+        ":2:12: policies[0].name: the name \"large-refunds\" is taken",
+        ":2:33: policies[0].when: ",
+        ":4:25: documents[0].document: ",
+        ":6:40: models[0].model: no model \"haikoo\" is declared",
+    ];
+    assert_eq!(places.len(), expected.len(), "{text}");
+    assert!(places.iter().zip(expected).all(|(place, begins)| place.starts_with(begins)), "{text}");
+}
+
 #[tokio::test]
 async fn health_is_asked_by_the_binary_itself() {
     let mut umbra = Umbra::with().go().await;
