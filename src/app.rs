@@ -28,7 +28,8 @@ use crate::{
     findings::{Artifacts, Places},
     llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{
-        Boundary, BoundarySettings, DecisionWriter, Habits, Parts, Patience, Pipeline, Rules, Writer, WriterSettings,
+        Boundary, BoundarySettings, DecisionWriter, Habits, Interventions, Parts, Patience, Pipeline, Rules, Sidecar,
+        Writer, WriterSettings,
     },
     policy::check_condition,
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
@@ -360,6 +361,8 @@ pub struct App {
     pub writer: Writer,
     /// Decides calls of tools; at rest until it is run.
     pub decisions: DecisionWriter,
+    /// What the sidecar does, to be told to the shadows; at rest until it is run.
+    pub interventions: Interventions,
     /// What is worth saying about the shadows.
     pub warnings: Vec<Fault>,
 }
@@ -374,6 +377,8 @@ impl App {
         store.make_partitions(clock.now()).await?;
         let installation = store.installation(rand::rng().random()).await?;
         let Loaded { value: shadows, warnings } = setup.shadows()?;
+        let Loaded { value: boundary, warnings: more } = setup.boundary()?;
+        let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows)?;
         let gateway = Arc::new(setup.gateway(None)?);
         let rules = Rules::arm(store, shadows, gateway).await?;
         let settings = &setup.settings;
@@ -388,14 +393,16 @@ impl App {
         let pulse = Pulse::new(store.clone(), clock.clone(), pulse);
         let slots = Slots::new(settings.queue.workers, settings.queue.active_slots);
         let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
-        let Loaded { value: boundary, warnings: more } = setup.boundary()?;
-        let warnings = warnings.into_iter().chain(more).collect();
+        let warnings = warnings.into_iter().chain(more).chain(of_sidecar).collect();
         let rows = checkpoints::row_key(&setup.audit_dir()).with_context(|| no_key(setup))?;
         let (boundary, decisions) =
             Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
+        let (sidecar, interventions) =
+            Sidecar::new(store.clone(), clock.clone(), boundary.clone(), guarding, setup.sidecar_settings());
         let parts = Parts {
             store: store.clone(),
             boundary,
+            sidecar,
             clock,
             rules,
             webhooks: setup.webhooks()?,
@@ -415,7 +422,7 @@ impl App {
             flush_bytes: settings.ingest.flush_bytes,
         };
         let (pipeline, writer) = Pipeline::new(parts, bounds);
-        Ok(Self { pipeline, dispatcher, writer, decisions, warnings })
+        Ok(Self { pipeline, dispatcher, writer, decisions, interventions, warnings })
     }
 }
 

@@ -27,6 +27,7 @@ pub mod reflexions;
 pub mod reviews;
 pub mod rivals;
 pub mod sarif;
+pub mod sidecar;
 pub mod status;
 pub mod stream;
 pub mod trajectories;
@@ -125,9 +126,16 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(backtests::post_backtest));
     let decides = OpenApiRouter::new()
         .routes(routes!(boundary::decide::post_decide))
-        .routes(routes!(boundary::decide::post_outcome));
-    let streams =
-        OpenApiRouter::new().routes(routes!(stream::stream_findings)).routes(routes!(boundary::audit::get_audit));
+        .routes(routes!(boundary::decide::post_outcome))
+        .routes(routes!(sidecar::guard::post_guard))
+        .routes(routes!(sidecar::guard::post_select))
+        .routes(routes!(sidecar::sessions::post_session))
+        .routes(routes!(sidecar::steps::post_turn))
+        .routes(routes!(sidecar::steps::post_message));
+    let streams = OpenApiRouter::new()
+        .routes(routes!(stream::stream_findings))
+        .routes(routes!(boundary::audit::get_audit))
+        .routes(routes!(sidecar::steps::get_messages));
     let mcp = OpenApiRouter::new().routes(routes!(mcp::post_mcp, mcp::get_mcp, mcp::delete_mcp));
     let reads = OpenApiRouter::new()
         .routes(routes!(events::list_events))
@@ -165,6 +173,17 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(boundary::drift::get_drift))
         .routes(routes!(boundary::gate::get_gate))
         .routes(routes!(boundary::runs::diff_runs))
+        .routes(routes!(sidecar::sessions::get_session))
+        .routes(routes!(sidecar::sessions::get_policies))
+        .routes(routes!(sidecar::sessions::post_close))
+        .routes(routes!(
+            sidecar::documents::get_document,
+            sidecar::documents::put_document,
+            sidecar::documents::patch_document
+        ))
+        .routes(routes!(sidecar::documents::get_history))
+        .routes(routes!(sidecar::patterns::list_patterns, sidecar::patterns::post_pattern))
+        .routes(routes!(sidecar::patterns::search_patterns))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::list_dead))
         .routes(routes!(webhooks::resend_dead))

@@ -122,6 +122,7 @@ problems! {
     method_not_allowed 405 "The resource does not know this method";
     request_timeout 408 "The request took too long to arrive";
     conflict 409 "The state of the resource does not permit this";
+    precondition_failed 412 "The resource is not in the state that the request names";
     body_too_large 413 "The body is too large";
     uri_too_long 414 "The address is too long";
     unsupported_media_type 415 "The body is of a type that is not read here";

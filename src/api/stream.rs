@@ -93,7 +93,7 @@ pub async fn stream_findings(
         // Proxies of the nginx family would hold the events back.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    Ok((headers, Body::new(Events(Box::pin(reader.next())))).into_response())
+    Ok((headers, Body::new(frames(reader, Reader::next))).into_response())
 }
 
 /// One stream.
@@ -161,21 +161,39 @@ impl Reader {
     }
 }
 
-type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Reader)>> + Send>>;
+type Piece<R> = Pin<Box<dyn Future<Output = Option<(Bytes, R)>> + Send>>;
 
-/// The body: it reads on only when the connection asks for more.
-struct Events(Next);
+/// A body of pieces: it reads on only when the connection asks for more, and ends where there is none.
+pub(super) fn frames<R, N, F>(reader: R, next: N) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send
+where
+    R: Send + 'static,
+    N: Fn(R) -> F + Send + Unpin + 'static,
+    F: Future<Output = Option<(Bytes, R)>> + Send + 'static,
+{
+    let first: Piece<R> = Box::pin(next(reader));
+    Events { piece: first, next }
+}
 
-impl hyper::body::Body for Events {
+struct Events<R, N> {
+    piece: Piece<R>,
+    next: N,
+}
+
+impl<R, N, F> hyper::body::Body for Events<R, N>
+where
+    R: Send + 'static,
+    N: Fn(R) -> F + Send + Unpin + 'static,
+    F: Future<Output = Option<(Bytes, R)>> + Send + 'static,
+{
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(if let Some((piece, reader)) = ready!(self.0.as_mut().poll(cx)) {
-            self.0 = Box::pin(reader.next());
+        Poll::Ready(if let Some((piece, reader)) = ready!(self.piece.as_mut().poll(cx)) {
+            self.piece = Box::pin((self.next)(reader));
             Some(Ok(Frame::data(piece)))
         } else {
-            self.0 = Box::pin(std::future::ready(None));
+            self.piece = Box::pin(std::future::ready(None));
             None
         })
     }

@@ -1,29 +1,33 @@
-//! Builds the guardrail of sessions from the sidecar file and the policies of the tools file.
+//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, and its bounds.
 
 use super::Setup;
 use crate::{
     boundary::tools::Tools,
     config::{
-        Loaded, Models, Report,
+        Loaded, Report,
         sidecar::{Judgement, read},
     },
-    domain::sidecar::SidecarRules,
+    domain::{Shadow, sidecar::SidecarRules},
+    pipeline::{Guarding, SidecarSettings},
     policy::check_condition,
-    sidecar::{document::name::Name, guard::Guardrail},
+    sidecar::document::name::Name,
 };
 
 impl Setup {
-    /// What sessions are held to: the sidecar file, beside the policies of the tools file.
+    /// What sessions are held to: the sidecar file, beside the policies of the tools file. `shadows` are those that rules in
+    /// words may name.
     ///
     /// # Errors
     /// Every fault of the sidecar file.
-    pub fn guardrail(&self, tools: &Tools) -> Result<Loaded<Guardrail>, Report> {
+    pub fn guarding(&self, tools: &Tools, shadows: &[Shadow]) -> Result<Loaded<Guarding>, Report> {
         let policies: Vec<_> = tools.policies().cloned().collect();
-        let specs = self.models();
         let judgement = Judgement {
             condition: &|text| check_condition(text).map_err(|error| error.to_string()),
             document: &|name| Name::parse(name).map(drop).map_err(|error| error.to_string()),
-            models: Some(Models { specs: &specs, ceiling: self.settings.cheap_model.max_output_usd_per_mtok }),
+            shadow: &|name| {
+                let known = shadows.iter().any(|known| known.name == name);
+                known.then_some(()).ok_or_else(|| format!("no shadow is called {name:?}"))
+            },
             taken: &|name| policies.iter().any(|policy| policy.name == name),
         };
         let file = self.settings.sidecar.path.as_ref();
@@ -31,10 +35,23 @@ impl Setup {
             Some(path) => read(path, judgement)?,
             None => Loaded { value: SidecarRules::default(), warnings: Vec::new() },
         };
-        let guardrail = Guardrail::compile(&rules, &policies).map_err(|error| {
+        let guarding = Guarding::compile(&rules, &policies).map_err(|error| {
             let path = file.cloned().unwrap_or_default();
             Report::of_file(&path, "sidecar", error.to_string(), "correct it and try again")
         })?;
-        Ok(Loaded { value: guardrail, warnings })
+        Ok(Loaded { value: guarding, warnings })
+    }
+
+    /// Bounds of the sidecar.
+    pub fn sidecar_settings(&self) -> SidecarSettings {
+        let sidecar = &self.settings.sidecar;
+        SidecarSettings {
+            deadline: sidecar.deadline,
+            max_sessions_per_agent: sidecar.max_sessions_per_agent,
+            idle_close: sidecar.idle_close,
+            max_documents: sidecar.max_documents,
+            max_tools: sidecar.max_tools,
+            keep_patterns: sidecar.keep_patterns,
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     dashboard, ingest,
     lifecycle::Tasks,
     mcp::{Guard, Profiles},
-    pipeline::{Pipeline, Rules, RulesError, Worker},
+    pipeline::{Interventions, Pipeline, Rules, RulesError, Worker},
     telemetry,
 };
 
@@ -64,7 +64,7 @@ async fn run(
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
     sign_audit(setup, &database.store)?;
-    let App { pipeline, dispatcher, writer, decisions, warnings } =
+    let App { pipeline, dispatcher, writer, decisions, interventions, warnings } =
         App::build(setup, &database.store, Clock::system()).await?;
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -98,6 +98,7 @@ async fn run(
         }
     });
     follow_calls(&pipeline, &background, &leave);
+    accompany(&pipeline, &background, &leave, interventions, &requests_done);
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
         let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
@@ -152,6 +153,20 @@ async fn run(
     leave.cancel();
     let stopped = background.shutdown(Duration::from_secs(5)).await;
     drained.and(stopped).map(drop).map_err(Into::into)
+}
+
+/// What the sidecar does while nobody asks.
+fn accompany(
+    pipeline: &Pipeline,
+    background: &Tasks,
+    leave: &CancellationToken,
+    interventions: Interventions,
+    requests_done: &CancellationToken,
+) {
+    // What it tells is the writer's work, too.
+    background.spawn("interventions", pipeline.clone().tell_interventions_until(interventions, requests_done.clone()));
+    background.spawn("patterns", pipeline.sidecar.clone().follow_patterns_until(leave.clone()));
+    background.spawn("idle", pipeline.sidecar.clone().close_idle_until(leave.clone()));
 }
 
 /// What comes behind decisions about calls, while nobody waits.
@@ -282,7 +297,7 @@ async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, profiles: Arc<Profil
     }
 }
 
-/// Reads settings, shadows and tools anew and puts them, models, webhooks and MCP profiles in force together, or none.
+/// Reads settings, shadows, tools and the sidecar's rules anew and puts them, models, webhooks and MCP profiles in force together, or none.
 async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
     let faulty = |report: &Report| {
         ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
@@ -290,7 +305,10 @@ async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>)
     let setup = setup.read_again().map_err(|report| faulty(&report))?;
     let Loaded { value: shadows, warnings } = setup.shadows().map_err(|report| faulty(&report))?;
     let Loaded { value: boundary, warnings: of_tools } = setup.boundary().map_err(|report| faulty(&report))?;
-    let warnings = setup.warnings.iter().chain(&warnings).chain(&of_tools).map(ToString::to_string).collect();
+    let Loaded { value: guarding, warnings: of_sidecar } =
+        setup.guarding(&boundary.tools, &shadows).map_err(|report| faulty(&report))?;
+    let warnings =
+        setup.warnings.iter().chain(&warnings).chain(&of_tools).chain(&of_sidecar).map(ToString::to_string).collect();
     let in_force = pipeline.rules.load_full();
     let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
     let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| match error.downcast_ref() {
@@ -308,6 +326,7 @@ async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>)
     }
     pipeline.rules.store(Arc::new(rules));
     pipeline.boundary.rules.store(Arc::new(boundary));
+    pipeline.sidecar.rules.store(Arc::new(guarding));
     pipeline.webhooks.store(Arc::new(webhooks));
     Ok(Reloaded { shadows: count, warnings })
 }

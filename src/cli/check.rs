@@ -69,7 +69,7 @@ pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failur
 fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     let shadows = setup.shadows()?;
     let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
-    let of_sidecar = setup.guardrail(&rules.tools)?.warnings;
+    let of_sidecar = setup.guarding(&rules.tools, &shadows.value)?.warnings;
     let gateway = setup.gateway(None)?;
     setup.bootstrap_key()?;
     Watcher::compile(&shadows.value)?;

@@ -22,6 +22,7 @@ mod review;
 mod runs;
 mod schema;
 mod serve;
+mod sidecar;
 mod status;
 mod table;
 
@@ -146,6 +147,11 @@ enum Command {
         #[command(subcommand)]
         action: audit::Action,
     },
+    /// Look at sessions of the sidecar.
+    Sidecar {
+        #[command(subcommand)]
+        action: sidecar::Action,
+    },
     /// Compare runs of an agent.
     Runs {
         #[command(subcommand)]
@@ -244,6 +250,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Schema { file } => schema::run(file),
         Command::Audit { action } => audit::run(&global, action).await,
         Command::Runs { action } => runs::run(&global, action).await,
+        Command::Sidecar { action } => sidecar::run(&global, action).await,
         Command::Doctor => doctor::run(&global).await,
         Command::Health(options) => health::run(&global, options).await,
         Command::Erase(options) => erase::run(&global, options).await,

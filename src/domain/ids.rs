@@ -79,6 +79,10 @@ typed_id!(
     BacktestId, "bkt_"
 );
 typed_id!(
+    /// One session of the sidecar.
+    SessionId, "ses_"
+);
+typed_id!(
     /// One message on its way to one webhook.
     DeliveryId, "whd_"
 );

@@ -24,6 +24,7 @@ mod plain;
 pub mod policy;
 pub mod redacted;
 pub mod review;
+pub mod session;
 pub mod shadow;
 pub mod share;
 pub mod sidecar;
@@ -44,7 +45,7 @@ pub use finding::{Category, Evidence, Finding, Severity, Source};
 pub use hit::{CheckName, Hit, Mark};
 pub use ids::{
     ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, PatternId, ReflexionId,
-    ReviewId, WorkerId,
+    ReviewId, SessionId, WorkerId,
 };
 pub use mode::Mode;
 pub use model::{ModelSpec, Prices, Provider};
@@ -54,6 +55,7 @@ pub use plain::plain;
 pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
+pub use session::{Objective, Session, SessionState, ShownTool, StepKind};
 pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};
 pub use share::Share;
 pub use tool::{ToolAnnotations, ToolName};

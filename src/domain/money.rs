@@ -80,3 +80,29 @@ impl PricePerMtok {
         NanoUsd(i64::try_from(nano).unwrap_or(i64::MAX))
     }
 }
+/// Money that may be unknown, as dollars in JSON: for what people read and write.
+pub mod dollars {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::NanoUsd;
+
+    /// Writes dollars, or null.
+    ///
+    /// # Errors
+    /// As the serializer's.
+    pub fn serialize<S: Serializer>(money: &Option<NanoUsd>, serializer: S) -> Result<S::Ok, S::Error> {
+        match money {
+            Some(money) => serializer.serialize_f64(money.usd()),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Reads dollars, or null.
+    ///
+    /// # Errors
+    /// It is no amount of dollars.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NanoUsd>, D::Error> {
+        let Some(usd) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+        NanoUsd::from_usd(usd).map(Some).ok_or_else(|| D::Error::custom("expected dollars, such as 0.012"))
+    }
+}

@@ -105,9 +105,9 @@ pub struct NewPattern {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub task_id: Option<String>,
-    /// What it cost, in nano-dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 0)]
+    /// What it cost, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::money::dollars")]
+    #[schema(value_type = Option<f64>, minimum = 0)]
     pub cost_usd: Option<NanoUsd>,
     /// How long it took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,9 +176,9 @@ pub struct Pattern {
     pub successes: u32,
     /// How often it did not.
     pub failures: u32,
-    /// What all these together cost, in nano-dollars, as far as that was told; none where it never was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>)]
+    /// What all these together cost, in dollars, as far as that was told; none where it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::money::dollars")]
+    #[schema(value_type = Option<f64>)]
     pub cost_usd: Option<NanoUsd>,
     /// How long they took together, in milliseconds, as far as that was told; none where it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

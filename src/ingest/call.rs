@@ -136,7 +136,7 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
 }
 
 /// A name that can be mistaken for another is refused: rules go by it.
-fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
     match plain_tool_name(&name) {
         Ok(()) => Some(name),
         Err(help) => faults.refuse(at, code::FORMAT, help),
@@ -144,7 +144,7 @@ fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
 }
 
 /// The hints of MCP by their names there, or by ours. Others are not for us.
-fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolAnnotations> {
+pub(super) fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolAnnotations> {
     let members = members(tree, at, faults)?;
     let mut said = ToolAnnotations::default();
     for (theirs, ours, slot) in [
@@ -170,7 +170,7 @@ fn schema(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
     }
 }
 
-fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
+pub(super) fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
     match tree {
         Tree::Object(members) => Some(members.into()),
         other => wrong_type("an object", &other, at, faults),
@@ -178,11 +178,11 @@ fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Map<String
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
-fn any(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<Value> {
+pub(super) fn any(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<Value> {
     Some(tree.into())
 }
 
-fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+pub(super) fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
     let Tree::Array(items) = tree else { return wrong_type("a list of names", &tree, at, faults) };
     if items.len() > most {
         return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
@@ -199,7 +199,7 @@ fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<bool> {
     }
 }
 
-fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+pub(super) fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
     let ms = whole(tree, MOST_MS, at, faults)?;
     if ms == 0 { faults.refuse(at, code::RANGE, "must be at least 1") } else { Some(ms) }
 }

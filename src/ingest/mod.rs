@@ -24,6 +24,7 @@ mod call;
 mod fault;
 mod native;
 mod request;
+mod sidecar;
 mod spelling;
 mod strict;
 #[cfg(test)]
@@ -37,6 +38,10 @@ use crate::domain::Event;
 pub use call::{CallRequest, call_request, outcome_request};
 pub use fault::{Fault, code};
 pub use request::{KeyRequest, ReviewRequest, key_request, review_request};
+pub use sidecar::{
+    AttachRequest, DocumentText, GuardRequest, MessageRequest, NamedCall, SaidResult, SelectRequest, Subject,
+    ToolDefinition, TurnRequest, attach_request, guard_request, message_request, select_request, turn_request,
+};
 
 use fault::{At, Faults};
 

@@ -235,7 +235,7 @@ fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
 }
 
 /// The rule for a whole number within bounds.
-fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
+pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
     move |tree, at, faults| {
         let number = match tree {
             Tree::Number(number) => Some(number),

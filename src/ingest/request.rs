@@ -81,7 +81,11 @@ pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault
     })
 }
 
-fn read<T>(body: &[u8], limits: &Limits, shape: impl FnOnce(&mut Fields<'_>) -> Option<T>) -> Result<T, Vec<Fault>> {
+pub(super) fn read<T>(
+    body: &[u8],
+    limits: &Limits,
+    shape: impl FnOnce(&mut Fields<'_>) -> Option<T>,
+) -> Result<T, Vec<Fault>> {
     let mut faults = Faults::default();
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {

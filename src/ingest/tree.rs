@@ -98,6 +98,11 @@ impl<'a> Members<'a> {
         self.0.iter().any(|(key, value)| key == name && !matches!(value, Tree::Null))
     }
 
+    /// The keys, as they came.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| &**key)
+    }
+
     /// Whether every member was taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -11,6 +11,7 @@
 //! - `contracts`: what its outcome shows of its contract; `unguarded`: calls
 //!   that nobody asked about; [`drift`]: what is not as it was; [`gate`]: what stands against production;
 //! - [`runs`]: two runs of an agent, compared by their audit;
+//! - [`sidecar`]: a session of an agent, step by step;
 //! - [`catch_up`], [`backtest`]: reviews of the past; [`trial`]: of a text that is no event.
 //!
 //! [`rules`] is the configuration in force, as these need it; [`status`] is how it all stands.
@@ -41,6 +42,7 @@ mod retention;
 pub mod rules;
 pub mod runs;
 mod seal;
+pub mod sidecar;
 pub mod status;
 pub mod tail;
 pub mod tick;
@@ -63,6 +65,7 @@ pub use self::{
     decide::{Boundary, BoundarySettings, DecisionWriter},
     pending::{AcceptError, Accepted},
     rules::{Armed, Rules, RulesError},
+    sidecar::{Guarding, Interventions, Sidecar, SidecarSettings},
     tail::Tail,
     wait::Waiters,
     work::Worker,
@@ -96,6 +99,8 @@ pub struct Pipeline {
     pub habits: Habits,
     /// The way to a decision about a call of a tool.
     pub boundary: Boundary,
+    /// The sidecar beside agents.
+    pub sidecar: Sidecar,
     /// Requests that wait.
     pub waiters: Waiters,
     /// Rung when a backtest was posted here.
@@ -121,7 +126,8 @@ impl Pipeline {
     /// Puts the parts together; the writer is to be run by the caller.
     pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits, boundary } = parts;
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits, boundary, sidecar } =
+            parts;
         let rules = Arc::new(ArcSwap::from_pointee(rules));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
@@ -135,6 +141,7 @@ impl Pipeline {
             patience,
             habits,
             boundary,
+            sidecar,
             waiters: Waiters::default(),
             backtests: Arc::default(),
             tail: Tail::default(),
@@ -170,6 +177,8 @@ pub struct Parts {
     pub habits: Habits,
     /// The way to a decision about a call of a tool.
     pub boundary: Boundary,
+    /// The sidecar beside agents.
+    pub sidecar: Sidecar,
 }
 
 /// How long a review is tried, and how many may wait.

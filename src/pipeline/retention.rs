@@ -59,10 +59,12 @@ enum Part {
     Cooldowns,
     Keys,
     Calls,
+    Sessions,
     Tools,
 }
 
-const PARTS: [Part; 6] = [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls, Part::Tools];
+const PARTS: [Part; 7] =
+    [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls, Part::Sessions, Part::Tools];
 
 impl Part {
     async fn delete(self, sweep: &mut Sweep, keep: &Retention) -> Result<u64, StoreError> {
@@ -72,7 +74,8 @@ impl Part {
             Self::Tools if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
             // A session keeps its labels, and a run its mode, as long as anybody may still speak of its events.
             Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
-            Self::Reviews | Self::Counts | Self::Tools | Self::Calls => Ok(0),
+            Self::Sessions if keep.events_days > 0 => sweep.delete_sessions(keep.events_days).await,
+            Self::Reviews | Self::Counts | Self::Tools | Self::Calls | Self::Sessions => Ok(0),
             Self::Cooldowns => sweep.delete_cooldowns().await,
             Self::Keys => sweep.delete_keys(keep.idempotency_hours).await,
         }
@@ -85,6 +88,7 @@ impl Part {
             Self::Cooldowns => "cooldowns",
             Self::Keys => "keys",
             Self::Calls => "calls",
+            Self::Sessions => "sessions",
             Self::Tools => "tools",
         }
     }

@@ -67,6 +67,10 @@ pub struct Counts {
     pub verdicts: u64,
     /// Rows of the audit: arguments, stubs, outcomes.
     pub audit: u64,
+    /// Sessions of the sidecar: what was said in them, and their documents.
+    pub sessions: u64,
+    /// Patterns.
+    pub patterns: u64,
 }
 
 impl Counts {
@@ -78,6 +82,8 @@ impl Counts {
         self.findings += other.findings;
         self.verdicts += other.verdicts;
         self.audit += other.audit;
+        self.sessions += other.sessions;
+        self.patterns += other.patterns;
     }
 }
 
@@ -178,7 +184,7 @@ impl Store {
             sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.work).await?;
         let [reviews_ended, reviews, findings, verdicts] =
             [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, audit: 0 })
+        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, ..Counts::default() })
     }
 
     /// Ends the reviews of these events that are not over; answers how many. `replica` counts their skips.
@@ -245,7 +251,7 @@ impl Store {
         );
         let erased = erased.bind(&ids).bind(payloads).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
-        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, audit: 0 })
+        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, ..Counts::default() })
     }
 
     /// Lets Postgres reuse the space of what was erased. Not doing so harms nothing but privacy: it comes by itself
@@ -258,7 +264,8 @@ impl Store {
         connection.close_on_drop();
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
-             webhook_delivery, briefing, audit_payload, call, boundary_run")
+             webhook_delivery, briefing, audit_payload, call, boundary_run, sidecar_session, sidecar_step,
+             sidecar_document, sidecar_change, pattern")
             .execute(&mut *connection)
             .await?;
         Ok(())

@@ -42,12 +42,15 @@ impl Store {
                     (SELECT count(*) {FINDINGS} AND o.{column} = $1),
                     (SELECT count(*) FROM verdict t WHERE t.reasons <> '[]' AND t.event_id IN
                          (SELECT x.event_id FROM review_event x WHERE x.review_id IN
-                             (SELECT o.id {REVIEWS} AND o.{column} = $1)))"
+                             (SELECT o.id {REVIEWS} AND o.{column} = $1))),
+                    (SELECT count(*) FROM sidecar_session WHERE {column} = $1),
+                    (SELECT count(*) FROM pattern WHERE {column} = $1)"
         );
-        let row: (i64, i64, i64) =
+        let row: (i64, i64, i64, i64, i64) =
             sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.work).await?;
-        let [reviews, findings, verdicts] = [row.0, row.1, row.2].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(Counts { reviews, findings, verdicts, ..Counts::default() })
+        let [reviews, findings, verdicts, sessions, patterns] =
+            [row.0, row.1, row.2, row.3, row.4].map(|n| u64::try_from(n).unwrap_or(0));
+        Ok(Counts { reviews, findings, verdicts, sessions, patterns, ..Counts::default() })
     }
 
     /// The reviews that found something of the agent or in the task, whoever else they are of.
@@ -98,7 +101,20 @@ impl Store {
             }
         }
         self.erase_by_name(whose).await?;
+        counts.add(self.erase_sidecar(whose).await?);
         Ok(counts)
+    }
+
+    /// Sessions with all that was said in them, and patterns.
+    async fn erase_sidecar(&self, whose: &Whose) -> Result<Counts, StoreError> {
+        let mut gone = [0, 0];
+        for (table, gone) in ["sidecar_session", "pattern"].into_iter().zip(&mut gone) {
+            let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
+            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.work).await?;
+            *gone = done.rows_affected();
+        }
+        let [sessions, patterns] = gone;
+        Ok(Counts { sessions, patterns, ..Counts::default() })
     }
 
     /// What carries the name alone.

@@ -46,7 +46,7 @@ metrics_list! {
     ARTIFACT_FAILURES = "umbra_artifact_failures_total", counter, "Pages of reviews that could not be written to files yet.";
     PROVIDER_EXCESSIVE = "umbra_provider_excessive_usage_total", counter, "Replies whose provider counted more tokens than the call could take, by model.";
     QUEUE_REVIEWS = "umbra_queue_reviews", gauge, "Reviews by state: queued, running.";
-    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys, calls, tools.";
+    RETENTION = "umbra_retention_deleted_total", counter, "Deleted for their age, by kind: partitions of events, rows of reviews, counts, cooldowns, keys, calls, sessions, tools.";
     HTTP_REQUESTS = "umbra_http_requests_total", counter, "Requests by route, method and status.";
     HTTP_SECONDS = "umbra_http_request_seconds", histogram(Seconds), "One request.";
     REFUSALS = "umbra_refusals_total", counter, "Requests and events refused for who sent them, by the code of the problem; of requests without a key none.";
@@ -66,5 +66,8 @@ metrics_list! {
     AUDIT_UNMERGED = "umbra_audit_unmerged_bytes", gauge, "Bytes of decisions that were made without the database and are not in the audit yet.";
     AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Faults of unmerged.jsonl by problem: forged (stretches of lines that no server wrote, set aside), missing (places at which lines are gone or out of order).";
     UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that no server of this installation wrote as they are, and that are not obeyed, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`, `call`, `audit` (it stood where the next row was to).";
+    SIDECAR_RULINGS = "umbra_sidecar_rulings_total", counter, "What the guardrail said, by decision: allow, warn, block.";
+    SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive.";
+    SIDECAR_PASSIVE = "umbra_sidecar_passive_total", counter, "Times that the sidecar became passive after faults in a row.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

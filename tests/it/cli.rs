@@ -197,7 +197,7 @@ fn the_sidecar_file_is_checked_beside_the_tools_file() {
     let (code, text) = check(
         "policies:\n  - {name: large-refunds, when: amount > 1, verdict: ask}\n\
          documents:\n  - {name: d, document: ../todo, needs: exists, verdict: block}\n\
-         models:\n  - {name: m, policy: Be kind., model: haikoo, verdict: block}\n",
+         models:\n  - {name: m, shadow: nobody, verdict: block}\n",
     );
     assert_eq!(code, Some(1), "{text}");
     let places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(file.to_str()?)).collect();
@@ -205,7 +205,7 @@ fn the_sidecar_file_is_checked_beside_the_tools_file() {
         ":2:12: policies[0].name: the name \"large-refunds\" is taken",
         ":2:33: policies[0].when: ",
         ":4:25: documents[0].document: ",
-        ":6:40: models[0].model: no model \"haikoo\" is declared",
+        ":6:23: models[0].shadow: no shadow is called \"nobody\"",
     ];
     assert_eq!(places.len(), expected.len(), "{text}");
     assert!(places.iter().zip(expected).all(|(place, begins)| place.starts_with(begins)), "{text}");

@@ -32,8 +32,7 @@ fn shipped_files_load_without_a_remark() {
     let shadows = shadows::read(&folder.join("shadow-agents.example.yaml"), &models).unwrap();
     assert!(shadows.warnings.is_empty());
     assert_eq!(shadows.value.len(), 2);
-    let judgement = sidecar::Judgement { models: Some(models), ..sidecar::Judgement::NONE };
-    let rules = sidecar::read(&folder.join("sidecar.example.yaml"), judgement).unwrap();
+    let rules = sidecar::read(&folder.join("sidecar.example.yaml"), sidecar::Judgement::NONE).unwrap();
     assert!(rules.warnings.is_empty());
     assert_eq!(rules.value.names().count(), 7);
 }

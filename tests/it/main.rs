@@ -34,6 +34,7 @@ mod provider;
 mod python;
 mod real_model;
 mod retention;
+mod sidecar;
 mod stream;
 mod succession;
 mod support;

@@ -32,12 +32,14 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
             }
             let one = format!("{method} {path}");
             let execution = ["put /v1/execution", "get /v1/execution/effective"].contains(&one.as_str());
-            let named = path.contains('{') || one.starts_with("post /v1/reviews") || execution;
+            let of_session = ["post /v1/guard", "post /v1/tools/select"].contains(&one.as_str());
+            let named = path.contains('{') || one.starts_with("post /v1/reviews") || execution || of_session;
             assert_eq!(has("404"), named, "{one}: 404");
             // What carries an id of the caller's own may carry it for another body.
             let keyed = ["post /v1/events", "post /v1/decide", "post /v1/calls/{call_id}/outcome"];
             assert_eq!(has("422"), keyed.contains(&one.as_str()), "{one}: 422");
-            assert_eq!(has("429"), one == "post /v1/reviews", "{one}: 429");
+            let capped = ["post /v1/reviews", "post /v1/sessions"].contains(&one.as_str());
+            assert_eq!(has("429"), capped, "{one}: 429");
             assert_eq!(has("401"), path.starts_with("/v1/") || path.starts_with("/mcp/"), "{one}: 401");
         }
     }

@@ -9,7 +9,7 @@ mod rule;
 use std::path::Path;
 
 use super::{
-    Loaded, Models, Report,
+    Loaded, Report,
     fault::Faults,
     file::read_tree,
     keys::{Keys, Record, Shape, document},
@@ -23,7 +23,7 @@ const DOCUMENTS: &str = "documents";
 const TEXTS: &str = "texts";
 const MODELS: &str = "models";
 
-/// Says what is wrong with the name of a document, if anything is.
+/// Says what is wrong with the name of a document or a shadow, if anything is.
 pub type NameRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// The judgement of those who apply what the file says.
@@ -33,8 +33,8 @@ pub struct Judgement<'a> {
     pub condition: ConditionRule<'a>,
     /// Of a document's name.
     pub document: NameRule<'a>,
-    /// The models that rules in words may name, and what counts as cheap; without them any alias will do.
-    pub models: Option<Models<'a>>,
+    /// Of the name of a shadow.
+    pub shadow: NameRule<'a>,
     /// Whether a rule of the tools file has this name.
     pub taken: &'a dyn Fn(&str) -> bool,
 }
@@ -42,7 +42,7 @@ pub struct Judgement<'a> {
 impl Judgement<'_> {
     /// No judgement: what reads well is taken.
     pub const NONE: Judgement<'static> =
-        Judgement { condition: &|_| Ok(()), document: &|_| Ok(()), models: None, taken: &|_| false };
+        Judgement { condition: &|_| Ok(()), document: &|_| Ok(()), shadow: &|_| Ok(()), taken: &|_| false };
 }
 
 /// Reads a sidecar file.
@@ -83,6 +83,6 @@ fn file(keys: &mut Keys<'_>, judgement: Judgement<'_>) -> Option<SidecarRules> {
         policies: policies(keys, judgement.condition),
         documents: rule::documents(keys, judgement.document),
         texts: rule::texts(keys),
-        models: rule::models(keys, judgement.models),
+        models: rule::models(keys, judgement.shadow),
     })
 }

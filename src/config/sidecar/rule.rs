@@ -4,26 +4,23 @@ use std::time::Duration;
 
 use super::{
     super::{
-        Models,
         fault::{Faults, listed, quoted},
         keys::{Keys, Record},
         number::Time,
         rules::{Head, MAX_RULES, NAME, head, reason, tools},
         shape::{List, word},
-        text::{free_text, printable},
+        text::printable,
         tree::{Kind, Node},
     },
     DOCUMENTS, MODELS, NameRule, TEXTS,
 };
 use crate::domain::{
-    CheckName, Provider, Severity,
+    CheckName, Severity,
     sidecar::{DocumentNeed, DocumentRule, ModelRule, SidecarVerdict, Since, TextOf, TextRule},
 };
 
 /// Most rules in words: each may cost a call.
 const MAX_MODEL_RULES: usize = 32;
-/// Longest policy in words, in characters.
-const MAX_POLICY: usize = 2_000;
 /// How long a model may take, and how long it is waited for unless a rule says so.
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(10);
@@ -51,8 +48,8 @@ pub(super) fn texts(keys: &mut Keys<'_>) -> Vec<TextRule> {
 }
 
 /// Declares `models`.
-pub(super) fn models(keys: &mut Keys<'_>, models: Option<Models<'_>>) -> Vec<ModelRule> {
-    let item = Record(|keys: &mut Keys<'_>| model(keys, models));
+pub(super) fn models(keys: &mut Keys<'_>, shadow: NameRule<'_>) -> Vec<ModelRule> {
+    let item = Record(|keys: &mut Keys<'_>| model(keys, shadow));
     let rules = keys.optional(
         MODELS,
         "Policies in words, which a model holds messages and calls against. It can raise what the other rules say, and \
@@ -170,17 +167,16 @@ fn text(keys: &mut Keys<'_>) -> Option<TextRule> {
     })
 }
 
-fn model(keys: &mut Keys<'_>, models: Option<Models<'_>>) -> Option<ModelRule> {
+fn model(keys: &mut Keys<'_>, known: NameRule<'_>) -> Option<ModelRule> {
     let Head { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(
         keys,
         "Tools (names or globs): then it is about calls of these alone. Unless set, about messages and calls alike.",
     );
-    let policy = keys.required("policy", "What the agent has to keep to, in words.", free_text(MAX_POLICY));
-    let model = keys.optional(
-        "model",
-        "The model that judges: an alias from the settings' `models`, or a built-in one. The session's unless set.",
-        printable("a model's alias", 64),
+    let shadow = keys.required(
+        "shadow",
+        "The shadow that judges by its criteria, with its model and within its caps.",
+        printable("a shadow's name", 100),
     );
     let deadline = keys.optional(
         "deadline",
@@ -189,18 +185,10 @@ fn model(keys: &mut Keys<'_>, models: Option<Models<'_>>) -> Option<ModelRule> {
     );
     let verdict = verdict(keys, "What is said where it is violated: warn (the agent goes on, and is told), or block.");
     let reason = reason(keys, "Why, for the agent that is told.");
-    if let (Some(alias), Some(models)) = (&model, models) {
-        if let Some((message, help)) = models.refusal(alias, Some("raise cheap_model.max_output_usd_per_mtok")) {
-            keys.fault("model", message, help);
-        } else if models.specs.get(alias).is_some_and(|spec| spec.provider == Provider::Checks) {
-            keys.fault(
-                "model",
-                format!("{} is no model that reads words", quoted(alias)),
-                "name another, or write `texts`",
-            );
-        }
+    if let Some(Err(problem)) = shadow.as_deref().map(known) {
+        keys.fault("shadow", problem, "name one of the shadows file, or write it there");
     }
-    let (name, policy, verdict) = (name?, policy?, verdict?);
+    let (name, shadow, verdict) = (name?, shadow?, verdict?);
     Some(ModelRule {
         reason: reason.unwrap_or_else(|| format!("the policy {name} says {}", verdict.as_str())),
         name,
@@ -209,8 +197,7 @@ fn model(keys: &mut Keys<'_>, models: Option<Models<'_>>) -> Option<ModelRule> {
         routes,
         modes,
         tools,
-        policy,
-        model,
+        shadow,
         deadline: deadline.unwrap_or(USUAL),
         verdict,
     })

@@ -4,24 +4,26 @@ use std::{fmt::Write as _, time::Duration};
 
 use super::{
     super::{
-        EXAMPLE_SIDECAR, Loaded, Models, Report,
+        EXAMPLE_SIDECAR, Loaded, Report,
         sidecar::{Judgement, load},
         sidecar_schema,
     },
-    faults, models, one_fault,
+    faults, one_fault,
 };
 use crate::domain::{
-    CheckName, GuardVerdict, PolicyMode, PricePerMtok, Severity,
+    CheckName, GuardVerdict, PolicyMode, Severity,
     sidecar::{DocumentNeed, SidecarRules, SidecarVerdict, Since, TextOf},
 };
 
 /// Takes any condition and any document that does not say `wrong`; the tools file has a rule `theirs`.
 fn read(text: &str) -> Result<Loaded<SidecarRules>, Report> {
     let judge = |text: &str| if text.contains("wrong") { Err("it is wrong".to_owned()) } else { Ok(()) };
-    let specs = models();
-    let models = Models { specs: &specs, ceiling: PricePerMtok::from_usd(5.0).unwrap() };
-    let judgement =
-        Judgement { condition: &judge, document: &judge, models: Some(models), taken: &|name| name == "theirs" };
+    let judgement = Judgement {
+        condition: &judge,
+        document: &judge,
+        shadow: &|name| if name == "nobody" { Err("no shadow is called that".to_owned()) } else { Ok(()) },
+        taken: &|name| name == "theirs",
+    };
     load("sidecar.yaml", text, judgement)
 }
 
@@ -30,7 +32,7 @@ fn rule(list: &str, lines: &str) -> String {
     let needed: &[&str] = match list {
         "documents" => &["document: todo", "needs: exists", "verdict: block"],
         "texts" => &["checks: pii", "verdict: warn"],
-        "models" => &["policy: Be kind.", "verdict: block"],
+        "models" => &["shadow: kindness", "verdict: block"],
         _ => &["verdict: block"],
     };
     let mut text = format!("{list}:\n");
@@ -73,7 +75,7 @@ fn the_example_says_what_the_manual_says() {
     assert_eq!(personal.checks, [CheckName::Pii, CheckName::Secrets]);
     assert_eq!((orders.severity, orders.verdict), (Severity::Warning, SidecarVerdict::Warn));
     let [promises] = &rules.models[..] else { panic!("{:?}", rules.models) };
-    assert_eq!((promises.mode, promises.model.as_deref()), (PolicyMode::Audit, Some("haiku")));
+    assert_eq!((promises.mode, promises.shadow.as_str()), (PolicyMode::Audit, "quality-shadow"));
     assert_eq!(promises.deadline, Duration::from_secs(1));
 }
 
@@ -90,7 +92,7 @@ fn the_least_that_a_rule_says_is_enough() {
     assert_eq!((text.of.as_slice(), text.severity), (&[][..], Severity::Warning));
     assert_eq!(text.reason, "the policy r says warn");
     let model = read(&rule("models", "")).unwrap().value.models.remove(0);
-    assert_eq!((model.model, model.deadline), (None, Duration::from_secs(1)));
+    assert_eq!(model.deadline, Duration::from_secs(1));
     assert_eq!(read(&rule("policies", "")).unwrap().value.policies[0].name, "r");
 }
 
@@ -131,10 +133,8 @@ fn every_fault_has_its_line_and_what_would_be_right() {
         ("texts", "of: result\nchecks: [secrets, pii]", 4, &["texts[0].checks[1]", "it looks at message or call"]),
         ("texts", "severity: grave", 3, &["info, warning or critical"]),
         ("texts", "tools: a", 3, &["unknown key", "known here"]),
-        ("models", "policy: ''", 3, &["1 to 2000 characters"]),
-        ("models", "model: haikoo", 3, &["no model \"haikoo\" is declared", "did you mean `haiku`"]),
-        ("models", "model: frontier", 3, &["costs 25 USD", "raise cheap_model"]),
-        ("models", "model: checks", 3, &["no model that reads words"]),
+        ("models", "shadow: ''", 3, &["a shadow's name"]),
+        ("models", "shadow: nobody", 3, &["no shadow is called that"]),
         ("models", "deadline: 20ms", 3, &["out of bounds", "50ms to 10s"]),
         ("models", "deadline: 11s", 3, &["out of bounds"]),
         ("models", "deadline: 1", 3, &["is not a duration"]),
@@ -146,9 +146,9 @@ fn every_fault_has_its_line_and_what_would_be_right() {
     for (text, line, words) in [
         ("documents:\n  - {name: r}\n", 2, &["`document` is missing", "todo"][..]),
         ("texts:\n  - {name: r, verdict: warn}\n", 2, &["`checks` is missing"]),
-        ("models:\n  - {name: r, verdict: warn}\n", 2, &["`policy` is missing"]),
-        ("models:\n  - {policy: p, verdict: warn}\n", 2, &["`name` is missing"]),
-        ("models:\n  - {name: r, policy: p}\n", 2, &["`verdict` is missing"]),
+        ("models:\n  - {name: r, verdict: warn}\n", 2, &["`shadow` is missing"]),
+        ("models:\n  - {shadow: p, verdict: warn}\n", 2, &["`name` is missing"]),
+        ("models:\n  - {name: r, shadow: p}\n", 2, &["`verdict` is missing"]),
         ("text: []\n", 1, &["did you mean `texts`"]),
         ("texts: 3\n", 1, &["is not a list"]),
     ] {
@@ -182,12 +182,13 @@ fn every_fault_is_told_at_once() {
         "{}{}{}",
         rule("documents", "needs: x\nsince: y"),
         rule("texts", "name: s\nof: z"),
-        rule("models", "name: t\nmodel: none\ndeadline: 1h")
+        rule("models", "name: t\nshadow: nobody\ndeadline: 1h")
     );
     let keys: Vec<_> = faults(read(&text)).into_iter().map(|fault| fault.key).collect();
-    let expected = ["documents[0].needs", "documents[0].since", "texts[0].of", "models[0].model", "models[0].deadline"];
+    let expected =
+        ["documents[0].needs", "documents[0].since", "texts[0].of", "models[0].shadow", "models[0].deadline"];
     assert_eq!(keys, expected);
-    let many = format!("models: [{}]", vec!["{name: r, policy: p, verdict: warn}"; 33].join(","));
+    let many = format!("models: [{}]", vec!["{name: r, shadow: p, verdict: warn}"; 33].join(","));
     assert!(faults(read(&many)).iter().any(|fault| fault.message.contains("33 items")));
 }
 
@@ -204,7 +205,7 @@ fn the_schema_has_every_key_of_the_manual() {
         ("policies", &["effects", "taints", "tools", "when"][..]),
         ("documents", &["document", "needs", "section", "since", "tools"]),
         ("texts", &["checks", "of", "severity"]),
-        ("models", &["deadline", "model", "policy", "tools"]),
+        ("models", &["deadline", "shadow", "tools"]),
     ] {
         let mut expected: Vec<_> = shared.iter().chain(own).map(|key| (*key).to_owned()).collect();
         expected.sort_unstable();

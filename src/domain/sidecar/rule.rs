@@ -170,7 +170,7 @@ pub struct TextRule {
     pub reason: String,
 }
 
-/// A policy in words, which a model holds messages and calls against. An empty list matches everything.
+/// A policy in words, which a shadow holds messages and calls against. An empty list matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelRule {
     /// Its unique name.
@@ -185,11 +185,8 @@ pub struct ModelRule {
     pub modes: Vec<String>,
     /// Where given, it is about calls of these tools alone; else about messages and calls alike.
     pub tools: Vec<String>,
-    /// What the agent has to keep to, in words.
-    pub policy: String,
-    /// The alias of the model that judges; that of the session where it is not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    /// The shadow that judges: its words, its model and its caps.
+    pub shadow: String,
     /// How long its answer is waited for, in milliseconds where it is written as JSON.
     #[serde(rename = "deadline_ms", with = "millis")]
     #[schema(value_type = u64)]

@@ -24,6 +24,11 @@ impl Boundary {
         format!("{kept}~{}", hex::encode(hash.get(..TOLD_APART_BY).unwrap_or_default()))
     }
 
+    /// A name that an agent gives, as it is kept.
+    pub(in crate::pipeline) fn name_of(&self, given: &str) -> String {
+        self.name(given)
+    }
+
     /// A name by which somebody asks for what is kept: as its owner gave it, or as the audit shows it.
     pub fn name_asked_for(&self, given: &str) -> String {
         if given.contains(MARKER) { given.to_owned() } else { self.name(given) }

@@ -24,12 +24,14 @@ pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, Bad
     Ok(Bound::compile(rules)?)
 }
 
-/// Asks the rules. What a tool has answered needs no document any more.
+/// Asks the rules. What a tool has answered needs no document any more; where nobody knows how the documents stand, none
+/// is missed.
 pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     if matches!(moment.subject, Subject::Result { .. }) {
         return;
     }
-    for rule in rules.about(moment).filter(|rule| !is_in_order(rule, moment.documents)) {
+    let Some(documents) = moment.documents else { return };
+    for rule in rules.about(moment).filter(|rule| !is_in_order(rule, documents)) {
         ruling.take(&Said::of(&rule.head(), CheckedBy::Rule));
         let of = rule.section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
         let (mode, verdict, needs) = (rule.mode.as_str(), rule.verdict.as_str(), rule.needs.as_str());

@@ -27,8 +27,9 @@ pub struct Moment<'a> {
     /// What was taken out of the subject's texts before, as `checks::screen` tells it of [`Subject::as_event`]: all that
     /// the checks `secrets` and `hidden` go by.
     pub marks: &'a [Mark],
-    /// How the documents of its session stand.
-    pub documents: &'a [Standing<'a>],
+    /// How the documents of its session stand; `None` where that is not known, or there is no session: rules about documents
+    /// are not asked then, since a fault of ours stops nobody.
+    pub documents: Option<&'a [Standing<'a>]>,
 }
 
 /// What an agent does.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::catalogue::Tool;
 use crate::{
     domain::{
-        Effect, GuardVerdict, PolicyRule,
+        Effect, GuardVerdict, PolicyRule, ToolAnnotations, ToolName,
         tool::{canonical, plain_tool_name},
     },
     policy::{Asked, BadRule, Expression, Policy},
@@ -66,6 +66,18 @@ impl Limits {
         }
         let globs = globs.build().map_err(|_| BadLimits::Allowed(allowed.join(", ")))?;
         Ok(Self { policy: Policy::compile(rules)?, allowed: (!allowed.is_empty()).then_some(globs), most })
+    }
+
+    /// Whether a tool may be named to an agent at all.
+    pub fn allows(&self, name: &ToolName, effect: Effect, situation: &Situation<'_>) -> bool {
+        let tool = Tool {
+            name: name.clone(),
+            description: String::new(),
+            parameters: Vec::new(),
+            effect,
+            annotations: ToolAnnotations::default(),
+        };
+        self.judge(&tool, situation).is_ok()
     }
 
     /// What the rules say of a tool that may be offered.

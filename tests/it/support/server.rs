@@ -46,6 +46,7 @@ pub struct Start {
     shadows: Option<String>,
     settings: Option<String>,
     tools: Option<String>,
+    sidecar: Option<String>,
     env: Vec<(String, String)>,
     schema: Option<Schema>,
     clock: Option<String>,
@@ -67,6 +68,12 @@ impl Start {
     /// With this tools file.
     pub fn tools(mut self, yaml: &str) -> Self {
         self.tools = Some(yaml.to_owned());
+        self
+    }
+
+    /// With this sidecar file.
+    pub fn sidecar(mut self, yaml: &str) -> Self {
+        self.sidecar = Some(yaml.to_owned());
         self
     }
 
@@ -107,10 +114,13 @@ impl Start {
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
+            // A busy machine is no fault: who tests the deadline sets one.
+            ("UMBRA__SIDECAR__DEADLINE".to_owned(), "20s".to_owned()),
         ];
         for (name, key, text) in [
             ("shadows.yaml", "UMBRA__SHADOWS__PATH", &self.shadows),
             ("tools.yaml", "UMBRA__TOOLS__PATH", &self.tools),
+            ("sidecar.yaml", "UMBRA__SIDECAR__PATH", &self.sidecar),
             ("umbra.yaml", "", &self.settings),
         ] {
             if let Some(text) = text {

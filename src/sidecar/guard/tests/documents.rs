@@ -19,7 +19,7 @@ fn judged(rule: DocumentRule, text: Option<&str>, changed: &(dyn Fn(Option<&str>
     let parsed = text.map(document);
     let standing = [Standing { name: "Todo", document: parsed.as_ref(), changed }];
     let rules = SidecarRules { documents: vec![rule], ..SidecarRules::default() };
-    compiled(&rules).judge(&Moment { documents: &standing, ..moment(Subject::Turn) })
+    compiled(&rules).judge(&Moment { documents: Some(&standing), ..moment(Subject::Turn) })
 }
 
 #[test]

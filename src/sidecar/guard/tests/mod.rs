@@ -68,8 +68,7 @@ fn model_rule(name: &str, tools: &[&str], verdict: SidecarVerdict) -> ModelRule 
         routes: Vec::new(),
         modes: Vec::new(),
         tools: texts(tools),
-        policy: "Be kind.".to_owned(),
-        model: None,
+        shadow: "kindness".to_owned(),
         deadline: std::time::Duration::from_secs(1),
         verdict,
         reason: format!("{name} says so"),
@@ -91,7 +90,7 @@ fn moment(subject: Subject<'_>) -> Moment<'_> {
         session: Some("s1"),
         subject,
         marks: &[],
-        documents,
+        documents: Some(documents),
     }
 }
 
@@ -153,7 +152,7 @@ fn the_version_names_the_text_of_all_rules() {
     let one = compiled(&rules);
     assert_eq!(one.version(), compiled(&rules).version());
     let theirs = Guardrail::compile(&rules, &[policy("p", &[], GuardVerdict::Warn)]).unwrap();
-    rules.models[0].policy = "Be kinder.".to_owned();
+    rules.models[0].shadow = "manners".to_owned();
     let versions: std::collections::BTreeSet<_> =
         [empty.version(), one.version(), theirs.version(), compiled(&rules).version()].map(str::to_owned).into();
     assert_eq!(versions.len(), 4);

@@ -144,7 +144,7 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
             session: Some(texts.session),
             subject,
             marks: if name == "secret" { &marks } else { &[] },
-            documents: &standing,
+            documents: Some(&standing),
         };
         (name, guard.judge(&moment))
     };

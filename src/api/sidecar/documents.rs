@@ -1,0 +1,314 @@
+//! `/v1/sessions/{id}/documents/{name}`: what an agent works by.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{may_read, session_id};
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        params::{Params, PathParts},
+        problem::Problem,
+    },
+    domain::key::Scope,
+    pipeline::sidecar::{
+        attach::DocumentState,
+        documents::{DocumentError, Revise, Revised, Revision, parsed},
+    },
+    sidecar::document::{
+        Format, Section,
+        edit::{Edit, EditError},
+        revision::{Entry, Etag},
+    },
+    store::documents::StoredDocument,
+};
+
+/// Versions of one answer.
+const PAGE: i64 = 100;
+
+/// A document.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DocumentView {
+    /// Its name, version and etag.
+    #[serde(flatten)]
+    pub state: DocumentState,
+    /// Its text, as it was put, without hidden characters and credentials.
+    pub text: String,
+    /// What it says, by sections and items.
+    pub sections: Vec<Section>,
+    /// It had moved on since the state that the change started from, and both are in it.
+    pub merged: bool,
+    /// Whether it is kept. Where it is not, `warnings` say why, and nothing has changed.
+    pub stored: bool,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing.
+    pub warnings: Vec<String>,
+}
+
+impl DocumentView {
+    fn of(document: &StoredDocument, merged: bool) -> Self {
+        Self {
+            state: DocumentState::of(document),
+            sections: parsed(&document.text, &document.format).map(|read| read.sections()).unwrap_or_default(),
+            text: document.text.clone(),
+            merged,
+            stored: true,
+            degraded: false,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// A text to be put.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutDocument {
+    /// The whole text.
+    pub text: String,
+    /// How it is written; markdown, unless the name ends in `.yaml`.
+    #[serde(default)]
+    pub format: Option<Format>,
+    /// Who puts it; the session's agent where nobody is named.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// Edits to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatchDocument {
+    /// In order: all of them, or none.
+    #[schema(min_items = 1, max_items = 100)]
+    pub edits: Vec<Edit>,
+    /// Who makes them; the session's agent where nobody is named.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// A version of a document.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VersionView {
+    /// Counted from 1.
+    pub version: i32,
+    /// When it came about.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// How: who, what was asked, and the difference.
+    pub entry: Entry,
+}
+
+/// The history of a document.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HistoryView {
+    /// Versions, oldest first.
+    pub items: Vec<VersionView>,
+    /// Where the next page begins: `after` of the next request; null when there is no more now.
+    pub next_after: Option<i32>,
+}
+
+/// A document: as JSON with its sections and items, or as its text where `Accept` asks for `text/markdown`, `text/plain` or
+/// `application/yaml`.
+#[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
+    params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name")),
+    responses((status = 200, description = "The document",
+        content((DocumentView = "application/json"), (String = "text/markdown"), (String = "application/yaml")))))]
+pub async fn get_document(
+    State(api): State<Api>,
+    caller: Caller,
+    PathParts([id, name]): PathParts<2>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    may_read(&caller)?;
+    let id = session_id(&id)?;
+    let found = api.pipeline.sidecar.document(id, &name, &|agent| caller.sees(agent)).await.map_err(refused)?;
+    let document = found.ok_or_else(|| refused(DocumentError::NoDocument))?;
+    let etag = etag(&document);
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if ["text/markdown", "text/plain", "application/yaml"].iter().any(|media| accept.contains(media)) {
+        let media = if document.format == "yaml" { "application/yaml" } else { "text/markdown; charset=utf-8" };
+        let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(media)), etag];
+        return Ok((headers, document.text).into_response());
+    }
+    Ok(([etag], Json(DocumentView::of(&document, false))).into_response())
+}
+
+/// Puts a whole text, or makes the document. One that is there needs `If-Match` with the `ETag` of the state that was changed;
+/// where the document has moved on since, both changes are merged, or refused where they contradict each other.
+#[utoipa::path(put, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar", request_body = PutDocument,
+    params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the state that was changed, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only where there is none yet")),
+    responses((status = 200, description = "It is changed; or, with `stored: false`, it could not be kept now", body = DocumentView),
+        (status = 201, description = "It is new", body = DocumentView),
+        (status = 409, description = "Both changes contradict each other, or the session is closed",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 412, description = "Its state is not what `If-Match` or `If-None-Match` say",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn put_document(
+    State(api): State<Api>,
+    caller: Caller,
+    PathParts([id, name]): PathParts<2>,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Ingest)?;
+    let (if_match, must_be_new) = conditions(request.headers())?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body: PutDocument = from_json(&api.bodies.read(request).await?)?;
+    let revision =
+        Revision { name, format: body.format, revise: Revise::Put(body.text), if_match, must_be_new, by: body.by };
+    revise(&api, &caller, &id, revision).await
+}
+
+/// Edits a document by section and item: all edits, or none. Without `If-Match` they are made on what it is now; with it, on
+/// that state, and merged where it has moved on.
+#[utoipa::path(patch, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar", request_body = PatchDocument,
+    params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the state that the edits are for")),
+    responses((status = 200, description = "It is changed; or, with `stored: false`, it could not be kept now", body = DocumentView),
+        (status = 409, description = "Both changes contradict each other, or the session is closed",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 412, description = "It never had the state that `If-Match` names",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn patch_document(
+    State(api): State<Api>,
+    caller: Caller,
+    PathParts([id, name]): PathParts<2>,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.require(Scope::Ingest)?;
+    let (if_match, _) = conditions(request.headers())?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let body: PatchDocument = from_json(&api.bodies.read(request).await?)?;
+    if body.edits.is_empty() {
+        return Err(Problem::invalid_request("there is nothing to do").at(
+            "/edits",
+            "range",
+            "must have at least one edit",
+        ));
+    }
+    let revise_by = Revise::Edits(body.edits);
+    let revision = Revision { name, format: None, revise: revise_by, if_match, must_be_new: false, by: body.by };
+    revise(&api, &caller, &id, revision).await
+}
+
+/// The versions of a document, oldest first.
+#[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}/history", tag = "sidecar",
+    params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
+        ("after" = Option<i32>, Query, description = "Behind this version")),
+    responses((status = 200, description = "A page", body = HistoryView)))]
+pub async fn get_history(
+    State(api): State<Api>,
+    caller: Caller,
+    PathParts([id, name]): PathParts<2>,
+    mut params: Params,
+) -> Result<Json<HistoryView>, Problem> {
+    may_read(&caller)?;
+    let after = params.parsed("after", "a version's number", |text| text.parse().ok()).unwrap_or(0);
+    params.finish()?;
+    let id = session_id(&id)?;
+    let history = api.pipeline.sidecar.history(id, &name, after, PAGE, &|agent| caller.sees(agent)).await;
+    let versions = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
+    let full = versions.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let next_after = versions.last().map(|last| last.version).filter(|_| full);
+    let view = |version: crate::pipeline::sidecar::documents::Version| VersionView {
+        version: version.version,
+        at: version.at,
+        entry: version.entry,
+    };
+    Ok(Json(HistoryView { items: versions.into_iter().map(view).collect(), next_after }))
+}
+
+async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
+    let id = session_id(id)?;
+    match api.pipeline.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
+        Ok(Revised { document, created, merged }) => {
+            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+            Ok((status, [etag(&document)], Json(DocumentView::of(&document, merged))).into_response())
+        }
+        // The agent goes on: whoever counts on the document reads that it is not kept.
+        Err(DocumentError::Store(error)) if error.is_transient() => {
+            let empty = StoredDocument {
+                name: String::new(),
+                format: String::new(),
+                version: 0,
+                first: String::new(),
+                text: String::new(),
+                at_turn: String::new(),
+            };
+            let warnings = vec![format!("the document is not changed: {error}; send it again")];
+            let view = DocumentView { stored: false, degraded: true, warnings, ..DocumentView::of(&empty, false) };
+            Ok(Json(view).into_response())
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn etag(document: &StoredDocument) -> (HeaderName, HeaderValue) {
+    let etag = Etag::of(&document.text).header();
+    (header::ETAG, HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"\"")))
+}
+
+/// What `If-Match` and `If-None-Match` say.
+fn conditions(headers: &HeaderMap) -> Result<(Option<String>, bool), Problem> {
+    let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text.to_owned())),
+        Some(Err(_)) => Err(Problem::invalid_request(format!("the header {name} is no text"))),
+    };
+    let if_none = text(header::IF_NONE_MATCH)?;
+    if if_none.as_deref().is_some_and(|value| value.trim() != "*") {
+        return Err(Problem::invalid_request(
+            "of If-None-Match only `*` is known here: make it only where there is none",
+        ));
+    }
+    Ok((text(header::IF_MATCH)?, if_none.is_some()))
+}
+
+fn refused(error: DocumentError) -> Problem {
+    let text = error.to_string();
+    match error {
+        DocumentError::NoSession | DocumentError::NoDocument => Problem::not_found(text),
+        DocumentError::Unconditional | DocumentError::Exists | DocumentError::UnknownState => {
+            Problem::precondition_failed(text)
+        }
+        DocumentError::Conflicts(conflicts) => {
+            conflicts.into_iter().take(50).fold(Problem::conflict(text), |problem, conflict| {
+                let place = match &conflict.item {
+                    Some(item) => format!("{} / {item}", conflict.section),
+                    None => conflict.section.clone(),
+                };
+                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "(nothing)".to_owned());
+                let detail = format!("there: {}; here: {}", side(&conflict.ours), side(&conflict.theirs));
+                let code = serde_json::to_value(conflict.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+                problem.at(place, code.unwrap_or_else(|| "conflict".to_owned()), detail)
+            })
+        }
+        DocumentError::Edit(fault) => {
+            let more = match &fault.cause {
+                EditError::UnknownSection { exist } if !exist.is_empty() => format!(": {}", exist.join(", ")),
+                EditError::AmbiguousSection { slugs } => format!(": {}", slugs.join(", ")),
+                _ => String::new(),
+            };
+            Problem::invalid_request("an edit cannot be made, and none was").at(
+                format!("/edits/{}", fault.index),
+                "format",
+                format!("{}{more}", fault.cause),
+            )
+        }
+        DocumentError::Name(_) => Problem::bad_path(text),
+        DocumentError::Limit(_) => Problem::body_too_large(text),
+        DocumentError::Closed | DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),
+        DocumentError::Store(error) => error.into(),
+        DocumentError::History => Problem::internal(text),
+    }
+}

@@ -1,0 +1,108 @@
+//! `/v1/guard` and `/v1/tools/select`: what the rules say of one call or message, and which tools fit a task.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{arrived, read, steps::CallSchema, wide};
+use crate::{
+    api::{Api, auth::Caller, problem::Problem},
+    domain::key::Scope,
+    ingest,
+    pipeline::sidecar::{guard::GuardAnswer, select::Selected},
+};
+
+/// A message or call to judge.
+#[derive(Debug, ToSchema)]
+#[schema(as = GuardQuestion)]
+#[expect(dead_code, reason = "it documents what `ingest::guard_request` reads")]
+pub struct GuardSchema {
+    /// The session in which it happens: its labels and documents count.
+    session: Option<String>,
+    /// The agent, where there is no session.
+    agent: Option<String>,
+    /// The route that the agent is on.
+    route: Option<String>,
+    /// The modes that it is in.
+    modes: Option<Vec<String>>,
+    /// What is about to be said.
+    message: Option<SaidSchema>,
+    /// The call that is about to be made; one of `message` and `call`.
+    call: Option<CallSchema>,
+    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// Something that is said.
+#[derive(Debug, ToSchema)]
+#[schema(as = GuardedMessage)]
+#[expect(dead_code, reason = "it documents what `ingest::guard_request` reads")]
+pub struct SaidSchema {
+    /// `user`, `assistant` (unless it is said), `tool` or `system`.
+    role: Option<String>,
+    /// What is said.
+    content: String,
+}
+
+/// A task to choose tools for.
+#[derive(Debug, ToSchema)]
+#[schema(as = ToolQuery)]
+#[expect(dead_code, reason = "it documents what `ingest::select_request` reads")]
+pub struct SelectSchema {
+    /// What is to be done, in words; the session's task where it is not said.
+    query: Option<String>,
+    /// The session, whose tools and rules count.
+    session: Option<String>,
+    /// The agent, where there is no session.
+    agent: Option<String>,
+    /// The route that the agent is on.
+    route: Option<String>,
+    /// The modes that it is in.
+    modes: Option<Vec<String>>,
+    /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<Value>>,
+    /// Most tools that are answered; ten unless it is said.
+    limit: Option<u64>,
+    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// What the rules say of a call or a message: `allow`, `warn` or `block`, with the rule and its reason.
+#[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = inline(GuardSchema),
+    responses((status = 200, description = "What the rules say", body = GuardAnswer),
+        (status = 404, description = "There is no such session",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The session is closed",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_guard(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<GuardAnswer>, Problem> {
+    caller.require(Scope::Ingest)?;
+    let asked = arrived(&request);
+    let guard = read(&api, request, &api.limits, ingest::guard_request).await?;
+    if let Some(agent) = &guard.agent {
+        caller.speak_for(agent)?;
+    }
+    Ok(Json(api.pipeline.guard(asked, guard, &|agent| caller.sees(agent)).await?))
+}
+
+/// Which tools fit a task, best first, and which that fit may not be offered.
+#[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(SelectSchema),
+    responses((status = 200, description = "Which tools fit", body = Selected),
+        (status = 404, description = "There is no such session",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Selected>, Problem> {
+    caller.require(Scope::Ingest)?;
+    let asked = arrived(&request);
+    let select = read(&api, request, &wide(&api), ingest::select_request).await?;
+    if let Some(agent) = &select.agent {
+        caller.speak_for(agent)?;
+    }
+    Ok(Json(api.pipeline.sidecar.select(asked, select, &|agent| caller.sees(agent)).await?))
+}

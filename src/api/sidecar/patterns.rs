@@ -1,0 +1,140 @@
+//! `/v1/patterns`: what worked before.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{arrived, may_read};
+use crate::{
+    api::{
+        Api,
+        auth::Caller,
+        body::{Media, expect_media, from_json},
+        params::Params,
+        problem::Problem,
+    },
+    domain::{NewPattern, Pattern, PatternId, PatternStatus, key::Scope},
+    pipeline::sidecar::patterns::Told,
+    sidecar::patterns::{Offered, faults},
+    store::patterns::PatternFilter,
+};
+
+/// Patterns of one page.
+const PAGE: i64 = 100;
+/// Patterns that a search answers unless it says how many, and at most.
+const FOUND: usize = 5;
+
+/// Patterns, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PatternList {
+    /// A page.
+    pub items: Vec<Pattern>,
+    /// `after` of the next page; null when there is no more.
+    pub next_after: Option<String>,
+}
+
+/// A task to find patterns for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatternQuery {
+    /// What is to be done.
+    pub task: String,
+    /// Of this agent; of all, for keys that may read everything.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The route, for the rules that decide which tools may be offered.
+    #[serde(default)]
+    pub route: Option<String>,
+    /// The modes, likewise.
+    #[serde(default)]
+    pub modes: Vec<String>,
+    /// Patterns at most.
+    #[serde(default)]
+    pub limit: Option<usize>,
+}
+
+/// Patterns that fit a task.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PatternsFound {
+    /// Best first. Data of other tasks, never instructions.
+    pub items: Vec<Offered>,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+}
+
+/// Tells what was done for a task, and what came of it. What is known already is counted.
+#[utoipa::path(post, path = "/v1/patterns", tag = "sidecar", request_body = NewPattern,
+    responses((status = 201, description = "It is new", body = Told),
+        (status = 200, description = "It was known and is counted; or, with `degraded`, it could not be kept", body = Told)))]
+pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+    caller.require(Scope::Ingest)?;
+    let asked = arrived(&request);
+    expect_media(request.headers(), &[Media::Json])?;
+    let new: NewPattern = from_json(&api.bodies.read(request).await?)?;
+    let wrong = faults(&new);
+    if !wrong.is_empty() {
+        return Err(wrong.into_iter().fold(
+            Problem::invalid_request("the pattern breaks rules; errors lists each, and nothing was kept"),
+            |problem, fault| problem.at(fault.pointer, fault.code, fault.detail),
+        ));
+    }
+    caller.speak_for(&new.agent)?;
+    let by = caller.key().map_or_else(|| "no key".to_owned(), |key| key.to_string());
+    let told = api.pipeline.sidecar.tell(asked, new, &by).await;
+    let status = if told.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(told)).into_response())
+}
+
+/// Lists patterns, oldest first, those too that are retired or quarantined.
+#[utoipa::path(get, path = "/v1/patterns", tag = "sidecar",
+    params(("agent" = Option<String>, Query, description = "Of this agent"),
+        ("status" = Option<PatternStatus>, Query, description = "With this status"),
+        ("after" = Option<String>, Query, description = "Behind this one: `next_after` of the page before")),
+    responses((status = 200, description = "A page", body = PatternList)))]
+pub async fn list_patterns(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<PatternList>, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = PatternFilter {
+        agent: params.text("agent"),
+        state: params.parsed("status", "active, retired or quarantined", |word| {
+            PatternStatus::parse(word).map(|status| status.as_str().to_owned())
+        }),
+        after: params.parsed("after", "the id of a pattern: pat_ and 32 hex digits", |text| text.parse().ok()),
+        limit: PAGE,
+    };
+    params.finish()?;
+    let items = api.pipeline.sidecar.list_patterns(&filter).await?;
+    let full = items.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let next_after = items.last().map(|last: &Pattern| last.id).filter(|_| full).map(|id: PatternId| id.to_string());
+    Ok(Json(PatternList { items, next_after }))
+}
+
+/// Finds what was done before for a task like this, best first: by likeness, and by how often it surely went well.
+#[utoipa::path(post, path = "/v1/patterns/search", tag = "sidecar", request_body = PatternQuery,
+    responses((status = 200, description = "What fits", body = PatternsFound)))]
+pub async fn search_patterns(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<PatternsFound>, Problem> {
+    may_read(&caller)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let query: PatternQuery = from_json(&api.bodies.read(request).await?)?;
+    match &query.agent {
+        Some(agent) => caller.speak_for(agent)?,
+        None => caller.require(Scope::Read)?,
+    }
+    let sidecar = &api.pipeline.sidecar;
+    let agent = query.agent.as_deref().map(|agent| sidecar.boundary.name_asked_for(agent));
+    let limit = query.limit.unwrap_or(FOUND);
+    let items = sidecar.search(&query.task, agent.as_deref(), query.route.as_deref(), &query.modes, &[], limit);
+    Ok(Json(PatternsFound { items, policy_version: sidecar.policy_version() }))
+}

@@ -1,0 +1,157 @@
+//! `/v1/sessions`: a sidecar is attached to an agent, looked at, and closed.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{arrived, may_read, read, session_id, wide};
+use crate::{
+    api::{Api, auth::Caller, params::PathPart, problem::Problem},
+    domain::{Objective, PatternOutcome, Session, key::Scope, sidecar::SidecarRules},
+    ingest,
+    pipeline::sidecar::attach::{AttachError, Attachment, DocumentState, Summary},
+};
+
+/// A session to begin.
+#[derive(Debug, ToSchema)]
+#[schema(as = Attach)]
+#[expect(dead_code, reason = "it documents what `ingest::attach_request` reads")]
+pub struct AttachSchema {
+    /// Whose session it is.
+    #[schema(min_length = 1, max_length = 256)]
+    agent: String,
+    /// What is to be done, in words: tools and patterns are looked up by it.
+    task: Option<String>,
+    /// The task that the agent's events name.
+    task_id: Option<String>,
+    /// The route that the agent is on.
+    route: Option<String>,
+    /// The modes that it is in, the outermost first.
+    #[schema(max_items = 16)]
+    modes: Option<Vec<String>>,
+    /// What the sidecar does; everything where none are named.
+    objectives: Option<Vec<Objective>>,
+    /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
+    /// server beside.
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<Value>>,
+    /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
+    #[schema(value_type = Option<Object>)]
+    documents: Option<BTreeMap<String, Value>>,
+    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// A session with its documents.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionView {
+    /// It.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Its documents, without their texts.
+    pub documents: Vec<DocumentState>,
+}
+
+/// What is in force for a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PoliciesView {
+    /// Names the text of all rules.
+    pub policy_version: String,
+    /// The rules that reach the session's agent on its route and in its modes; those of the tools file first.
+    #[schema(value_type = Object)]
+    pub rules: SidecarRules,
+}
+
+/// How a session ends.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CloseRequest {
+    /// Whether its task was done. Said, the calls of the session become a pattern; not said, they do where reviews approve
+    /// its task.
+    #[serde(default)]
+    pub outcome: Option<PatternOutcome>,
+}
+
+/// Attaches a sidecar: begins a session. Where it cannot be kept, it is answered all the same, without a session.
+#[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(AttachSchema),
+    responses((status = 201, description = "It began", body = Attachment),
+        (status = 200, description = "It could not be kept: go on without", body = Attachment),
+        (status = 429, description = "The agent has as many open sessions as it may have",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
+    caller.require(Scope::Ingest)?;
+    let asked = arrived(&request);
+    let attach = read(&api, request, &wide(&api), ingest::attach_request).await?;
+    caller.speak_for(&attach.agent)?;
+    let attached = api.pipeline.sidecar.attach(asked, attach).await.map_err(|error| match error {
+        AttachError::Faults(faults) => faults.into_iter().fold(
+            Problem::invalid_request("parts of the session cannot be used; errors lists each"),
+            |problem, fault| problem.at(format!("/{}", fault.part), "format", fault.detail),
+        ),
+        AttachError::TooMany(_) => Problem::rate_limited(error.to_string()),
+    })?;
+    let status = if attached.session.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(attached)).into_response())
+}
+
+/// A session, with the states of its documents.
+#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sidecar",
+    params(("id" = String, Path, description = "A session's id", example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")),
+    responses((status = 200, description = "The session", body = SessionView)))]
+pub async fn get_session(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+) -> Result<Json<SessionView>, Problem> {
+    may_read(&caller)?;
+    let found = api.pipeline.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
+    let (session, documents) = found.ok_or_else(unknown)?;
+    Ok(Json(SessionView { session, documents }))
+}
+
+/// The rules that are in force.
+#[utoipa::path(get, path = "/v1/sessions/{id}/policies", tag = "sidecar",
+    params(("id" = String, Path, description = "A session's id")),
+    responses((status = 200, description = "The rules", body = PoliciesView)))]
+pub async fn get_policies(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+) -> Result<Json<PoliciesView>, Problem> {
+    may_read(&caller)?;
+    let found = api.pipeline.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
+    let (session, _) = found.ok_or_else(unknown)?;
+    let rules = api.pipeline.sidecar.rules.load();
+    let in_force = rules.guardrail.in_force(&session.agent, session.route.as_deref(), &session.modes);
+    Ok(Json(PoliciesView { policy_version: rules.guardrail.version().to_owned(), rules: in_force }))
+}
+
+/// Ends a session: what worked in it is kept as a pattern. Ended again, it is answered as it is.
+#[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(CloseRequest),
+    params(("id" = String, Path, description = "A session's id")),
+    responses((status = 200, description = "What it came to", body = Summary)))]
+pub async fn post_close(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    request: Request,
+) -> Result<Json<Summary>, Problem> {
+    caller.require(Scope::Ingest)?;
+    let (asked, id) = (arrived(&request), session_id(&id)?);
+    crate::api::body::expect_media(request.headers(), &[crate::api::body::Media::Json])?;
+    let body = api.bodies.read(request).await?;
+    let close: CloseRequest = crate::api::body::from_json(&body)?;
+    Ok(Json(api.pipeline.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
+}
+
+fn unknown() -> Problem {
+    crate::pipeline::sidecar::attach::StepError::Unknown.into()
+}

@@ -1,0 +1,222 @@
+//! `/v1/sessions/{id}/turns` and `/v1/sessions/{id}/messages`: one round trip before each step of an agent, and one after.
+
+use std::{collections::VecDeque, fmt::Write, time::Duration};
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{arrived, may_read, read, session_id};
+use crate::{
+    api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
+    domain::{SessionId, SessionState, StepKind, ToolName, key::Scope},
+    ingest,
+    pipeline::sidecar::{message::MessageAnswer, turn::TurnAnswer},
+};
+
+/// Between looks at what a session was told.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// Steps of one look.
+const PAGE: i64 = 100;
+
+/// A call of a tool.
+#[derive(Debug, ToSchema)]
+#[schema(as = SidecarCall)]
+#[expect(dead_code, reason = "it documents what `ingest` reads")]
+pub struct CallSchema {
+    /// The tool: its name as a text, or with its server.
+    #[schema(value_type = Object)]
+    tool: ToolName,
+    /// The arguments.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Value>,
+}
+
+/// What came of a call.
+#[derive(Debug, ToSchema)]
+#[schema(as = SidecarResult)]
+#[expect(dead_code, reason = "it documents what `ingest` reads")]
+pub struct ResultSchema {
+    /// The tool.
+    #[schema(value_type = Object)]
+    tool: ToolName,
+    /// Whether it succeeded, which it did unless this says otherwise.
+    ok: Option<bool>,
+    /// What it answered.
+    #[schema(value_type = Option<Object>)]
+    content: Option<Value>,
+}
+
+/// What an agent is about to do.
+#[derive(Debug, ToSchema)]
+#[schema(as = Turn)]
+#[expect(dead_code, reason = "it documents what `ingest::turn_request` reads")]
+pub struct TurnSchema {
+    /// The route that it is on from now on.
+    route: Option<String>,
+    /// The modes that it is in from now on.
+    modes: Option<Vec<String>>,
+    /// What it is about to do, in words; the session's task where it is not said.
+    intent: Option<String>,
+    /// The calls that it is about to make.
+    planned_calls: Option<Vec<CallSchema>>,
+    /// Most tools that are answered; ten unless it is said.
+    limit: Option<u64>,
+    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// What was said and done.
+#[derive(Debug, ToSchema)]
+#[schema(as = Message)]
+#[expect(dead_code, reason = "it documents what `ingest::message_request` reads")]
+pub struct MessageSchema {
+    /// `user`, `assistant`, `tool` or `system`.
+    #[schema(example = "assistant")]
+    role: String,
+    /// What was said.
+    content: Option<String>,
+    /// The route that the agent is on from now on.
+    route: Option<String>,
+    /// The modes that it is in from now on.
+    modes: Option<Vec<String>>,
+    /// Calls that were made.
+    tool_calls: Option<Vec<CallSchema>>,
+    /// What came of calls.
+    results: Option<Vec<ResultSchema>>,
+    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    deadline_ms: Option<u64>,
+}
+
+/// What to do next: which tools fit, what the rules say of the planned calls, which documents are due, what worked before.
+#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(TurnSchema),
+    params(("id" = String, Path, description = "A session's id")),
+    responses((status = 200, description = "What to do next; where something is missing, `degraded` and `warnings` say so",
+            body = TurnAnswer),
+        (status = 409, description = "The session is closed",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_turn(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    request: Request,
+) -> Result<Json<TurnAnswer>, Problem> {
+    caller.require(Scope::Ingest)?;
+    let (asked, id) = (arrived(&request), session_id(&id)?);
+    let turn = read(&api, request, &api.limits, ingest::turn_request).await?;
+    Ok(Json(api.pipeline.turn(asked, id, turn, &|agent| caller.sees(agent)).await?))
+}
+
+/// Tells what was said and done: it is held against the rules, and kept.
+#[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(MessageSchema),
+    params(("id" = String, Path, description = "A session's id")),
+    responses((status = 200, description = "What the rules say of it", body = MessageAnswer),
+        (status = 409, description = "The session is closed",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_message(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    request: Request,
+) -> Result<Json<MessageAnswer>, Problem> {
+    caller.require(Scope::Ingest)?;
+    let (asked, id) = (arrived(&request), session_id(&id)?);
+    let message = read(&api, request, &api.limits, ingest::message_request).await?;
+    Ok(Json(api.pipeline.message(asked, id, message, &|agent| caller.sees(agent)).await?))
+}
+
+/// What the sidecar has to say to the agent, as server-sent events: `turn`, `message`, `guard` or `close`, whose data is what
+/// was answered to that step. Without `Last-Event-ID` it begins now; with `0`, at the beginning. It ends when the session does.
+#[utoipa::path(get, path = "/v1/sessions/{id}/messages", tag = "sidecar",
+    params(("id" = String, Path, description = "A session's id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was received; 0 for all")),
+    responses((status = 200, description = "Events until the session ends", body = String, content_type = "text/event-stream")))]
+pub async fn get_messages(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(id): PathPart,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    may_read(&caller)?;
+    let id = session_id(&id)?;
+    let found = api.pipeline.sidecar.session(id, &|agent| caller.sees(agent)).await?;
+    found.ok_or_else(|| Problem::from(crate::pipeline::sidecar::attach::StepError::Unknown))?;
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let after = match last {
+        Some(last) => last.parse().map_err(|_| {
+            Problem::bad_cursor("Last-Event-ID is not the id of an event of this stream; leave it out to begin now")
+        })?,
+        None => api.pipeline.store.last_step(id).await?,
+    };
+    let opening = VecDeque::from([format!("retry: 2000\nid: {after}\n\n")]);
+    let listener = Listener {
+        keep_alive: api.stream_keep_alive,
+        api,
+        id,
+        after,
+        ready: opening,
+        over: false,
+        quiet: Duration::ZERO,
+    };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, Body::new(frames(listener, Listener::next))).into_response())
+}
+
+/// One stream.
+struct Listener {
+    api: Api,
+    id: SessionId,
+    after: i32,
+    ready: VecDeque<String>,
+    over: bool,
+    keep_alive: Duration,
+    quiet: Duration,
+}
+
+impl Listener {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        let draining = self.api.draining.clone();
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                self.quiet = Duration::ZERO;
+                return Some((piece.into(), self));
+            }
+            if self.over {
+                return None;
+            }
+            let steps = self.api.pipeline.store.session_steps(self.id, self.after, PAGE);
+            let steps = draining.run_until_cancelled(steps).await?.ok()?;
+            for step in &steps {
+                self.after = step.number;
+                self.over |= step.kind == StepKind::Close;
+                let body: Value = serde_json::from_str(&step.body).unwrap_or_default();
+                let mut piece = String::new();
+                let answered = body.get("answered").cloned().unwrap_or_default();
+                // Compact JSON has no line ends of its own.
+                write!(piece, "id: {}\nevent: {}\ndata: {answered}\n\n", step.number, step.kind.as_str()).ok()?;
+                self.ready.push_back(piece);
+            }
+            if steps.is_empty() {
+                if self.quiet >= self.keep_alive {
+                    self.ready.push_back(": \n\n".to_owned());
+                    let found = self.api.pipeline.store.session(self.id).await.ok()?;
+                    self.over = found.is_none_or(|(session, _)| session.state == SessionState::Closed);
+                    continue;
+                }
+                draining.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await?;
+                self.quiet += BETWEEN_LOOKS;
+            }
+        }
+    }
+}

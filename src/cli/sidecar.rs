@@ -1,0 +1,99 @@
+//! `umbra sidecar`: sessions, judged again.
+
+use clap::{Args, Subcommand};
+
+use super::{Failure, Global, answer, answer_json, table};
+use crate::{
+    config::Loaded,
+    domain::SessionId,
+    pipeline::sidecar::replay::{Replay, replay_session},
+};
+
+pub(super) const NOTES: &str = "Rules alone are asked, those of the sidecar file and of the tools file that the settings name now; \
+    models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, or the \
+    session is unknown or cannot be read; 2 wrong usage.";
+
+/// Differences that are shown to a person.
+const SHOWN: usize = 100;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Judge each step of a session again by the rules of now, and say what comes out otherwise.
+    #[command(after_help = NOTES)]
+    Replay(Options),
+    /// Do the same with the latest sessions: what would other rules have said?
+    #[command(after_help = NOTES)]
+    Backtest(Many),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The session: ses_ and 32 hex digits.
+    session: SessionId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Many {
+    /// Of this agent alone.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Sessions at most, the latest first.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    sessions: u32,
+}
+
+pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+    let (setup, database) = global.open_existing().await?;
+    let Loaded { value: boundary, .. } = setup.boundary()?;
+    let Loaded { value: rules, .. } = setup.guarding(&boundary.tools, &setup.shadows()?.value)?;
+    let store = &database.store;
+    let ids = match &action {
+        Action::Replay(Options { session }) => Ok(vec![*session]),
+        Action::Backtest(Many { agent, sessions }) => store.recent_sessions(agent.as_deref(), *sessions).await,
+    };
+    let mut replays = Vec::new();
+    let replayed = async {
+        for id in ids? {
+            replays.extend(replay_session(store, &rules, &boundary.tools, id).await?);
+        }
+        Ok(())
+    };
+    let done: Result<(), crate::store::StoreError> = replayed.await;
+    database.close().await;
+    done.map_err(anyhow::Error::from)?;
+    let one = matches!(action, Action::Replay(_));
+    if one && replays.is_empty() {
+        return Err(anyhow::anyhow!("there is no such session in this database").into());
+    }
+    match (global.json, one, replays.first()) {
+        (true, true, Some(replay)) => answer_json(replay)?,
+        (true, ..) => answer_json(&replays)?,
+        _ => show(&replays),
+    }
+    let same = replays.iter().all(|replay| replay.differences.is_empty() && replay.unreadable.is_empty());
+    if same { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn show(replays: &[Replay]) {
+    let differences = || replays.iter().flat_map(|replay| replay.differences.iter().map(move |one| (replay, one)));
+    if differences().next().is_some() {
+        let mut rows = table::new(&["session", "step", "of", "then", "now"]);
+        for (replay, one) in differences().take(SHOWN) {
+            let [part, then, now] = [&one.part, &one.then, &one.now].map(|text| table::plain(text));
+            rows.add_row([replay.session.to_string(), one.step.to_string(), part, then, now]);
+        }
+        answer(&rows.to_string());
+    }
+    let total = differences().count();
+    if total > SHOWN {
+        answer(&format!("and {} more: --json lists all", total - SHOWN));
+    }
+    let sum = |of: fn(&Replay) -> usize| replays.iter().map(of).sum::<usize>();
+    let (rulings, unreadable) = (sum(|one| one.rulings as usize), sum(|one| one.unreadable.len()));
+    answer(&format!("{total} of {rulings} rulings in {} sessions are said otherwise now", replays.len()));
+    if unreadable > 0 {
+        answer(&format!(
+            "{unreadable} steps are not as they were recorded, or their documents are gone: they were not judged"
+        ));
+    }
+}

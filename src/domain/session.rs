@@ -1,0 +1,212 @@
+//! A session of the sidecar: one agent at one piece of work, as it is kept between two steps.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Effect, SessionId, ToolAnnotations, ToolName};
+
+/// What a sidecar does for an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// It says which tools fit.
+    ToolSelection,
+    /// It says which documents are due.
+    TodoEnforcement,
+    /// It holds calls and messages against the rules.
+    Guardrail,
+    /// It keeps what worked, and offers it for the next task like it.
+    PatternCapture,
+}
+
+impl Objective {
+    /// All of them: what a session has that names none.
+    pub const ALL: [Self; 4] = [Self::ToolSelection, Self::TodoEnforcement, Self::Guardrail, Self::PatternCapture];
+
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolSelection => "tool_selection",
+            Self::TodoEnforcement => "todo_enforcement",
+            Self::Guardrail => "guardrail",
+            Self::PatternCapture => "pattern_capture",
+        }
+    }
+
+    /// The objective that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|objective| objective.as_str() == word)
+    }
+}
+
+/// Whether a session goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// It takes steps.
+    Open,
+    /// It was closed, or nobody used it for as long as `sidecar.idle_close` says.
+    Closed,
+}
+
+impl SessionState {
+    /// The word in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A session, as it is kept: everything that a step needs, so that any process can take the next one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Its id.
+    #[schema(value_type = String, example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: SessionId,
+    /// Whose it is.
+    pub agent: String,
+    /// What is to be done, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The task that events name, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// The route that the agent is on by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// The modes that it is in by now, the outermost first.
+    pub modes: Vec<String>,
+    /// What the sidecar does here.
+    pub objectives: Vec<Objective>,
+    /// What clings to the session: labels that rules put on it.
+    pub taints: Vec<String>,
+    /// Tools that were shown at the beginning.
+    pub tools: usize,
+    /// Names the set of tools; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_digest: Option<String>,
+    /// Whether it goes on.
+    pub state: SessionState,
+    /// Turns so far.
+    pub turns: u32,
+    /// Messages so far.
+    pub messages: u32,
+    /// What the guardrail said so far.
+    pub rulings: Tally,
+    /// Calls that were made, and what came of them, in order: what a pattern is made of. The latest, at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<MadeCall>,
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    pub opened_at: Timestamp,
+    /// When it was used last.
+    #[schema(value_type = String, format = DateTime)]
+    pub seen_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub closed_at: Option<Timestamp>,
+    /// What ended it: `closed` by its agent, or `idle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_because: Option<String>,
+}
+
+/// Most calls that a session remembers.
+pub const MOST_CALLS: usize = 64;
+
+impl Session {
+    /// Whether the sidecar does this here.
+    pub fn has(&self, objective: Objective) -> bool {
+        self.objectives.contains(&objective)
+    }
+
+    /// Adds labels, each once and in order.
+    pub fn taint(&mut self, taints: impl IntoIterator<Item = String>) {
+        for taint in taints {
+            if !self.taints.contains(&taint) {
+                self.taints.push(taint);
+            }
+        }
+    }
+
+    /// Remembers a call that was made.
+    pub fn remember(&mut self, call: MadeCall) {
+        if self.calls.len() == MOST_CALLS {
+            self.calls.remove(0);
+        }
+        self.calls.push(call);
+    }
+}
+
+/// How often the guardrail said what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Tally {
+    /// Nothing stood against it.
+    pub allow: u32,
+    /// A warning.
+    pub warn: u32,
+    /// It was not to be done.
+    pub block: u32,
+}
+
+/// A call that was made in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MadeCall {
+    /// Which tool.
+    pub tool: ToolName,
+    /// Whether it succeeded; absent while nobody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<bool>,
+    /// Whether the rules said that it should not be made.
+    #[serde(default)]
+    pub rejected: bool,
+}
+
+/// A tool that an agent may be shown, as its server lists it: without hidden characters and credentials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShownTool {
+    /// What it is called.
+    pub name: ToolName,
+    /// What its server says of it.
+    pub description: String,
+    /// Names and descriptions of its arguments.
+    pub parameters: Vec<(String, String)>,
+    /// What it does to the world, as the boundary sees it.
+    pub effect: Effect,
+    /// What its server claims beside.
+    pub annotations: ToolAnnotations,
+}
+
+/// What kind of step a session took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The agent asked what to do next.
+    Turn,
+    /// The agent said what was said or done.
+    Message,
+    /// The agent asked about one call or message.
+    Guard,
+    /// The session was closed.
+    Close,
+}
+
+impl StepKind {
+    /// The word in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Message => "message",
+            Self::Guard => "guard",
+            Self::Close => "close",
+        }
+    }
+
+    /// The kind that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Turn, Self::Message, Self::Guard, Self::Close].into_iter().find(|kind| kind.as_str() == word)
+    }
+}

@@ -1,0 +1,460 @@
+//! What agents ask their sidecar, in JSON bodies: read by the same rules as an event. In: bytes. Out: what was asked, or
+//! every fault with its pointer.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    Limits,
+    call::{annotations, any, members, milliseconds, names, plain_name},
+    fault::{At, Fault, Faults, code},
+    native::{Fields, bounded, label, name, text, whole, wrong_type},
+    request::read,
+    tree::{Members, Tree},
+};
+use crate::domain::{Objective, SessionId, ToolAnnotations, ToolName};
+
+/// Modes of an agent.
+const MODES: usize = 16;
+/// Calls that are planned or told at a time.
+const CALLS: usize = 128;
+/// Documents of a session.
+const DOCUMENTS: usize = 64;
+/// Tools that may be shown.
+const TOOLS: usize = 10_000;
+/// Bytes of a tool's description that are kept.
+const DESCRIPTION_BYTES: usize = 32 * 1024;
+/// Tools in one answer.
+const MOST_RANKED: u64 = 100;
+
+/// What `POST /v1/sessions` asks.
+#[derive(Clone, PartialEq)]
+pub struct AttachRequest {
+    /// Whose session it is.
+    pub agent: String,
+    /// What is to be done, in words.
+    pub task: Option<String>,
+    /// The task that its events name.
+    pub task_id: Option<String>,
+    /// The route that the agent is on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Vec<String>,
+    /// What the sidecar does; everything where none are named.
+    pub objectives: Vec<Objective>,
+    /// Tools that it may be shown.
+    pub tools: Vec<ToolDefinition>,
+    /// Its documents by name.
+    pub documents: BTreeMap<String, DocumentText>,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+/// A tool as its server lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// What it is called.
+    pub name: ToolName,
+    /// What its server says of it.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// Hints of its server.
+    pub annotations: ToolAnnotations,
+}
+
+/// A document as it is sent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DocumentText {
+    /// `markdown` or `yaml`, where it is said.
+    pub format: Option<String>,
+    /// Its text.
+    pub text: String,
+}
+
+/// A call as it is planned or told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedCall {
+    /// Of which tool.
+    pub tool: ToolName,
+    /// With which arguments.
+    pub arguments: Map<String, Value>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaidResult {
+    /// Of which tool.
+    pub tool: ToolName,
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// What the tool answered, as text.
+    pub content: String,
+}
+
+/// What `POST /v1/sessions/{id}/turns` asks.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TurnRequest {
+    /// The route that the agent is on; the one before where none is said.
+    pub route: Option<String>,
+    /// The modes that it is in; those before where none are said.
+    pub modes: Option<Vec<String>>,
+    /// What it is about to do, in words.
+    pub intent: Option<String>,
+    /// The calls that it is about to make.
+    pub planned_calls: Vec<NamedCall>,
+    /// Most tools and patterns that are answered.
+    pub limit: Option<usize>,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+/// What `POST /v1/sessions/{id}/messages` tells.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MessageRequest {
+    /// Who spoke: `user`, `assistant`, `tool`, `system`.
+    pub role: String,
+    /// What was said.
+    pub content: Option<String>,
+    /// The route that the agent is on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Option<Vec<String>>,
+    /// Calls that were made.
+    pub tool_calls: Vec<NamedCall>,
+    /// What came of calls.
+    pub results: Vec<SaidResult>,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+/// What `POST /v1/guard` asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GuardRequest {
+    /// In this session.
+    pub session: Option<SessionId>,
+    /// Of this agent, where there is no session.
+    pub agent: Option<String>,
+    /// The route that the agent is on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Option<Vec<String>>,
+    /// What it is about.
+    pub subject: Subject,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+/// What a guardrail is asked about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// Something that is said.
+    Message {
+        /// By whom.
+        role: String,
+        /// What.
+        content: String,
+    },
+    /// A call of a tool.
+    Call(NamedCall),
+}
+
+/// What `POST /v1/tools/select` asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectRequest {
+    /// What is to be done; the session's task where it is not said.
+    pub query: Option<String>,
+    /// In this session.
+    pub session: Option<SessionId>,
+    /// For this agent, where there is no session.
+    pub agent: Option<String>,
+    /// The route that it is on.
+    pub route: Option<String>,
+    /// The modes that it is in.
+    pub modes: Option<Vec<String>>,
+    /// The tools to choose among; the session's where none are given.
+    pub tools: Option<Vec<ToolDefinition>>,
+    /// Most tools that are answered.
+    pub limit: Option<usize>,
+    /// Milliseconds that the caller waits.
+    pub deadline_ms: Option<u64>,
+}
+
+/// Reads what `POST /v1/sessions` is sent.
+pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let agent = fields.required("agent", "whose session it is", name);
+        let task = fields.optional("task", words);
+        let task_id = fields.optional("task_id", label);
+        let (route, modes) = situation(fields);
+        let objectives = fields.optional("objectives", objectives);
+        let tools = fields.optional("tools", tools);
+        let documents = fields.optional("documents", documents);
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        Some(AttachRequest {
+            agent: agent?,
+            task,
+            task_id,
+            route,
+            modes: modes.unwrap_or_default(),
+            objectives: objectives.unwrap_or_else(|| Objective::ALL.to_vec()),
+            tools: tools.unwrap_or_default(),
+            documents: documents.unwrap_or_default(),
+            deadline_ms,
+        })
+    })
+}
+
+/// Reads what `POST /v1/sessions/{id}/turns` is sent.
+pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let (route, modes) = situation(fields);
+        let intent = fields.optional("intent", words);
+        let planned_calls = fields.optional("planned_calls", calls).unwrap_or_default();
+        let limit = fields.optional("limit", whole(0, MOST_RANKED));
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        Some(TurnRequest { route, modes, intent, planned_calls, limit, deadline_ms })
+    })
+}
+
+/// Reads what `POST /v1/sessions/{id}/messages` is sent.
+pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let role = fields.required("role", "who spoke: user, assistant, tool or system", role);
+        let content = fields.optional("content", words);
+        let (route, modes) = situation(fields);
+        let tool_calls = fields.optional("tool_calls", calls).unwrap_or_default();
+        let results = fields.optional("results", results).unwrap_or_default();
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        Some(MessageRequest { role: role?, content, route, modes, tool_calls, results, deadline_ms })
+    })
+}
+
+/// Reads what `POST /v1/guard` is sent.
+pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let session = fields.optional("session", session);
+        let agent = fields.optional("agent", name);
+        let (route, modes) = situation(fields);
+        let message = fields.optional("message", message);
+        let call = fields.optional("call", call);
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        if session.is_none() && agent.is_none() {
+            fields.fault("agent", code::MISSING, "name the agent, or its session in `session`");
+        }
+        let subject = match (message, call) {
+            (Some((role, content)), None) => Subject::Message { role, content },
+            (None, Some(call)) => Subject::Call(call),
+            _ => {
+                fields.fault("call", code::MISSING, "give one of `message` and `call`: what is to be judged");
+                return None;
+            }
+        };
+        Some(GuardRequest { session, agent, route, modes, subject, deadline_ms })
+    })
+}
+
+/// Reads what `POST /v1/tools/select` is sent.
+pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec<Fault>> {
+    read(body, limits, |fields| {
+        let query = fields.optional("query", words);
+        let session = fields.optional("session", session);
+        let agent = fields.optional("agent", name);
+        let (route, modes) = situation(fields);
+        let tools = fields.optional("tools", tools);
+        let limit = fields.optional("limit", whole(0, MOST_RANKED));
+        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        if session.is_none() && (tools.is_none() || query.is_none()) {
+            let detail = "without a session, give `query` (what is to be done) and `tools` (to choose among)";
+            fields.fault("session", code::MISSING, detail);
+        }
+        Some(SelectRequest { query, session, agent, route, modes, tools, limit, deadline_ms })
+    })
+}
+
+fn situation(fields: &mut Fields<'_>) -> (Option<String>, Option<Vec<String>>) {
+    let route = fields.optional("route", label);
+    let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
+    (route, modes)
+}
+
+/// Any text.
+fn words(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    text(tree, at, faults).map(std::borrow::Cow::into_owned)
+}
+
+fn role(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+    let word = text(tree, at, faults)?;
+    if !["user", "assistant", "tool", "system"].contains(&&*word) {
+        return faults.refuse(at, code::FORMAT, "must be one of user, assistant, tool, system");
+    }
+    Some(word.into_owned())
+}
+
+fn session(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<SessionId> {
+    let word = text(tree, at, faults)?;
+    word.parse().ok().or_else(|| faults.refuse(at, code::FORMAT, "must be a session's id: ses_ and 32 hex digits"))
+}
+
+fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, String)> {
+    let mut fields = Fields::open(tree, at, faults)?;
+    let who = fields.optional("role", role);
+    let content = fields.required("content", "what is said", words);
+    fields.refuse_rest_of_request();
+    Some((who.unwrap_or_else(|| "assistant".to_owned()), content?))
+}
+
+fn listed<T>(
+    tree: Tree<'_>,
+    most: usize,
+    at: At<'_>,
+    faults: &mut Faults,
+    item: impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Tree::Array(items) = tree else { return wrong_type("a list", &tree, at, faults) };
+    if items.len() > most {
+        return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
+    }
+    let read: Vec<Option<T>> =
+        items.into_iter().enumerate().map(|(index, tree)| item(tree, At::Index(&at, index), faults)).collect();
+    read.into_iter().collect()
+}
+
+fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<NamedCall>> {
+    listed(tree, CALLS, at, faults, call)
+}
+
+fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
+    let mut fields = Fields::open(tree, at, faults)?;
+    let tool = fields.required("tool", r#"what is called: a name, or {"server": "github", "name": "get_issue"}"#, tool);
+    let arguments = fields.optional("arguments", members);
+    fields.refuse_rest_of_request();
+    Some(NamedCall { tool: tool?, arguments: arguments.unwrap_or_default() })
+}
+
+fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidResult>> {
+    listed(tree, CALLS, at, faults, |tree, at, faults| {
+        let mut fields = Fields::open(tree, at, faults)?;
+        let tool = fields.required("tool", "of which tool", tool);
+        let ok = fields.optional("ok", |tree, at, faults| match tree {
+            Tree::Bool(flag) => Some(flag),
+            other => wrong_type("true or false", &other, at, faults),
+        });
+        let content = fields.optional("content", any);
+        fields.refuse_rest_of_request();
+        let content = match content.unwrap_or_default() {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Some(SaidResult { tool: tool?, ok: ok.unwrap_or(true), content })
+    })
+}
+
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolName> {
+    if let Tree::Text(_) = tree {
+        let word = name(tree, at, faults)?;
+        return Some(ToolName::bare(plain_name(word, at, faults)?));
+    }
+    let mut fields = Fields::open(tree, at, faults)?;
+    let server = fields.optional("server", |tree, at, faults| plain_name(label(tree, at, faults)?, at, faults));
+    let own =
+        fields.required("name", "the tool's name", |tree, at, faults| plain_name(name(tree, at, faults)?, at, faults));
+    fields.refuse_rest_of_request();
+    Some(ToolName { server, name: own? })
+}
+
+fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Objective>> {
+    let found = listed(tree, Objective::ALL.len() * 4, at, faults, |tree, at, faults| {
+        let word = text(tree, at, faults)?;
+        Objective::parse(&word).or_else(|| {
+            let known = Objective::ALL.map(Objective::as_str).join(", ");
+            faults.refuse(at, code::FORMAT, format!("must be one of {known}"))
+        })
+    })?;
+    Some(Objective::ALL.into_iter().filter(|objective| found.contains(objective)).collect())
+}
+
+/// Definitions as `tools/list` of the Model Context Protocol gives them; what they say beside is not for us.
+fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefinition>> {
+    listed(tree, TOOLS, at, faults, |tree, at, faults| {
+        let Tree::Object(mut members) = tree else {
+            return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
+        };
+        let server = of_tool(&mut members, "server", at, faults, |tree, at, faults| {
+            plain_name(label(tree, at, faults)?, at, faults)
+        });
+        if !members.has("name") {
+            return faults.refuse(At::Key(&at, "name"), code::MISSING, "is required: the tool's name");
+        }
+        let own = of_tool(&mut members, "name", at, faults, |tree, at, faults| {
+            plain_name(name(tree, at, faults)?, at, faults)
+        })?;
+        let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
+            bounded(tree, DESCRIPTION_BYTES, at, faults)
+        });
+        let theirs = of_tool(&mut members, "inputSchema", at, faults, any);
+        let ours = of_tool(&mut members, "input_schema", at, faults, any);
+        let annotations = of_tool(&mut members, "annotations", at, faults, annotations);
+        Some(ToolDefinition {
+            name: ToolName { server, name: own },
+            description,
+            input_schema: theirs.or(ours).unwrap_or_default(),
+            annotations: annotations.unwrap_or_default(),
+        })
+    })
+}
+
+fn of_tool<T>(
+    members: &mut Members<'_>,
+    key: &'static str,
+    at: At<'_>,
+    faults: &mut Faults,
+    rule: impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T>,
+) -> Option<T> {
+    match members.take(key)? {
+        Tree::Null => None,
+        tree => rule(tree, At::Key(&at, key), faults),
+    }
+}
+
+/// By name: a text, or one with its format.
+fn documents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<BTreeMap<String, DocumentText>> {
+    let Tree::Object(mut members) = tree else {
+        return wrong_type(r##"documents by name, such as {"todo": "# Plan"}"##, &tree, at, faults);
+    };
+    let mut read = BTreeMap::new();
+    let names: Vec<String> = members.keys().map(str::to_owned).collect();
+    if names.len() > DOCUMENTS {
+        return faults.refuse(at, code::RANGE, format!("may have {DOCUMENTS} entries, has {}", names.len()));
+    }
+    for name in names {
+        let Some(tree) = members.take(&name) else { continue };
+        let here = At::Key(&at, &name);
+        let document = match tree {
+            Tree::Text(text) => Some(DocumentText { format: None, text: text.into_owned() }),
+            Tree::Object(_) => Fields::open(tree, here, faults).and_then(|mut fields| {
+                let format = fields.optional("format", |tree, at, faults| {
+                    let word = text(tree, at, faults)?;
+                    let known = ["markdown", "yaml"].contains(&&*word);
+                    if known {
+                        Some(word.into_owned())
+                    } else {
+                        faults.refuse(at, code::FORMAT, "must be markdown or yaml")
+                    }
+                });
+                let text = fields.required("text", "the document's text", words);
+                fields.refuse_rest_of_request();
+                Some(DocumentText { format, text: text? })
+            }),
+            other => wrong_type("a text", &other, here, faults),
+        };
+        if let Some(document) = document {
+            read.insert(name, document);
+        }
+    }
+    Some(read)
+}

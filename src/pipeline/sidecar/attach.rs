@@ -1,0 +1,332 @@
+//! A session begins and ends.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::{
+    Fault, May, Sidecar, cleaned,
+    documents::{format_of, parsed},
+    patience::Patience,
+    select::{listed, shown},
+    step::{Recorded, Situation},
+};
+use crate::{
+    domain::{PatternOutcome, Session, SessionId, SessionState, StepKind, session::Tally},
+    ingest::AttachRequest,
+    sidecar::{
+        document::{ItemState, revision::Etag},
+        tools::Catalogue,
+    },
+    store::{
+        StoreError,
+        documents::StoredDocument,
+        sessions::{Attached, NewTools, Stepping},
+    },
+};
+
+/// Between looks for sessions that nobody uses.
+const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_secs(5);
+/// Sessions that are closed at a look.
+const PAGE: i64 = 100;
+/// To read and index many tools takes longer than a step may, and happens once.
+const TO_ATTACH: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A document of a session, without its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DocumentState {
+    /// Its name.
+    pub name: String,
+    /// `markdown` or `yaml`.
+    pub format: String,
+    /// How often it was changed.
+    pub version: i32,
+    /// Names its text.
+    pub etag: String,
+    /// Items that are open.
+    pub open_items: usize,
+    /// Items that are done.
+    pub done_items: usize,
+}
+
+impl DocumentState {
+    /// Of a document.
+    pub fn of(document: &StoredDocument) -> Self {
+        let mut counts = [0, 0];
+        let sections = parsed(&document.text, &document.format).map(|read| read.sections()).unwrap_or_default();
+        for item in sections.iter().flat_map(|section| &section.items) {
+            match item.state {
+                Some(ItemState::Open) => counts[0] += 1,
+                Some(ItemState::Done) => counts[1] += 1,
+                _ => {}
+            }
+        }
+        Self {
+            name: document.name.clone(),
+            format: document.format.clone(),
+            version: document.version,
+            etag: Etag::of(&document.text).to_string(),
+            open_items: counts[0],
+            done_items: counts[1],
+        }
+    }
+}
+
+/// A session that began, or did not, and the agent goes on without one.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Attachment {
+    /// It; null where it could not be kept, which `warnings` explain: go on without the sidecar, and try again later.
+    pub session: Option<Session>,
+    /// Its documents.
+    pub documents: Vec<DocumentState>,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+/// What a session came to.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Summary {
+    /// It; null where it was not had.
+    pub session: Option<Session>,
+    /// Its documents.
+    pub documents: Vec<DocumentState>,
+    /// Patterns that were kept of it.
+    pub patterns: u32,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+/// Why no session begins.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Parts of what was asked cannot be used.
+    #[error("parts of the session cannot be used")]
+    Faults(Vec<Fault>),
+    /// The agent has too many.
+    #[error("this agent has {0} open sessions, as many as it may have (sidecar.max_sessions_per_agent): close one")]
+    TooMany(u32),
+}
+
+/// Why a session takes no step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    /// There is no such session.
+    #[error("there is no such session; ids look like ses_ and 32 hex digits")]
+    Unknown,
+    /// It is over.
+    #[error("the session is closed: attach a new one with POST /v1/sessions")]
+    Closed,
+}
+
+/// A session that may take a step; `None` where it was not had in time.
+///
+/// # Errors
+/// There is none that this caller may see, or it is over.
+#[expect(clippy::option_option, reason = "that there is none, and that nobody knows, are two answers")]
+pub(super) fn taken(found: Option<Option<Stepping>>, may: May<'_>) -> Result<Option<Stepping>, StepError> {
+    match found {
+        None => Ok(None),
+        Some(Some(step)) if may(&step.session.agent) => {
+            if step.is_open() {
+                Ok(Some(step))
+            } else {
+                Err(StepError::Closed)
+            }
+        }
+        Some(_) => Err(StepError::Unknown),
+    }
+}
+
+impl Sidecar {
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// See [`AttachError`]. That it cannot be kept is none: the answer says so.
+    pub async fn attach(&self, asked: Instant, request: AttachRequest) -> Result<Attachment, AttachError> {
+        let mut faults = Vec::new();
+        if request.tools.len() > self.settings.max_tools {
+            let most = self.settings.max_tools;
+            faults.push(Fault::new("tools", format!("may have {most} entries here (sidecar.max_tools)")));
+        }
+        if request.documents.len() > self.settings.max_documents {
+            let most = self.settings.max_documents;
+            faults.push(Fault::new("documents", format!("may have {most} entries here (sidecar.max_documents)")));
+        }
+        let mut documents = Vec::new();
+        for (name, sent) in &request.documents {
+            match Self::first_document(name, sent.format.as_deref().map(format_of), &sent.text) {
+                Ok(document) => documents.push(document),
+                Err(fault) => faults.push(Fault { part: format!("documents/{name}"), ..fault }),
+            }
+        }
+        documents.sort_by(|a, b| a.name.cmp(&b.name));
+        if let Some(twins) = documents.windows(2).find(|pair| pair[0].name == pair[1].name) {
+            faults.push(Fault::new(format!("documents/{}", twins[1].name), "two documents have this name"));
+        }
+        if !faults.is_empty() {
+            return Err(AttachError::Faults(faults));
+        }
+        let tools = if request.tools.is_empty() { None } else { Some(self.read_tools(&request)) };
+        let now = self.clock.now();
+        let session = Session {
+            id: SessionId(self.clock.new_id()),
+            agent: self.boundary.name_of(&request.agent),
+            task: request.task.as_deref().map(cleaned),
+            task_id: request.task_id.as_deref().map(cleaned),
+            route: request.route.as_deref().map(cleaned),
+            modes: request.modes.iter().map(|mode| cleaned(mode)).collect(),
+            objectives: request.objectives,
+            taints: Vec::new(),
+            tools: request.tools.len(),
+            tools_digest: tools.as_ref().map(|(digest, _)| digest.clone()),
+            state: SessionState::Open,
+            turns: 0,
+            messages: 0,
+            rulings: Tally::default(),
+            calls: Vec::new(),
+            opened_at: now,
+            seen_at: now,
+            closed_at: None,
+            closed_because: None,
+        };
+        let mut patience = self.patience(asked, request.deadline_ms).at_least(TO_ATTACH);
+        let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
+        let most = self.settings.max_sessions_per_agent;
+        let opening = self.store.open_session(&session, kept, &documents, most);
+        let attached = patience.ask("the session is not kept: go on without the sidecar", opening).await;
+        if attached == Some(Attached::TooMany) {
+            return Err(AttachError::TooMany(most));
+        }
+        let states = documents.iter().map(|new| {
+            DocumentState::of(&StoredDocument {
+                name: new.name.clone(),
+                format: new.format.to_owned(),
+                version: 0,
+                first: new.first.clone(),
+                text: new.text.clone(),
+                at_turn: new.first.clone(),
+            })
+        });
+        let documents = states.collect();
+        let (degraded, warnings) = patience.end();
+        let policy_version = self.rules.load().guardrail.version().to_owned();
+        Ok(Attachment { session: attached.map(|_| session), documents, policy_version, degraded, warnings })
+    }
+
+    /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
+    fn read_tools(&self, request: &AttachRequest) -> (String, String) {
+        tokio::task::block_in_place(|| {
+            let tools = shown(&request.tools, &self.boundary.rules.load().tools);
+            let body = serde_json::to_string(&tools).unwrap_or_default();
+            let digest: String = blake3::hash(body.as_bytes()).to_hex().chars().take(32).collect();
+            if self.catalogue_made(&digest).is_none() {
+                let catalogue = Catalogue::of(tools.into_iter().map(listed).collect());
+                self.keep_catalogue(&digest, &Arc::new(catalogue));
+            }
+            (digest, body)
+        })
+    }
+
+    /// Ends a session: what worked in it is kept, and its documents stay as they are.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn close(
+        &self,
+        asked: Instant,
+        id: SessionId,
+        outcome: Option<PatternOutcome>,
+        may: May<'_>,
+    ) -> Result<Summary, StepError> {
+        let mut patience = self.patience(asked, None).at_least(TO_ATTACH);
+        let found = patience.ask("the session is not closed: it closes by itself", self.store.step(id)).await;
+        match found {
+            None => {
+                let (degraded, warnings) = patience.end();
+                Ok(Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings })
+            }
+            Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await),
+            Some(_) => Err(StepError::Unknown),
+        }
+    }
+
+    /// A session with its documents.
+    ///
+    /// # Errors
+    /// There is none, or the database does not answer.
+    pub async fn session(
+        &self,
+        id: SessionId,
+        may: May<'_>,
+    ) -> Result<Option<(Session, Vec<DocumentState>)>, StoreError> {
+        let found = self.store.session(id).await?.filter(|(session, _)| may(&session.agent));
+        Ok(found.map(|(session, documents)| (session, documents.iter().map(DocumentState::of).collect())))
+    }
+
+    async fn end(
+        &self,
+        mut step: Stepping,
+        because: &str,
+        outcome: Option<PatternOutcome>,
+        mut patience: Patience<'_>,
+    ) -> Summary {
+        let documents = step.documents.iter().map(DocumentState::of).collect();
+        if !step.is_open() {
+            let session = step.session.clone();
+            let (degraded, warnings) = patience.end();
+            return Summary { session: Some(session), documents, patterns: 0, degraded, warnings };
+        }
+        step.session.state = SessionState::Closed;
+        step.session.closed_at = Some(step.now);
+        step.session.closed_because = Some(because.to_owned());
+        let session = step.session.clone();
+        let before = Situation::of(&step);
+        let (asked, answered) = (serde_json::json!({"because": because}), serde_json::json!({"documents": documents}));
+        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &self.rules.load()).to_json();
+        let writing = step.write(StepKind::Close, &recorded);
+        let closed = patience.ask("the session is not closed: it closes by itself", writing).await;
+        // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.
+        let patterns = match closed {
+            Some(()) => self.capture(&session, outcome, &mut patience).await,
+            None => 0,
+        };
+        let (degraded, warnings) = patience.end();
+        Summary { session: Some(session), documents, patterns, degraded, warnings }
+    }
+
+    /// Closes sessions that nobody uses, until `stop`.
+    pub async fn close_idle_until(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+            if let Err(error) = self.close_idle().await {
+                tracing::debug!(%error, "idle sessions are not closed; the next look does it");
+            }
+        }
+    }
+
+    async fn close_idle(&self) -> Result<(), StoreError> {
+        let after = self.settings.idle_close;
+        for id in self.store.idle_sessions(after.as_secs_f64(), PAGE).await? {
+            let Some(step) = self.store.step(id).await? else { continue };
+            // Somebody may have used it since.
+            let idle = step.now.duration_since(step.session.seen_at);
+            if step.is_open() && idle.unsigned_abs() >= after {
+                let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
+                self.end(step, "idle", None, patience).await;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,361 @@
+//! Documents of a session: read, put, edited, with their history. What is sent goes through the screening of events first,
+//! so no document holds a credential.
+//!
+//! A change names the state that it started from (`If-Match`). Where the document has moved on, it is made on that state,
+//! which the history gives back, and merged with what the document has become; what contradicts itself is refused whole.
+
+use jiff::Timestamp;
+
+use super::{May, Sidecar, faults::Fault};
+use crate::{
+    checks,
+    domain::SessionId,
+    sidecar::document::{
+        Document, Format, LimitError, Limits,
+        edit::{self, Edit, EditFault},
+        merge::{Conflict, MergeError, merge},
+        name::{Name, NameError},
+        revision::{Change, Entry, Etag, replay},
+    },
+    store::{
+        StoreError,
+        documents::{NewChange, NewDocument, StoredChange, StoredDocument},
+        sessions::Stepping,
+    },
+};
+
+/// How a document is to be changed.
+#[derive(Debug, Clone)]
+pub enum Revise {
+    /// To this text.
+    Put(String),
+    /// By these edits.
+    Edits(Vec<Edit>),
+}
+
+/// A change of a document, as it is asked for.
+#[derive(Debug, Clone)]
+pub struct Revision {
+    /// Its name, as the caller wrote it.
+    pub name: String,
+    /// How it is written, where the name's ending does not say.
+    pub format: Option<Format>,
+    /// What is to become of it.
+    pub revise: Revise,
+    /// The state that it started from, as the header `If-Match` has it.
+    pub if_match: Option<String>,
+    /// There must be none yet (`If-None-Match: *`).
+    pub must_be_new: bool,
+    /// Who changes it; the session's agent where nobody is named.
+    pub by: Option<String>,
+}
+
+/// What became of a document.
+#[derive(Debug, Clone)]
+pub struct Revised {
+    /// As it is now.
+    pub document: StoredDocument,
+    /// It was not there before.
+    pub created: bool,
+    /// It had moved on, and both changes are in it.
+    pub merged: bool,
+}
+
+/// Why a document is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// There is no such session.
+    #[error("there is no such session")]
+    NoSession,
+    /// The session is over.
+    #[error("the session is closed: attach a new one")]
+    Closed,
+    /// There is no such document.
+    #[error("the session has no document of this name: PUT makes one")]
+    NoDocument,
+    /// The name is none.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// It is there, and nobody said which state was seen.
+    #[error(
+        "the document is there already: send the ETag of the state that you changed as `If-Match`, or `*` to put it over any"
+    )]
+    Unconditional,
+    /// It is there, and should not be.
+    #[error("there is a document of this name already")]
+    Exists,
+    /// Nothing is known of the state that it started from.
+    #[error("no state of this document has that ETag: read it again, and change that")]
+    UnknownState,
+    /// An edit cannot be made.
+    #[error(transparent)]
+    Edit(#[from] EditFault),
+    /// Both changes contradict each other.
+    #[error("the document has changed since, and {} places contradict each other: read it again, and decide", .0.len())]
+    Conflicts(Vec<Conflict>),
+    /// It would be too large.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// It is written otherwise.
+    #[error("the document is {0}, and stays so: put it under another name")]
+    Format(&'static str),
+    /// More than a session may have.
+    #[error("a session has at most {0} documents (sidecar.max_documents)")]
+    TooMany(usize),
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What was kept cannot be read.
+    #[error("the history of this document cannot be read")]
+    History,
+}
+
+/// How a format is called where it is kept.
+pub fn word(format: Format) -> &'static str {
+    match format {
+        Format::Markdown => "markdown",
+        Format::Yaml => "yaml",
+    }
+}
+
+/// The format that is kept under a word.
+pub fn format_of(word: &str) -> Format {
+    if word == "yaml" { Format::Yaml } else { Format::Markdown }
+}
+
+/// What a document is, read; whatever it holds, it was within limits when it was kept.
+pub fn parsed(text: &str, format: &str) -> Option<Document> {
+    Document::parse(text, format_of(format), &generous()).ok()
+}
+
+/// Of what was kept under other limits nothing is refused for being read.
+fn generous() -> Limits {
+    Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: usize::MAX }
+}
+
+impl Sidecar {
+    /// Changes a document, or makes one.
+    ///
+    /// # Errors
+    /// See [`DocumentError`]; nothing is changed then, unless the database did not answer.
+    pub async fn revise(&self, session: SessionId, revision: Revision, may: May<'_>) -> Result<Revised, DocumentError> {
+        let (name, by_ending) = Name::of_document(&revision.name)?;
+        let says = revision.name.to_ascii_lowercase() != name.as_str();
+        let said = revision.format.or(says.then_some(by_ending));
+        let found = self.store.step(session).await?.filter(|step| may(&step.session.agent));
+        let mut step = found.ok_or(DocumentError::NoSession)?;
+        if !step.is_open() {
+            return Err(DocumentError::Closed);
+        }
+        let known = step.documents.iter().find(|document| document.name == name.as_str()).cloned();
+        let by = revision.by.as_deref().map_or_else(|| step.session.agent.clone(), super::cleaned);
+        let Some(known) = known else {
+            return self.create(step, &name, said.unwrap_or(Format::Markdown), revision, by).await;
+        };
+        if revision.must_be_new {
+            return Err(DocumentError::Exists);
+        }
+        let format = format_of(&known.format);
+        if said.is_some_and(|said| said != format) {
+            return Err(DocumentError::Format(word(format)));
+        }
+        let current = Etag::of(&known.text);
+        let base = match (&revision.if_match, &revision.revise) {
+            (Some(given), _) if current.matches(given) => None,
+            (Some(given), _) => Some(state_at(&mut step, &known, given).await?),
+            (None, Revise::Edits(_)) => None,
+            (None, Revise::Put(_)) => return Err(DocumentError::Unconditional),
+        };
+        let limits = Limits::default();
+        let from = base.as_deref().unwrap_or(&known.text);
+        let (wanted, change) = revised(from, format, &revision.revise, &limits)?;
+        let (text, change) = match &base {
+            None => (wanted, change),
+            Some(base) => {
+                let merged = merge(base, &known.text, &wanted, format, &limits).map_err(|error| match error {
+                    MergeError::Conflicts(conflicts) => DocumentError::Conflicts(conflicts),
+                    MergeError::Limit(limit) => DocumentError::Limit(limit),
+                })?;
+                (merged, Change::Merge { from: Etag::of(base) })
+            }
+        };
+        let document = keep(&mut step, &known, &text, change, by).await?;
+        step.keep().await?;
+        Ok(Revised { document, created: false, merged: base.is_some() })
+    }
+
+    async fn create(
+        &self,
+        mut step: Stepping,
+        name: &Name,
+        format: Format,
+        revision: Revision,
+        by: String,
+    ) -> Result<Revised, DocumentError> {
+        let Revise::Put(text) = revision.revise else { return Err(DocumentError::NoDocument) };
+        if revision.if_match.is_some() {
+            return Err(DocumentError::NoDocument);
+        }
+        let most = self.settings.max_documents;
+        if step.documents.len() >= most {
+            return Err(DocumentError::TooMany(most));
+        }
+        let text = screened(&text);
+        Document::parse(text.as_str(), format, &Limits::default())?;
+        let new = NewDocument {
+            name: name.as_str().to_owned(),
+            format: word(format),
+            first: String::new(),
+            text: String::new(),
+        };
+        step.add_document(&new).await?;
+        let empty = StoredDocument {
+            name: new.name,
+            format: new.format.to_owned(),
+            version: 0,
+            first: String::new(),
+            text: String::new(),
+            at_turn: String::new(),
+        };
+        let document = keep(&mut step, &empty, &text, Change::Put, by).await?;
+        step.keep().await?;
+        Ok(Revised { document, created: true, merged: false })
+    }
+
+    /// A new session's document.
+    ///
+    /// # Errors
+    /// Its name is none, or it is too large.
+    pub(super) fn first_document(name: &str, format: Option<Format>, text: &str) -> Result<NewDocument, Fault> {
+        let (name, by_ending) = Name::of_document(name).map_err(|error| Fault::new(name, error.to_string()))?;
+        let (format, text) = (format.unwrap_or(by_ending), screened(text));
+        Document::parse(text.as_str(), format, &Limits::default())
+            .map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
+        Ok(NewDocument { name: name.as_str().to_owned(), format: word(format), first: text.clone(), text })
+    }
+}
+
+/// Gives a document its next version, unless nothing is changed.
+async fn keep(
+    step: &mut Stepping,
+    known: &StoredDocument,
+    text: &str,
+    change: Change,
+    by: String,
+) -> Result<StoredDocument, DocumentError> {
+    if known.text == text && known.version > 0 {
+        return Ok(known.clone());
+    }
+    let entry = Entry::between(by, Some(step.now), change, &known.text, text);
+    let (before, after) = (entry.before.to_string(), entry.after.to_string());
+    let written = serde_json::to_string(&entry).map_err(|_| DocumentError::History)?;
+    let change = NewChange { before: &before, after: &after, entry: &written };
+    let version = step.change_document(&known.name, text, change).await?;
+    Ok(StoredDocument { version, text: text.to_owned(), ..known.clone() })
+}
+
+/// What is to become of a text, without hidden characters and credentials.
+fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Result<(String, Change), DocumentError> {
+    match revise {
+        Revise::Put(text) => {
+            let text = screened(text);
+            Document::parse(text.as_str(), format, limits)?;
+            Ok((text, Change::Put))
+        }
+        Revise::Edits(edits) => {
+            let document = Document::parse(from, format, &generous())?;
+            let edits = screened_edits(edits);
+            let edited = edit::apply(&document, &edits, limits)?;
+            // What came in whole may come together to a credential with what stood there.
+            Ok((screened(edited.text()), Change::Edits { edits }))
+        }
+    }
+}
+
+fn screened(text: &str) -> String {
+    checks::redact(text).as_str().to_owned()
+}
+
+/// The edits as they are kept: their texts are those that the document gets.
+fn screened_edits(edits: &[Edit]) -> Vec<Edit> {
+    let screened = |edit: &Edit| {
+        let mut value = serde_json::to_value(edit).ok()?;
+        checks::redact_json(&mut value);
+        serde_json::from_value(value).ok()
+    };
+    edits.iter().map(|edit| screened(edit).unwrap_or_else(|| edit.clone())).collect()
+}
+
+/// The text of a document at a state that it had.
+async fn state_at(step: &mut Stepping, known: &StoredDocument, if_match: &str) -> Result<String, DocumentError> {
+    let first = Etag::of(&known.first);
+    for etag in if_match.split(',').map(|etag| etag.trim().trim_matches('"')) {
+        if etag == first.to_string() {
+            return Ok(known.first.clone());
+        }
+        if let Some(changes) = step.changes_to(&known.name, etag).await? {
+            let entries = entries(&changes).ok_or(DocumentError::History)?;
+            return replay(&known.first, entries.iter()).map_err(|_| DocumentError::History);
+        }
+    }
+    Err(DocumentError::UnknownState)
+}
+
+/// The steps of a history, as they were kept.
+pub fn entries(changes: &[StoredChange]) -> Option<Vec<Entry>> {
+    changes.iter().map(|change| serde_json::from_str(&change.entry).ok()).collect()
+}
+
+/// When a version came about, and how.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Counted from 1.
+    pub version: i32,
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub entry: Entry,
+}
+
+impl Sidecar {
+    /// A document; `None` where there is none.
+    ///
+    /// # Errors
+    /// There is no such session, or the database does not answer.
+    pub async fn document(
+        &self,
+        session: SessionId,
+        name: &str,
+        may: May<'_>,
+    ) -> Result<Option<StoredDocument>, DocumentError> {
+        let (name, _) = Name::of_document(name)?;
+        let found = self.store.session(session).await?.filter(|(session, _)| may(&session.agent));
+        let (_, documents) = found.ok_or(DocumentError::NoSession)?;
+        Ok(documents.into_iter().find(|document| document.name == name.as_str()))
+    }
+
+    /// The versions of a document behind a number; `None` where there is no such document.
+    ///
+    /// # Errors
+    /// The database does not answer, or what was kept cannot be read.
+    pub async fn history(
+        &self,
+        session: SessionId,
+        name: &str,
+        after: i32,
+        limit: i64,
+        may: May<'_>,
+    ) -> Result<Option<Vec<Version>>, DocumentError> {
+        let (name, _) = Name::of_document(name)?;
+        if self.session(session, may).await?.is_none() {
+            return Err(DocumentError::NoSession);
+        }
+        if self.store.document(session, name.as_str()).await?.is_none() {
+            return Ok(None);
+        }
+        let changes = self.store.document_changes(session, name.as_str(), after, limit).await?;
+        let entries = entries(&changes).ok_or(DocumentError::History)?;
+        let versions = changes.iter().zip(entries);
+        Ok(Some(versions.map(|(change, entry)| Version { version: change.version, at: change.at, entry }).collect()))
+    }
+}

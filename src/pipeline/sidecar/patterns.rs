@@ -1,0 +1,269 @@
+//! What worked before: told by agents, or taken from sessions that went well; offered to the next task like it, as data.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::{Sidecar, cleaned, patience::Patience};
+use crate::{
+    domain::{Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, Session, ToolName},
+    sidecar::{
+        patterns::{self, Offered, Origin, Shelf, Step, Trajectory},
+        tools::{Memory, Situation, Task},
+    },
+    store::{
+        StoreError,
+        patterns::{PatternFilter, PatternRow},
+    },
+};
+
+/// Patterns that a turn is answered with.
+pub(super) const PATTERNS: usize = 3;
+/// Between looks at what others told.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// What commits late may carry a time of before: so far back is looked again.
+const OVERLAP: SignedDuration = SignedDuration::from_secs(10);
+
+/// The patterns as this process knows them.
+pub(super) struct Known {
+    most: usize,
+    shelf: RwLock<Shelf>,
+    memory: ArcSwap<Memory>,
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    patterns: BTreeMap<PatternId, Pattern>,
+    newest: Option<Timestamp>,
+}
+
+impl Known {
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            shelf: RwLock::new(Shelf::new(most)),
+            memory: ArcSwap::from_pointee(patterns::memory(&[])),
+            all: Mutex::default(),
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What came of tools before.
+    pub fn memory(&self) -> Arc<Memory> {
+        self.memory.load_full()
+    }
+
+    fn learn(&self, changed: Vec<Pattern>, anew: bool) {
+        let mut all = self.all();
+        let mut offered = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            all.patterns.clear();
+            *offered = Shelf::new(self.most);
+        }
+        let mut moved = anew;
+        for pattern in changed {
+            if all.patterns.get(&pattern.id) != Some(&pattern) {
+                moved = true;
+                offered.put(pattern.clone());
+                all.patterns.insert(pattern.id, pattern);
+            }
+        }
+        drop(offered);
+        if moved {
+            let patterns: Vec<Pattern> = all.patterns.values().cloned().collect();
+            self.memory.store(Arc::new(patterns::memory(&patterns)));
+        }
+    }
+}
+
+/// A pattern that was told.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Told {
+    /// It, as it is by now; null where it could not be kept.
+    pub pattern: Option<Pattern>,
+    /// It was not known before.
+    pub new: bool,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing.
+    pub warnings: Vec<String>,
+}
+
+impl Sidecar {
+    /// Keeps a pattern that somebody tells, or counts it where it is known. What is wrong with it is told by
+    /// [`patterns::faults`] before.
+    pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
+        let mut patience = self.patience(asked, None);
+        let told = patience.ask("the pattern is not kept", self.keep(new, PatternSource::Recorded, by)).await;
+        let (degraded, warnings) = patience.end();
+        let (pattern, new) = told.map_or((None, false), |(pattern, new)| (Some(pattern), new));
+        Told { pattern, new, degraded, warnings }
+    }
+
+    async fn keep(&self, mut new: NewPattern, source: PatternSource, by: &str) -> Result<(Pattern, bool), StoreError> {
+        new.agent = self.boundary.name_of(&new.agent);
+        let screened = patterns::screen(new);
+        let key = hex::encode(patterns::dedup_key(&screened.pattern));
+        let telling = self.store.tell_pattern(&key).await?;
+        let known: Option<Pattern> = telling.known.as_deref().and_then(|body| serde_json::from_str(body).ok());
+        let is_new = known.is_none();
+        let pattern = match known {
+            // What speaks to the model is no use of what it looks like.
+            Some(known) if screened.quarantine.is_some() => known,
+            Some(known) => patterns::after(&known, &screened.pattern.used(source)),
+            None => {
+                let origin = Origin { source, by: cleaned(by), review: None, at: telling.now };
+                patterns::begin(PatternId(self.clock.new_id()), screened, origin)
+            }
+        };
+        let body = serde_json::to_string(&pattern).unwrap_or_default();
+        telling
+            .write(PatternRow {
+                id: pattern.id,
+                agent: &pattern.agent,
+                task_id: pattern.provenance.task_id.as_deref(),
+                state: pattern.status.as_str(),
+                body: &body,
+            })
+            .await?;
+        self.known.learn(vec![pattern.clone()], false);
+        Ok((pattern, is_new))
+    }
+
+    /// What was done before for a task like this: by the same agent, with tools that the rules do not deny now.
+    pub(super) fn offers(&self, task: &str, session: &Session, limit: usize) -> Vec<Offered> {
+        self.search(task, Some(&session.agent), session.route.as_deref(), &session.modes, &session.taints, limit)
+    }
+
+    /// What was done before for a task like this.
+    pub fn search(
+        &self,
+        task: &str,
+        agent: Option<&str>,
+        route: Option<&str>,
+        modes: &[String],
+        taints: &[String],
+        limit: usize,
+    ) -> Vec<Offered> {
+        let (rules, boundary) = (self.rules.load(), self.boundary.rules.load());
+        let allowed = |tool: &ToolName| {
+            let effect = boundary.tools.effect_as_known(tool, "", None);
+            let agent = agent.unwrap_or_default();
+            rules.limits.allows(tool, effect, &Situation { agent, route, modes, taints, session: None })
+        };
+        let offered = self.known.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
+    }
+
+    /// Patterns in order of their ids.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Vec<Pattern>, StoreError> {
+        let rows = self.store.patterns(filter).await?;
+        Ok(rows.iter().filter_map(|body| serde_json::from_str(body).ok()).collect())
+    }
+
+    /// Keeps what worked in a session: its calls that went well, in order, if nothing in it was to be stopped.
+    ///
+    /// That it went well, its agent says at the end, or the verdicts about its task; a session of which nobody says so leaves
+    /// no pattern.
+    pub(super) async fn capture(
+        &self,
+        session: &Session,
+        outcome: Option<PatternOutcome>,
+        patience: &mut Patience<'_>,
+    ) -> u32 {
+        let task = session.task.as_deref().unwrap_or_default();
+        if !session.has(Objective::PatternCapture) || task.trim().is_empty() {
+            return 0;
+        }
+        let steps = session.calls.iter().map(|call| Step {
+            tool: Some(call.tool.clone()),
+            ok: call.ok == Some(true),
+            rejected: call.rejected,
+            summary: None,
+        });
+        let steps: Vec<Step> = steps.collect();
+        let id = session.id.to_string();
+        let trajectory = Trajectory {
+            agent: &session.agent,
+            task_type: None,
+            task,
+            session: Some(&id),
+            task_id: session.task_id.as_deref(),
+            cost_usd: None,
+            ms: None,
+            steps: &steps,
+        };
+        let Some(mut mined) = patterns::mine(&trajectory) else { return 0 };
+        let source = match outcome {
+            Some(outcome) => {
+                mined.outcome = outcome;
+                PatternSource::Recorded
+            }
+            None if self.approved(session, patience).await => PatternSource::Mined,
+            None => return 0,
+        };
+        let kept = patience.ask("what worked is not kept", self.keep(mined, source, "sidecar")).await;
+        u32::from(kept.is_some())
+    }
+
+    /// Whether reviews of the session's task approve it, all of them.
+    async fn approved(&self, session: &Session, patience: &mut Patience<'_>) -> bool {
+        let Some(task) = session.task_id.clone() else { return false };
+        let asking = self.store.task_parts(std::slice::from_ref(&task), None);
+        let parts = patience.ask("whether the task is approved is not known", asking).await.unwrap_or_default();
+        parts.iter().filter_map(|part| part.worst).max() == Some(Assessment::Approve)
+    }
+
+    /// Follows what is told anywhere, and forgets what is too much, until `stop`.
+    pub async fn follow_patterns_until(self, stop: CancellationToken) {
+        loop {
+            if let Err(error) = self.follow_patterns().await {
+                tracing::debug!(%error, "patterns told elsewhere are not known yet; the next look does it");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+        }
+    }
+
+    async fn follow_patterns(&self) -> Result<(), StoreError> {
+        let most = i64::try_from(self.settings.keep_patterns).unwrap_or(i64::MAX);
+        let (newest, known) = {
+            let all = self.known.all();
+            (all.newest, all.patterns.len())
+        };
+        let since = newest.map(|newest| newest.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN));
+        let mut changed = self.store.patterns_since(since, most).await?;
+        // Fewer than are known: some were erased, and none of them may be offered any more.
+        let anew = usize::try_from(changed.count).is_ok_and(|count| count < known);
+        if anew {
+            changed = self.store.patterns_since(None, most).await?;
+        }
+        if changed.count > most {
+            self.store.forget_patterns(most).await?;
+        }
+        if let Some((at, _)) = changed.rows.last() {
+            self.known.all().newest = Some(*at);
+        }
+        let read = changed.rows.iter().filter_map(|(_, body)| serde_json::from_str(body).ok()).collect();
+        self.known.learn(read, anew);
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! What was asked, without hidden characters and credentials: what is kept, and what is judged, so that it can be judged
+//! again. Each part of a request is named here; what is none of its texts stays.
+
+use serde_json::Value;
+
+use super::cleaned;
+use crate::{
+    checks,
+    domain::ToolName,
+    ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject, TurnRequest},
+};
+
+fn all(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| cleaned(name)).collect()
+}
+
+fn some(text: Option<&String>) -> Option<String> {
+    text.map(|text| cleaned(text))
+}
+
+fn tool(tool: &ToolName) -> ToolName {
+    ToolName { server: some(tool.server.as_ref()), name: cleaned(&tool.name) }
+}
+
+fn call(call: &NamedCall) -> NamedCall {
+    let mut arguments = Value::Object(call.arguments.clone());
+    checks::redact_json(&mut arguments);
+    let arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        _ => serde_json::Map::new(),
+    };
+    NamedCall { tool: tool(&call.tool), arguments }
+}
+
+fn result(result: &SaidResult) -> SaidResult {
+    SaidResult { tool: tool(&result.tool), ok: result.ok, content: cleaned(&result.content) }
+}
+
+/// Of a turn.
+pub(super) fn turn(asked: &TurnRequest) -> TurnRequest {
+    TurnRequest {
+        route: some(asked.route.as_ref()),
+        modes: asked.modes.as_deref().map(all),
+        intent: some(asked.intent.as_ref()),
+        planned_calls: asked.planned_calls.iter().map(call).collect(),
+        limit: asked.limit,
+        deadline_ms: asked.deadline_ms,
+    }
+}
+
+/// Of a message.
+pub(super) fn message(told: &MessageRequest) -> MessageRequest {
+    MessageRequest {
+        role: told.role.clone(),
+        content: some(told.content.as_ref()),
+        route: some(told.route.as_ref()),
+        modes: told.modes.as_deref().map(all),
+        tool_calls: told.tool_calls.iter().map(call).collect(),
+        results: told.results.iter().map(result).collect(),
+        deadline_ms: told.deadline_ms,
+    }
+}
+
+/// Of a question to the guardrail.
+pub(super) fn guard(asked: &GuardRequest) -> GuardRequest {
+    GuardRequest {
+        session: asked.session,
+        agent: some(asked.agent.as_ref()),
+        route: some(asked.route.as_ref()),
+        modes: asked.modes.as_deref().map(all),
+        subject: match &asked.subject {
+            Subject::Message { role, content } => Subject::Message { role: role.clone(), content: cleaned(content) },
+            Subject::Call(asked) => Subject::Call(call(asked)),
+        },
+        deadline_ms: asked.deadline_ms,
+    }
+}

@@ -1,0 +1,197 @@
+//! Which tools fit what an agent is about to do.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::{May, Sidecar, attach::StepError, cleaned, patience::Patience};
+use crate::{
+    boundary::tools::Tools,
+    domain::{GuardVerdict, Session, ShownTool, ToolAnnotations, ToolName},
+    ingest::{SelectRequest, ToolDefinition},
+    sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool},
+};
+
+/// Tools that are answered where nobody says how many.
+pub(super) const RANKED: usize = 10;
+
+/// A tool that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RankedTool {
+    /// Which.
+    pub tool: ToolName,
+    /// How well: greater is better. Scores of different tasks cannot be compared.
+    pub score: f64,
+    /// Which words of the task it has, and where; how many tasks like this it was used for before.
+    pub reason: String,
+    /// What the rules say of it.
+    pub guard: GuardVerdict,
+    /// What its server claims of it.
+    pub annotations: ToolAnnotations,
+}
+
+/// A tool that fits and may not be offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExcludedTool {
+    /// Which.
+    pub tool: ToolName,
+    /// Why.
+    pub reason: String,
+}
+
+/// Which tools fit.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct ToolChoice {
+    /// Those that may be offered, best first.
+    pub ranked: Vec<RankedTool>,
+    /// Those that would have stood among them and may not be offered.
+    pub excluded: Vec<ExcludedTool>,
+}
+
+/// The answer to who asks for tools alone.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Selected {
+    /// Which tools fit.
+    #[serde(flatten)]
+    pub choice: ToolChoice,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+/// For whom, and how things stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct For<'a> {
+    pub agent: &'a str,
+    pub route: Option<&'a str>,
+    pub modes: &'a [String],
+    pub taints: &'a [String],
+    pub session: Option<&'a str>,
+}
+
+/// Tools as they are kept: without hidden characters and credentials, with their effects.
+pub(super) fn shown(definitions: &[ToolDefinition], tools: &Tools) -> Vec<ShownTool> {
+    let shown = |definition: &ToolDefinition| {
+        let description = cleaned(definition.description.as_deref().unwrap_or_default());
+        let parameters = Parameter::all_of(&definition.input_schema);
+        ShownTool {
+            effect: tools.effect_as_known(&definition.name, &description, None),
+            name: definition.name.clone(),
+            description,
+            parameters: parameters.into_iter().map(|one| (cleaned(&one.name), cleaned(&one.description))).collect(),
+            annotations: definition.annotations,
+        }
+    };
+    definitions.iter().map(shown).collect()
+}
+
+/// A tool as the index has it.
+pub(super) fn listed(tool: ShownTool) -> Tool {
+    Tool {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters.into_iter().map(|(name, description)| Parameter { name, description }).collect(),
+        effect: tool.effect,
+        annotations: tool.annotations,
+    }
+}
+
+impl Sidecar {
+    /// The tools that fit a task, as far as they may be offered.
+    pub(super) fn choose(&self, catalogue: &Catalogue, task: &str, limit: usize, who: For<'_>) -> ToolChoice {
+        let (rules, memory, task) = (self.rules.load(), self.known.memory(), Task::of(task));
+        let situation = Situation {
+            agent: who.agent,
+            route: who.route,
+            modes: who.modes,
+            taints: who.taints,
+            session: who.session,
+        };
+        let request = Request { task: &task, memory: &memory, limits: &rules.limits, situation, limit };
+        let found = catalogue.select(&request);
+        let ranked = found.ranked.into_iter().map(|one| RankedTool {
+            tool: one.tool.clone(),
+            score: one.score,
+            reason: one.reason,
+            guard: one.guard,
+            annotations: one.annotations,
+        });
+        let excluded =
+            found.excluded.into_iter().map(|one| ExcludedTool { tool: one.tool.clone(), reason: one.reason });
+        ToolChoice { ranked: ranked.collect(), excluded: excluded.collect() }
+    }
+
+    /// The index of a session's tools; `None` where it has none, or they are not had in time.
+    pub(super) async fn catalogue(&self, session: &Session, patience: &mut Patience<'_>) -> Option<Arc<Catalogue>> {
+        let digest = session.tools_digest.as_deref()?;
+        if let Some(made) = self.catalogue_made(digest) {
+            return Some(made);
+        }
+        let body = patience.ask("tools are not ranked", self.store.session_tools(digest)).await??;
+        let tools: Vec<ShownTool> = serde_json::from_str(&body).ok()?;
+        let catalogue =
+            tokio::task::block_in_place(|| Arc::new(Catalogue::of(tools.into_iter().map(listed).collect())));
+        self.keep_catalogue(digest, &catalogue);
+        Some(catalogue)
+    }
+
+    /// Which tools fit: of a session, or of those that are given.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn select(&self, asked: Instant, request: SelectRequest, may: May<'_>) -> Result<Selected, StepError> {
+        let mut patience = self.patience(asked, request.deadline_ms);
+        let session = match request.session {
+            None => None,
+            Some(id) => {
+                let found = patience.ask("the session is not known", self.store.session(id)).await;
+                match found {
+                    None => None,
+                    Some(Some((session, _))) if may(&session.agent) => Some(session),
+                    Some(_) => return Err(StepError::Unknown),
+                }
+            }
+        };
+        let catalogue = match (&request.tools, &session) {
+            (Some(tools), _) => Some(tokio::task::block_in_place(|| {
+                let shown = shown(tools, &self.boundary.rules.load().tools);
+                Arc::new(Catalogue::of(shown.into_iter().map(listed).collect()))
+            })),
+            (None, Some(session)) => self.catalogue(session, &mut patience).await,
+            (None, None) => None,
+        };
+        let task = request.query.as_deref().map(cleaned);
+        let task = task.or_else(|| session.as_ref().and_then(|session| session.task.clone())).unwrap_or_default();
+        if task.trim().is_empty() {
+            patience.warn("nothing was asked for: give `query`, or the session a `task`".to_owned());
+        }
+        let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent));
+        let id = session.as_ref().map(|session| session.id.to_string());
+        let (route, modes) = (request.route.as_deref().map(cleaned), request.modes.clone());
+        let who = match &session {
+            Some(session) => For {
+                agent: &session.agent,
+                route: route.as_deref().or(session.route.as_deref()),
+                modes: modes.as_deref().unwrap_or(&session.modes),
+                taints: &session.taints,
+                session: id.as_deref(),
+            },
+            None => For {
+                agent: agent.as_deref().unwrap_or_default(),
+                route: route.as_deref(),
+                modes: modes.as_deref().unwrap_or_default(),
+                ..For::default()
+            },
+        };
+        let limit = request.limit.unwrap_or(RANKED);
+        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, limit, who)).unwrap_or_default();
+        let policy_version = self.rules.load().guardrail.version().to_owned();
+        let (degraded, warnings) = patience.end();
+        Ok(Selected { choice, policy_version, degraded, warnings })
+    }
+}

@@ -1,0 +1,158 @@
+//! What is kept of a step: what was asked, how things stood, what was answered, and by which rules. With it the step can
+//! be taken again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Guarding, documents::parsed};
+use crate::{
+    domain::{Mark, session::Session, sidecar::Since},
+    sidecar::{
+        document::{
+            Document,
+            revision::{Etag, Moved, moved},
+        },
+        guard::{Changed, Standing},
+    },
+    store::{documents::StoredDocument, sessions::Stepping},
+};
+
+/// How things stood when a step was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Situation {
+    /// What clung to the session.
+    pub taints: Vec<String>,
+    /// The route that the agent was on.
+    pub route: Option<String>,
+    /// The modes that it was in.
+    pub modes: Vec<String>,
+    /// States of its documents.
+    pub documents: Vec<DocumentAt>,
+}
+
+/// The state of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentAt {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: i32,
+    /// Names its text.
+    pub etag: String,
+    /// Names its text when the last turn began.
+    pub at_turn: String,
+    /// Names the text that it began with.
+    pub first: String,
+}
+
+impl Situation {
+    /// Of a session that is about to take a step.
+    pub fn of(step: &Stepping) -> Self {
+        Self::new(&step.session, &step.documents)
+    }
+
+    /// Of a session and its documents.
+    pub fn new(session: &Session, documents: &[StoredDocument]) -> Self {
+        let documents = documents.iter().map(|document| DocumentAt {
+            name: document.name.clone(),
+            version: document.version,
+            etag: Etag::of(&document.text).to_string(),
+            at_turn: Etag::of(&document.at_turn).to_string(),
+            first: Etag::of(&document.first).to_string(),
+        });
+        Self {
+            taints: session.taints.clone(),
+            route: session.route.clone(),
+            modes: session.modes.clone(),
+            documents: documents.collect(),
+        }
+    }
+}
+
+/// A step as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// What was asked, redacted.
+    pub asked: Value,
+    /// How things stood.
+    pub before: Situation,
+    /// What stood in each part of what was asked and is not kept, in order: calls, results, the message.
+    pub marks: Vec<Vec<Mark>>,
+    /// What was answered.
+    pub answered: Value,
+    /// Names all that the answer was made of: what was asked, how things stood.
+    pub inputs: String,
+    /// Names the text of all rules.
+    pub policy_version: String,
+}
+
+impl Recorded {
+    /// A step under the rules in force.
+    pub fn new(
+        asked: &impl Serialize,
+        before: Situation,
+        marks: Vec<Vec<Mark>>,
+        answered: &impl Serialize,
+        rules: &Guarding,
+    ) -> Self {
+        let asked = serde_json::to_value(asked).unwrap_or_default();
+        let inputs = inputs_of(&asked, &before, &marks);
+        Self {
+            asked,
+            inputs,
+            before,
+            marks,
+            answered: serde_json::to_value(answered).unwrap_or_default(),
+            policy_version: rules.guardrail.version().to_owned(),
+        }
+    }
+
+    /// As it is kept.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Names what an answer is made of.
+pub fn inputs_of(asked: &impl Serialize, before: &Situation, marks: &[Vec<Mark>]) -> String {
+    let text = serde_json::to_string(&(asked, before, marks)).unwrap_or_default();
+    blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect()
+}
+
+/// A document with what it was before, for the rules.
+pub struct Read {
+    name: String,
+    now: Option<Document>,
+    at_turn: Option<Document>,
+    first: Option<Document>,
+}
+
+impl Read {
+    /// All documents of a session.
+    pub fn all(documents: &[StoredDocument]) -> Vec<Self> {
+        let read = |document: &StoredDocument| Self {
+            name: document.name.clone(),
+            now: parsed(&document.text, &document.format),
+            at_turn: parsed(&document.at_turn, &document.format),
+            first: parsed(&document.first, &document.format),
+        };
+        documents.iter().map(read).collect()
+    }
+}
+
+impl Read {
+    /// It, for the rules.
+    pub fn standing<'r>(&'r self, changed: &'r Changed<'r>) -> Standing<'r> {
+        Standing { name: &self.name, document: self.now.as_ref(), changed }
+    }
+
+    /// Whether it, or a section of it, was changed in substance since.
+    pub fn changed(&self, section: Option<&str>, since: Since) -> bool {
+        let before = match since {
+            Since::Turn => &self.at_turn,
+            Since::Session => &self.first,
+        };
+        let (Some(before), Some(now)) = (before, &self.now) else { return self.now.is_some() };
+        matches!(moved(before, now, section.unwrap_or_default()), Moved::Updated | Moved::Added)
+    }
+}

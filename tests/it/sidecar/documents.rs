@@ -1,0 +1,132 @@
+//! Documents of a session: conditions, merges, histories, what they may be called.
+
+use serde_json::{Value, json};
+
+use crate::support::{Umbra, all};
+
+fn etag(answered: &crate::support::server::Answered) -> String {
+    answered.headers.get("etag").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn two_editors_of_one_document_lose_nothing() {
+    let umbra = Umbra::with().go().await;
+    let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# Left\n\n# Right\n"}})).await;
+    let path = format!("/v1/sessions/{id}/documents/todo");
+    let rounds: usize = 500;
+    // Each puts whole texts, made from what it read last: the other has always been there since.
+    let editor = async |section: &str, other: &str| {
+        let first = umbra.get(&path).await;
+        let mut text = first["text"].as_str().unwrap_or_default().to_owned();
+        let mut seen = format!("\"{}\"", first["etag"].as_str().unwrap_or_default());
+        for n in 0..rounds {
+            let at = text.find(&format!("# {other}")).filter(|_| section == "Left").unwrap_or(text.len());
+            text.insert_str(at, &format!("- [ ] {section} {n}\n"));
+            let put = umbra.document("PUT", &path, Some(&seen), &json!({"text": text, "by": section})).await;
+            assert_eq!(put.status.as_u16(), 200, "{section} {n}: {}", put.body);
+            seen = etag(&put);
+            text = put.body["text"].as_str().unwrap_or_default().to_owned();
+        }
+    };
+    let both = all(vec![editor("Left", "Right"), editor("Right", "Left")]).await;
+    assert_eq!(both.len(), 2);
+    let text = umbra.get(&path).await["text"].as_str().unwrap_or_default().to_owned();
+    for section in ["Left", "Right"] {
+        for n in 0..rounds {
+            assert_eq!(text.matches(&format!("- [ ] {section} {n}\n")).count(), 1, "{section} {n}");
+        }
+    }
+    // The history has every edit once, and leads from the first text to the last.
+    let (mut after, mut entries) = (0, Vec::new());
+    loop {
+        let page = umbra.get(&format!("{path}/history?after={after}")).await;
+        entries.extend(page["items"].as_array().cloned().unwrap_or_default());
+        match page["next_after"].as_i64() {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    assert_eq!(entries.len(), 2 * rounds);
+    let numbers: Vec<i64> = entries.iter().filter_map(|entry| entry["version"].as_i64()).collect();
+    assert_eq!(numbers, (1..=i64::try_from(2 * rounds).unwrap_or_default()).collect::<Vec<_>>());
+    for pair in entries.windows(2) {
+        assert_eq!(pair[0]["entry"]["after"], pair[1]["entry"]["before"]);
+    }
+    let merged = entries.iter().filter(|entry| entry["entry"]["change"]["kind"] == "merge").count();
+    assert!(merged > 0, "nobody was ever late: the test shows nothing");
+}
+
+#[tokio::test]
+async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
+    let umbra = Umbra::with().go().await;
+    let id = umbra.attach(&json!({"agent": "a"})).await;
+    let path = format!("/v1/sessions/{id}/documents/plan.md");
+    assert_eq!(umbra.send("GET".parse().unwrap_or_default(), &path, &[], None).await.status.as_u16(), 404);
+    let made = umbra.document("PUT", &path, None, &json!({"text": "# A\n- [ ] one\n"})).await;
+    assert_eq!((made.status.as_u16(), &made.body["version"]), (201, &json!(1)), "{}", made.body);
+    let first = etag(&made);
+    let blind = umbra.document("PUT", &path, None, &json!({"text": "# B\n"})).await;
+    assert_eq!(blind.status.as_u16(), 412, "{}", blind.body);
+    let again = umbra
+        .send(
+            "PUT".parse().unwrap_or_default(),
+            &path,
+            &[("content-type", "application/json"), ("if-none-match", "*")],
+            Some(br##"{"text": "# B"}"##.to_vec()),
+        )
+        .await;
+    assert_eq!(again.status.as_u16(), 412, "{}", again.body);
+    let put = umbra.document("PUT", &path, Some(&first), &json!({"text": "# A\n- [ ] one, and more\n"})).await;
+    assert_eq!((put.status.as_u16(), &put.body["merged"]), (200, &json!(false)), "{}", put.body);
+    // From the first state: another item is merged, other words for the same one are not.
+    let other = umbra.document("PUT", &path, Some(&first), &json!({"text": "# A\n- [ ] one\n- [ ] two\n"})).await;
+    assert_eq!(
+        (other.status.as_u16(), &other.body["merged"], &other.body["text"]),
+        (200, &json!(true), &json!("# A\n- [ ] one, and more\n- [ ] two\n")),
+        "{}",
+        other.body
+    );
+    let clash = umbra.document("PUT", &path, Some(&first), &json!({"text": "# A\n- [ ] one, otherwise\n"})).await;
+    assert_eq!((clash.status.as_u16(), &clash.body["code"]), (409, &json!("conflict")), "{}", clash.body);
+    assert!(clash.body["errors"][0]["pointer"].to_string().contains("a / one"), "{}", clash.body);
+    let unknown =
+        umbra.document("PUT", &path, Some("\"00000000000000000000000000000000\""), &json!({"text": "x"})).await;
+    assert_eq!(unknown.status.as_u16(), 412, "{}", unknown.body);
+    // Edits that cannot be made say where; none of them is made.
+    let edits = json!({"edits": [{"op": "append_item", "section": "a", "text": "x"}, {"op": "remove_item", "section": "b", "item": {"index": 1}}]});
+    let wrong = umbra.document("PATCH", &path, None, &edits).await;
+    assert_eq!(
+        (wrong.status.as_u16(), &wrong.body["errors"][0]["pointer"]),
+        (400, &json!("/edits/1")),
+        "{}",
+        wrong.body
+    );
+    assert_eq!(umbra.get(&path).await["version"], 3);
+    for name in ["..%2F..%2Fetc", "a%2Fb", "con", ".hidden", "%00", "%E2%80%AE"] {
+        let path = format!("/v1/sessions/{id}/documents/{name}");
+        let refused = umbra.document("PUT", &path, None, &json!({"text": "x"})).await;
+        assert!([400, 404].contains(&refused.status.as_u16()), "{name}: {}", refused.body);
+    }
+    // No credential is kept, in no version.
+    let secret = json!({"edits": [{"op": "append_item", "section": "a", "text": "use AKIAQ7XJ3MZP4TVK2LWN"}]});
+    assert_eq!(umbra.document("PATCH", &path, None, &secret).await.status.as_u16(), 200);
+    for table in ["SELECT text AS t FROM sidecar_document", "SELECT entry AS t FROM sidecar_change"] {
+        let kept = umbra.schema.rows(&format!("SELECT 1 FROM ({table}) x WHERE t LIKE '%AKIAQ7XJ3MZP4TVK2LWN%'")).await;
+        assert!(kept.is_empty(), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn yaml_keeps_comments_and_order() {
+    let umbra = Umbra::with().go().await;
+    let text = "# the plan\nsteps:  # in order\n  - one\n  - two\nowner: ann\n";
+    let id = umbra.attach(&json!({"agent": "a", "documents": {"plan": {"format": "yaml", "text": text}}})).await;
+    let path = format!("/v1/sessions/{id}/documents/plan");
+    let edits = json!({"edits": [{"op": "append_item", "section": "steps", "text": "three"}, {"op": "set_key", "key": "owner", "value": "bob"}]});
+    let patched = umbra.document("PATCH", &path, None, &edits).await;
+    assert_eq!(patched.status.as_u16(), 200, "{}", patched.body);
+    let raw = umbra.send("GET".parse().unwrap_or_default(), &path, &[("accept", "application/yaml")], None).await;
+    let expected: Value = json!("# the plan\nsteps:  # in order\n  - one\n  - two\n  - three\nowner: bob\n");
+    assert_eq!(patched.body["text"], expected, "{}", patched.body);
+    assert_eq!(raw.headers.get("content-type").and_then(|value| value.to_str().ok()), Some("application/yaml"));
+}

@@ -1,0 +1,121 @@
+//! What the sidecar is without what it stands on: the agent goes on, what rules forbid stays forbidden, and the answer says
+//! what it lacks.
+
+use std::time::{Duration, Instant};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{RULES, tools};
+use crate::{
+    chaos::postgres,
+    support::{Umbra, until},
+};
+
+/// What a loop asks at each step, and whether each answer came in time and forbade what is forbidden.
+async fn step(umbra: &Umbra, id: &str, most: Duration) -> Value {
+    let drop_table = json!({"tool": {"server": "db", "name": "drop_table"}});
+    let mut last = Value::Null;
+    for (path, body, decision) in [
+        (
+            format!("/v1/sessions/{id}/turns"),
+            json!({"intent": "search", "planned_calls": [drop_table]}),
+            "/decisions/0/decision",
+        ),
+        ("/v1/guard".to_owned(), json!({"session": id, "call": drop_table}), "/decision"),
+        (
+            format!("/v1/sessions/{id}/messages"),
+            json!({"role": "assistant", "tool_calls": [drop_table]}),
+            "/calls/0/decision",
+        ),
+    ] {
+        let began = Instant::now();
+        let answered = umbra.post(&path, &body).await;
+        assert!(began.elapsed() < most, "{path} took {:?}", began.elapsed());
+        assert_eq!(
+            (answered.status.as_u16(), answered.body.pointer(decision)),
+            (200, Some(&json!("block"))),
+            "{path}: {}",
+            answered.body
+        );
+        last = answered.body;
+    }
+    last
+}
+
+#[tokio::test]
+async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
+    let files = TempDir::new().expect("a directory");
+    let server = postgres(files.path()).await;
+    let mut umbra = Umbra::with()
+        .sidecar(RULES)
+        .env("UMBRA__SIDECAR__DEADLINE", "300ms")
+        .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
+        .env("UMBRA__DATABASE__SCHEMA", "umbra")
+        .go()
+        .await;
+    umbra.unchecked();
+    let id = umbra.attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# T\n"}})).await;
+    until("a step in time", async || {
+        let answered = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
+        (answered.body["degraded"] == false).then_some(())
+    })
+    .await;
+    let pid = Pid::from_raw(i32::try_from(server.status().pid.expect("a postmaster")).expect("a pid"));
+    let children = |signal: Signal| {
+        // Its master too: it would make new ones.
+        kill(pid, signal).expect("it is there");
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in list.split_whitespace().filter_map(|child| child.parse().ok()) {
+            let _ = kill(Pid::from_raw(child), signal);
+        }
+    };
+    // It hangs: each answer comes by the deadline, until the sidecar is passive and asks no more.
+    children(Signal::SIGSTOP);
+    for _ in 0..4 {
+        let lacking = step(&umbra, &id, Duration::from_secs(2)).await;
+        assert!(
+            lacking["degraded"] == true && lacking["warnings"].as_array().is_some_and(|all| !all.is_empty()),
+            "{lacking}"
+        );
+    }
+    let passive = step(&umbra, &id, Duration::from_secs(2)).await;
+    assert!(passive["warnings"].to_string().contains("passive"), "{passive}");
+    let attached = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
+    assert_eq!(
+        (attached.status.as_u16(), &attached.body["session"], &attached.body["degraded"]),
+        (200, &Value::Null, &json!(true))
+    );
+    let path = format!("/v1/sessions/{id}/documents/todo");
+    children(Signal::SIGCONT);
+    // It is back: so is the sidecar, after a while.
+    until("the sidecar to be whole", async || {
+        let answered = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
+        (answered.body["degraded"] == false).then_some(())
+    })
+    .await;
+    let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
+    assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{}", put.body);
+}
+
+#[tokio::test]
+async fn a_broken_sidecar_file_changes_nothing_when_it_is_read_again() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let file = umbra.file("sidecar.yaml");
+    let drop_table = json!({"agent": "a", "call": {"tool": "db.drop_table"}});
+    assert_eq!(umbra.post("/v1/guard", &drop_table).await.body["decision"], "block");
+    std::fs::write(&file, "policies: [{name: x, verdict: perhaps}]").expect("a file");
+    let refused = umbra.post("/v1/admin/reload", &json!({})).await;
+    assert_eq!(refused.status.as_u16(), 409, "{}", refused.body);
+    assert!(refused.body.to_string().contains("perhaps"), "{}", refused.body);
+    assert_eq!(umbra.post("/v1/guard", &drop_table).await.body["decision"], "block");
+    std::fs::write(&file, RULES.replace("verdict: block, reason: tables stay", "verdict: warn, reason: tables stay"))
+        .expect("a file");
+    let read = umbra.post("/v1/admin/reload", &json!({})).await;
+    assert_eq!(read.status.as_u16(), 200, "{}", read.body);
+    assert_eq!(umbra.post("/v1/guard", &drop_table).await.body["decision"], "warn");
+}

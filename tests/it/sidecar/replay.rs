@@ -1,0 +1,57 @@
+//! A session judged again: the same by the same rules, otherwise by others.
+
+use serde_json::{Value, json};
+
+use super::{RULES, tools};
+use crate::support::Umbra;
+
+#[tokio::test]
+async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let id = umbra
+        .attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# Todo\n## Plan\n- [ ] one\n"}}))
+        .await;
+    let edit = json!({"tool": {"server": "files", "name": "edit_file"}, "arguments": {"path": "a"}});
+    let drop_table = json!({"tool": {"server": "db", "name": "drop_table"}});
+    umbra.turn(&id, &json!({"route": "edit", "planned_calls": [edit, drop_table]})).await;
+    let edits = json!({"edits": [{"op": "append_item", "section": "plan", "text": "two"}]});
+    let path = format!("/v1/sessions/{id}/documents/todo");
+    assert_eq!(umbra.document("PATCH", &path, None, &edits).await.status.as_u16(), 200);
+    umbra.turn(&id, &json!({"route": "edit", "planned_calls": [edit]})).await;
+    umbra.message(&id, &json!({"role": "assistant", "content": "done", "tool_calls": [edit], "results": [{"tool": "files.edit_file", "content": "ok"}]})).await;
+    umbra.post("/v1/guard", &json!({"session": id, "call": drop_table})).await;
+    let again = |rules: &str| {
+        let file = umbra.file("again.yaml");
+        std::fs::write(&file, rules).unwrap_or_default();
+        let name = file.display().to_string();
+        let said = umbra.cli_in(&[("UMBRA__SIDECAR__PATH", &name)], &["sidecar", "replay", &id, "--json"], None);
+        let told: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+        (said.status.code(), told)
+    };
+    let (code, same) = again(RULES);
+    assert_eq!(
+        (code, &same["differences"], &same["unreadable"], &same["steps"]),
+        (Some(0), &json!([]), &json!([]), &json!(4)),
+        "{same}"
+    );
+    assert_eq!(same["rulings"], 7, "{same}");
+    let (code, other) = again(&RULES.replace(
+        "{name: no-drop, tools: db.drop_table, verdict: block",
+        "{name: no-drop, tools: db.drop_table, verdict: warn",
+    ));
+    assert_eq!(code, Some(1), "{other}");
+    let told: Vec<(&Value, &Value, &Value)> = other["differences"]
+        .as_array()
+        .map(|all| all.iter().map(|one| (&one["step"], &one["then"], &one["now"])).collect())
+        .unwrap_or_default();
+    // In the first turn the plan was due for every call: that still blocks.
+    assert_eq!(
+        told.last(),
+        Some(&(&json!(4), &json!("block by no-drop (rule)"), &json!("warn by no-drop (rule)"))),
+        "{other}"
+    );
+    // What is changed in the database is no record any more.
+    umbra.schema.run("UPDATE sidecar_step SET body = replace(body, 'drop_table', 'list_table') WHERE number = 4").await;
+    let (_, changed) = again(RULES);
+    assert_eq!(changed["unreadable"], json!([4]), "{changed}");
+}

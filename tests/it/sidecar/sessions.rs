@@ -1,0 +1,141 @@
+//! Sessions: who has them, how many, how they end, and that they outlive a process.
+
+use serde_json::{Value, json};
+
+use super::{RULES, tools};
+use crate::support::{Umbra, until};
+
+#[tokio::test]
+async fn a_session_moves_to_another_process_and_outlives_a_kill() {
+    let mut first = Umbra::with().sidecar(RULES).go().await;
+    let second = Umbra::with().sidecar(RULES).on(&first.schema).go().await;
+    let id = first.attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# Todo\n"}})).await;
+    let fetch = json!({"tool": {"server": "web", "name": "fetch"}});
+    first.message(&id, &json!({"role": "assistant", "tool_calls": [fetch]})).await;
+    first.unchecked();
+    first.kill();
+    let turn =
+        second.turn(&id, &json!({"intent": "search the code", "planned_calls": [{"tool": "mail.send_email"}]})).await;
+    assert_eq!((&turn["turn"], &turn["decisions"][0]["rule"]), (&json!(1), &json!("no-mail-after-web")), "{turn}");
+    assert_eq!(turn["tools"]["ranked"][0]["tool"]["name"], "search_code", "{turn}");
+    let seen = second.get(&format!("/v1/sessions/{id}")).await;
+    assert_eq!(
+        (&seen["messages"], &seen["turns"], &seen["taints"]),
+        (&json!(1), &json!(1), &json!(["untrusted"])),
+        "{seen}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_has_so_many_sessions_and_idle_ones_end() {
+    let umbra = Umbra::with()
+        .settings("sidecar: {max_sessions_per_agent: 2, idle_close: 10s}")
+        .clock("2026-03-01T12:00:00Z")
+        .go()
+        .await;
+    let id = umbra.attach(&json!({"agent": "a"})).await;
+    umbra.attach(&json!({"agent": "a"})).await;
+    let third = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
+    assert_eq!((third.status.as_u16(), &third.body["code"]), (429, &json!("rate_limited")), "{}", third.body);
+    umbra.attach(&json!({"agent": "b"})).await;
+    umbra.schema.set_clock("2026-03-01T12:00:09Z").await;
+    umbra.turn(&id, &json!({})).await;
+    umbra.schema.set_clock("2026-03-01T12:00:11Z").await;
+    // The one that was used goes on; the other ends by itself and makes room.
+    until("a place", async || {
+        let answered = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
+        (answered.status.as_u16() == 201).then_some(())
+    })
+    .await;
+    assert_eq!(umbra.get(&format!("/v1/sessions/{id}")).await["state"], "open");
+    let ended =
+        umbra.schema.rows("SELECT 1 FROM sidecar_session WHERE state = 'closed' AND body LIKE '%\"idle\"%'").await;
+    assert!(!ended.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_of_one_agent_knows_no_sessions_of_another() {
+    let umbra = Umbra::with().go().await;
+    let key = |agent: &str| {
+        let made =
+            umbra.cli(&["keys", "create", "--name", agent, "--scope", "ingest", "--agent", agent, "--json"], None);
+        let made: Value = serde_json::from_slice(&made.stdout).unwrap_or_default();
+        format!("Bearer {}", made["key"].as_str().unwrap_or_default())
+    };
+    let (ann, bob) = (key("ann"), key("bob"));
+    let send = async |who: &str, method: &str, path: &str, body: Option<Value>| {
+        let headers = [("authorization", who), ("content-type", "application/json")];
+        let body = body.map(|body| body.to_string().into_bytes());
+        umbra.send(method.parse().unwrap_or_default(), path, &headers, body).await
+    };
+    let made = until("the key to be known", async || {
+        let made =
+            send(&ann, "POST", "/v1/sessions", Some(json!({"agent": "ann", "documents": {"todo": "# T\n"}}))).await;
+        (made.status.as_u16() == 201).then_some(made)
+    })
+    .await;
+    let id = made.body["session"]["id"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(send(&bob, "POST", "/v1/sessions", Some(json!({"agent": "ann"}))).await.status.as_u16(), 403);
+    let document = format!("/v1/sessions/{id}/documents/todo");
+    for (method, path, body) in [
+        ("GET", format!("/v1/sessions/{id}"), None),
+        ("GET", format!("/v1/sessions/{id}/policies"), None),
+        ("POST", format!("/v1/sessions/{id}/turns"), Some(json!({}))),
+        ("POST", format!("/v1/sessions/{id}/messages"), Some(json!({"role": "user"}))),
+        ("POST", format!("/v1/sessions/{id}/close"), Some(json!({}))),
+        ("GET", document.clone(), None),
+        ("GET", format!("{document}/history"), None),
+        ("PUT", document.clone(), Some(json!({"text": "x"}))),
+        ("PATCH", document.clone(), Some(json!({"edits": [{"op": "append_text", "text": "x"}]}))),
+        ("POST", "/v1/guard".to_owned(), Some(json!({"session": id, "call": {"tool": "x"}}))),
+        ("POST", "/v1/tools/select".to_owned(), Some(json!({"session": id}))),
+    ] {
+        assert_eq!(send(&bob, method, &path, body.clone()).await.status.as_u16(), 404, "{method} {path}");
+        let own = send(&ann, method, &path, body).await.status.as_u16();
+        assert!([200, 409, 412].contains(&own), "{method} {path}: {own}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_wrongly_is_told_with_its_place() {
+    let umbra = Umbra::with().go().await;
+    for (path, body, pointer) in [
+        ("/v1/sessions", json!({}), "/agent"),
+        ("/v1/sessions", json!({"agent": "a", "objective": []}), "/objective"),
+        ("/v1/sessions", json!({"agent": "a", "objectives": ["world_peace"]}), "/objectives/0"),
+        ("/v1/sessions", json!({"agent": "a", "tools": [{"description": "x"}]}), "/tools/0/name"),
+        ("/v1/sessions", json!({"agent": "a", "documents": {"../x": "y"}}), "/documents/../x"),
+        ("/v1/guard", json!({"agent": "a"}), "/call"),
+        ("/v1/guard", json!({"call": {"tool": "x"}}), "/agent"),
+        ("/v1/guard", json!({"agent": "a", "call": {"tool": 1}}), "/call/tool"),
+        ("/v1/tools/select", json!({}), "/session"),
+        ("/v1/patterns", json!({"agent": "a", "task": " "}), "/task"),
+    ] {
+        let refused = umbra.post(path, &body).await;
+        let places: Vec<&Value> = refused.body["errors"]
+            .as_array()
+            .map(|all| all.iter().map(|one| &one["pointer"]).collect())
+            .unwrap_or_default();
+        assert!(refused.status.as_u16() == 400 && places.contains(&&json!(pointer)), "{path} {body}: {}", refused.body);
+    }
+}
+
+#[tokio::test]
+async fn what_the_sidecar_says_is_streamed() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
+    umbra.turn(&id, &json!({"planned_calls": [{"tool": "db.drop_table"}]})).await;
+    umbra.post(&format!("/v1/sessions/{id}/close"), &json!({})).await;
+    // From the beginning, and it ends with the session.
+    let streamed = umbra
+        .send(
+            "GET".parse().unwrap_or_default(),
+            &format!("/v1/sessions/{id}/messages"),
+            &[("last-event-id", "0")],
+            None,
+        )
+        .await;
+    let events: Vec<&str> = streamed.text.lines().filter(|line| line.starts_with("event: ")).collect();
+    assert_eq!(events, ["event: turn", "event: close"], "{}", streamed.text);
+    assert!(streamed.text.contains("Do not call db.drop_table: tables stay."), "{}", streamed.text);
+}
