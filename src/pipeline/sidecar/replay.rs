@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::{
     Guarding,
@@ -25,7 +24,7 @@ use crate::{
 const PAGE: i64 = 500;
 
 /// What is said otherwise now.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// The step, counted from 1.
     pub step: i32,
@@ -38,10 +37,9 @@ pub struct Difference {
 }
 
 /// A session, judged again.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Replay {
     /// The session.
-    #[schema(value_type = String)]
     pub session: SessionId,
     /// Steps that were judged again.
     pub steps: u32,

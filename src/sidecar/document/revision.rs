@@ -83,6 +83,7 @@ impl TryFrom<String> for Etag {
 /// How a state came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = DocumentChange)]
 pub enum Change {
     /// The whole text was put.
     Put,
