@@ -133,7 +133,7 @@ fn every_fault_has_its_line_and_what_would_be_right() {
         ("texts", "of: result\nchecks: [secrets, pii]", 4, &["texts[0].checks[1]", "it looks at message or call"]),
         ("texts", "severity: grave", 3, &["info, warning or critical"]),
         ("texts", "tools: a", 3, &["unknown key", "known here"]),
-        ("models", "shadow: ''", 3, &["a shadow's name"]),
+        ("models", "shadow: ''", 3, &["0 characters is out of bounds"]),
         ("models", "shadow: nobody", 3, &["no shadow is called that"]),
         ("models", "deadline: 20ms", 3, &["out of bounds", "50ms to 10s"]),
         ("models", "deadline: 11s", 3, &["out of bounds"]),

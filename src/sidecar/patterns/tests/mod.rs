@@ -54,7 +54,8 @@ fn any_text() -> impl Strategy<Value = Option<String>> {
 fn any_new() -> impl Strategy<Value = NewPattern> {
     let texts = (any::<String>(), any_text(), any_words(9), any_text(), any_text(), any_text(), any_text());
     let outcome = proptest::sample::select(PatternOutcome::ALL);
-    let sums = (proptest::option::of(any::<i64>()), proptest::option::of(any::<u64>()));
+    // What may be told of money; in JSON it is dollars, to the last billionth.
+    let sums = (proptest::option::of(0..=1_000_000_000_000_000_i64), proptest::option::of(any::<u64>()));
     (texts, any_tools(), outcome, sums).prop_map(|(texts, tools, outcome, (cost, ms))| {
         let (agent, task_type, task, prompt, summary, session, task_id) = texts;
         let cost_usd = cost.map(NanoUsd);
