@@ -145,10 +145,11 @@ pub async fn post_close(
     request: Request,
 ) -> Result<Json<Summary>, Problem> {
     caller.require(Scope::Ingest)?;
-    let (asked, id) = (arrived(&request), session_id(&id)?);
+    let asked = arrived(&request);
     crate::api::body::expect_media(request.headers(), &[crate::api::body::Media::Json])?;
     let body = api.bodies.read(request).await?;
     let close: CloseRequest = crate::api::body::from_json(&body)?;
+    let id = session_id(&id)?;
     Ok(Json(api.pipeline.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
 }
 

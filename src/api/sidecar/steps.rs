@@ -109,9 +109,9 @@ pub async fn post_turn(
     request: Request,
 ) -> Result<Json<TurnAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
-    let (asked, id) = (arrived(&request), session_id(&id)?);
+    let asked = arrived(&request);
     let turn = read(&api, request, &api.limits, ingest::turn_request).await?;
-    Ok(Json(api.pipeline.turn(asked, id, turn, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.pipeline.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
 }
 
 /// Tells what was said and done: it is held against the rules, and kept.
@@ -127,9 +127,9 @@ pub async fn post_message(
     request: Request,
 ) -> Result<Json<MessageAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
-    let (asked, id) = (arrived(&request), session_id(&id)?);
+    let asked = arrived(&request);
     let message = read(&api, request, &api.limits, ingest::message_request).await?;
-    Ok(Json(api.pipeline.message(asked, id, message, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.pipeline.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
 }
 
 /// What the sidecar has to say to the agent, as server-sent events: `turn`, `message`, `guard` or `close`, whose data is what
