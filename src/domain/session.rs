@@ -118,6 +118,31 @@ pub struct Session {
 pub const MOST_CALLS: usize = 64;
 
 impl Session {
+    /// A session that begins, of an agent of which nothing else is known.
+    pub fn begin(id: SessionId, agent: &str, now: Timestamp) -> Self {
+        Self {
+            id,
+            agent: agent.to_owned(),
+            task: None,
+            task_id: None,
+            route: None,
+            modes: Vec::new(),
+            objectives: Objective::ALL.to_vec(),
+            taints: Vec::new(),
+            tools: 0,
+            tools_digest: None,
+            state: SessionState::Open,
+            turns: 0,
+            messages: 0,
+            rulings: Tally::default(),
+            calls: Vec::new(),
+            opened_at: now,
+            seen_at: now,
+            closed_at: None,
+            closed_because: None,
+        }
+    }
+
     /// Whether the sidecar does this here.
     pub fn has(&self, objective: Objective) -> bool {
         self.objectives.contains(&objective)

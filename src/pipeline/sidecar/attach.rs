@@ -10,12 +10,13 @@ use utoipa::ToSchema;
 use super::{
     Fault, May, Sidecar, cleaned,
     documents::{format_of, parsed},
+    judge::Scene,
     patience::Patience,
     select::{listed, shown},
     step::{Recorded, Situation},
 };
 use crate::{
-    domain::{PatternOutcome, Session, SessionId, SessionState, StepKind, session::Tally},
+    domain::{PatternOutcome, Session, SessionId, SessionState, StepKind},
     ingest::AttachRequest,
     sidecar::{
         document::{ItemState, revision::Etag},
@@ -127,25 +128,6 @@ pub enum StepError {
     Closed,
 }
 
-/// A session that may take a step; `None` where it was not had in time.
-///
-/// # Errors
-/// There is none that this caller may see, or it is over.
-#[expect(clippy::option_option, reason = "that there is none, and that nobody knows, are two answers")]
-pub(super) fn taken(found: Option<Option<Stepping>>, may: May<'_>) -> Result<Option<Stepping>, StepError> {
-    match found {
-        None => Ok(None),
-        Some(Some(step)) if may(&step.session.agent) => {
-            if step.is_open() {
-                Ok(Some(step))
-            } else {
-                Err(StepError::Closed)
-            }
-        }
-        Some(_) => Err(StepError::Unknown),
-    }
-}
-
 impl Sidecar {
     /// Begins a session.
     ///
@@ -176,27 +158,15 @@ impl Sidecar {
             return Err(AttachError::Faults(faults));
         }
         let tools = if request.tools.is_empty() { None } else { Some(self.read_tools(&request)) };
-        let now = self.clock.now();
         let session = Session {
-            id: SessionId(self.clock.new_id()),
-            agent: self.boundary.name_of(&request.agent),
             task: request.task.as_deref().map(cleaned),
             task_id: request.task_id.as_deref().map(cleaned),
             route: request.route.as_deref().map(cleaned),
             modes: request.modes.iter().map(|mode| cleaned(mode)).collect(),
             objectives: request.objectives,
-            taints: Vec::new(),
             tools: request.tools.len(),
             tools_digest: tools.as_ref().map(|(digest, _)| digest.clone()),
-            state: SessionState::Open,
-            turns: 0,
-            messages: 0,
-            rulings: Tally::default(),
-            calls: Vec::new(),
-            opened_at: now,
-            seen_at: now,
-            closed_at: None,
-            closed_because: None,
+            ..Session::begin(SessionId(self.clock.new_id()), &self.boundary.name_of(&request.agent), self.clock.now())
         };
         let mut patience = self.patience(asked, request.deadline_ms).at_least(TO_ATTACH);
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
@@ -219,7 +189,11 @@ impl Sidecar {
         let documents = states.collect();
         let (degraded, warnings) = patience.end();
         let policy_version = self.rules.load().guardrail.version().to_owned();
-        Ok(Attachment { session: attached.map(|_| session), documents, policy_version, degraded, warnings })
+        let session = attached.map(|_| session);
+        if let Some(session) = &session {
+            self.seen.keep(session);
+        }
+        Ok(Attachment { session, documents, policy_version, degraded, warnings })
     }
 
     /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
@@ -285,13 +259,15 @@ impl Sidecar {
             let (degraded, warnings) = patience.end();
             return Summary { session: Some(session), documents, patterns: 0, degraded, warnings };
         }
+        self.seen.forget(step.session.id);
         step.session.state = SessionState::Closed;
         step.session.closed_at = Some(step.now);
         step.session.closed_because = Some(because.to_owned());
         let session = step.session.clone();
-        let before = Situation::of(&step);
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
+        let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) = (serde_json::json!({"because": because}), serde_json::json!({"documents": documents}));
-        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &self.rules.load()).to_json();
+        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules).to_json();
         let writing = step.write(StepKind::Close, &recorded);
         let closed = patience.ask("the session is not closed: it closes by itself", writing).await;
         // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.

@@ -6,20 +6,21 @@ use utoipa::ToSchema;
 
 use super::{
     May,
-    attach::{StepError, taken},
-    guard::{Judge, Judged, Shown, call_marks, count, marks},
+    attach::StepError,
+    guard::count,
+    judge::{Judged, Part, Scene},
     redacted,
-    step::{Read, Recorded, Situation},
+    seen::Taken,
+    step::{Recorded, Situation},
 };
 use crate::{
     domain::{
-        Mark, Objective, SessionId, StepKind,
+        Objective, SessionId, StepKind,
         session::MadeCall,
         sidecar::{DocumentDue, SidecarVerdict},
     },
     ingest::MessageRequest,
     pipeline::Pipeline,
-    sidecar::guard::Subject,
 };
 
 /// What an agent is told of what was said and done.
@@ -63,78 +64,68 @@ impl Pipeline {
     ) -> Result<MessageAnswer, StepError> {
         let sidecar = &self.sidecar;
         let mut patience = sidecar.patience(asked, request.deadline_ms);
-        let calls = request.tool_calls.iter().map(call_marks);
-        let results = request.results.iter().map(|one| marks(Subject::Result { tool: &one.tool, text: &one.content }));
-        let said = request.content.iter().map(|text| marks(Subject::Message { role: &request.role, text }));
-        let gone: Vec<Vec<Mark>> = calls.chain(results).chain(said).collect();
+        let marks = Part::marks(&Part::of_message(&request));
         let request = redacted::message(&request);
-        let missed = "the session is not known: the message is not kept, and rules saw no labels or documents";
-        let mut step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+        let (parts, whereabouts) = (Part::of_message(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
-        if let Some(step) = &mut step {
-            step.session.route = request.route.clone().or(step.session.route.take());
-            if let Some(modes) = &request.modes {
-                step.session.modes.clone_from(modes);
+        let law = (&*rules, &boundary.tools);
+        let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
+        let missed = "the session is not known: the message is not kept, and rules saw no documents";
+        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts);
+        let before = Situation::of(&scene, taken.step.as_ref());
+        let Taken { step, session } = taken;
+        let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
+        let mut answer = MessageAnswer { policy_version: sidecar.policy_version(), ..MessageAnswer::default() };
+        if has(Objective::Guardrail) {
+            answer.take(&request, scene.judge(&parts, &marks, &mut words));
+            words.tell(&mut patience);
+        }
+        if has(Objective::TodoEnforcement) {
+            answer.documents_due = scene.turn().due;
+        }
+        answer.taints.clone_from(&scene.taints);
+        for judged in answer.judged(&request) {
+            if judged.ruling.decision > SidecarVerdict::Allow {
+                self.tell_intervention(&scene.agent, session.as_ref(), judged);
             }
+        }
+        if let Some(mut step) = step {
+            step.session.route = scene.route;
+            step.session.modes = scene.modes;
             step.session.messages = step.session.messages.saturating_add(1);
-        }
-        let session = step.as_ref().map(|step| step.session.clone());
-        let known = session.as_ref();
-        let before = step.as_ref().map(Situation::of);
-        let documents = step.as_ref().map(|step| Read::all(&step.documents));
-        let name = id.to_string();
-        let mut judge = Judge {
-            rules: &rules,
-            tools: &boundary.tools,
-            agent: known.map_or("", |session| &session.agent),
-            route: request.route.as_deref().or(known.and_then(|session| session.route.as_deref())),
-            modes: known.map_or(request.modes.as_deref().unwrap_or_default(), |session| &session.modes),
-            session: Some(&name),
-            documents: documents.as_deref(),
-            taints: known.map(|session| session.taints.clone()).unwrap_or_default(),
-        };
-        let mut answer = MessageAnswer { message: known.map_or(0, |session| session.messages), ..Default::default() };
-        if known.is_none_or(|session| session.has(Objective::Guardrail)) {
-            let mut gone = gone.iter();
-            let mut marks = || gone.next().map_or(&[][..], Vec::as_slice);
-            for call in &request.tool_calls {
-                answer.calls.push(judge.call(call, marks()));
-            }
-            for result in &request.results {
-                answer.results.push(judge.result(&result.tool, &result.content, marks()));
-            }
-            if let Some(content) = &request.content {
-                let ruling = judge.message(&request.role, content, marks());
-                let shown = Shown::Message { role: &request.role, text: content };
-                answer.said.ruling = if request.role == "assistant" {
-                    self.in_words(&judge, shown, known, ruling, &mut patience).await
-                } else {
-                    ruling
-                };
-            }
-        }
-        if known.is_some_and(|session| session.has(Objective::TodoEnforcement)) {
-            answer.documents_due = judge.turn().due;
-        }
-        let parts = [&answer.said].into_iter().chain(&answer.calls).chain(&answer.results);
-        answer.decision = parts.map(|judged| judged.ruling.decision).max().unwrap_or_default();
-        answer.taints.clone_from(&judge.taints);
-        answer.policy_version = sidecar.policy_version();
-        if let (Some(mut step), Some(session), Some(before)) = (step, known, before) {
-            for judged in [&answer.said].into_iter().chain(&answer.calls).chain(&answer.results) {
-                if judged.ruling.decision > SidecarVerdict::Allow {
-                    count(&mut step.session.rulings, judged.ruling.decision);
-                    self.tell_intervention(&judge, session, judged);
-                }
+            answer.message = step.session.messages;
+            for judged in answer.judged(&request) {
+                count(&mut step.session.rulings, judged.ruling.decision);
             }
             step.session.taint(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
-            let recorded = Recorded::new(&request, before, gone, &answer, &rules);
+            let recorded = Recorded::new(&request, before, marks, &answer, &rules);
             answer.inputs.clone_from(&recorded.inputs);
-            patience.ask("this message is not kept", step.write(StepKind::Message, &recorded.to_json())).await;
+            sidecar.write(step, StepKind::Message, &recorded, ("this message is not kept", &mut patience)).await;
+        } else if let Some(mut session) = session {
+            session.taint(answer.taints.iter().cloned());
+            sidecar.seen.keep(&session);
         }
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
+    }
+}
+
+impl MessageAnswer {
+    /// Takes what was ruled of each part of a message, in the order of [`Part::of_message`].
+    fn take(&mut self, request: &MessageRequest, judged: Vec<Judged>) {
+        self.decision = judged.iter().map(|judged| judged.ruling.decision).max().unwrap_or_default();
+        let mut judged = judged.into_iter();
+        self.calls = judged.by_ref().take(request.tool_calls.len()).collect();
+        self.results = judged.by_ref().take(request.results.len()).collect();
+        self.said = judged.next().unwrap_or_default();
+    }
+
+    /// All that was ruled on.
+    fn judged(&self, request: &MessageRequest) -> impl Iterator<Item = &Judged> {
+        let said = request.content.as_ref().map(|_| &self.said);
+        self.calls.iter().chain(&self.results).chain(said)
     }
 }
 

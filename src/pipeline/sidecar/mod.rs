@@ -3,6 +3,7 @@
 //! - [`attach`]: a session begins, with tools and documents, and ends;
 //! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
 //! - [`guard`]: what the rules say of a call or a message, in a session or without one;
+//! - `judge`: how all of these are judged, part by part; `words`: rules that ask a model, before a session is locked;
 //! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before;
 //! - [`replay`]: a session once more, by the rules of today.
 //!
@@ -13,14 +14,17 @@ pub mod attach;
 pub mod documents;
 mod faults;
 pub mod guard;
+mod judge;
 pub mod message;
 mod patience;
 pub mod patterns;
 mod redacted;
 pub mod replay;
+mod seen;
 pub mod select;
 pub mod step;
 pub mod turn;
+mod words;
 
 use std::{
     collections::HashMap,
@@ -31,10 +35,11 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::mpsc, time::Instant};
 
-pub use self::{faults::Fault, guard::Interventions};
+pub use self::{faults::Fault, guard::Interventions, judge::Judged};
 use self::{
     patience::{Health, Patience},
     patterns::Known,
+    seen::Seen,
 };
 use super::decide::Boundary;
 use crate::{
@@ -126,6 +131,8 @@ pub struct Parts {
     known: Known,
     /// Indexes by the digests of their tools, and when each was used.
     catalogues: Mutex<HashMap<String, (Arc<Catalogue>, Instant)>>,
+    /// Sessions as they were seen last.
+    seen: Seen,
     health: Health,
     told: mpsc::Sender<Event>,
 }
@@ -155,6 +162,7 @@ impl Sidecar {
             known: Known::new(settings.keep_patterns),
             settings,
             catalogues: Mutex::default(),
+            seen: Seen::default(),
             health: Health::default(),
             told,
         }));

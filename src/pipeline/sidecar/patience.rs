@@ -68,9 +68,11 @@ impl<'h> Patience<'h> {
         Self { health, deadline, said, warnings: Vec::new(), degraded: false }
     }
 
-    /// The same for what takes longer and happens once.
+    /// The same for what takes longer and happens once, unless the caller said how long it waits.
     pub fn at_least(mut self, wait: Duration) -> Self {
-        self.deadline = self.deadline.max(Instant::now() + wait);
+        if self.said.is_none() {
+            self.deadline = self.deadline.max(Instant::now() + wait);
+        }
         self
     }
 

@@ -9,13 +9,14 @@ use serde_json::Value;
 use super::{
     Guarding,
     documents::{entries, format_of, word},
-    guard::{Judge, Judged},
-    step::{Read, Recorded, inputs_of},
+    judge::{Judged, Part, Scene},
+    step::{Recorded, inputs_of},
+    words::Words,
 };
 use crate::{
     boundary::tools::Tools,
     domain::{Session, SessionId, StepKind},
-    ingest::{GuardRequest, MessageRequest, Subject, TurnRequest},
+    ingest::{GuardRequest, MessageRequest, TurnRequest},
     sidecar::document::revision::{Etag, replay},
     store::{Store, StoreError, documents::StoredDocument, sessions::StoredStep},
 };
@@ -138,18 +139,13 @@ fn repeat(
         told.policy_versions.push(recorded.policy_version.clone());
     }
     told.steps += 1;
-    let (documents, name) = (Read::all(&documents), session.id.to_string());
-    let mut judge = Judge {
-        rules,
-        tools,
-        agent: &session.agent,
-        route: recorded.before.route.as_deref(),
-        modes: &recorded.before.modes,
-        session: Some(&name),
-        documents: Some(&documents),
+    let mut scene = Scene {
+        route: recorded.before.route.clone(),
+        modes: recorded.before.modes.clone(),
         taints: recorded.before.taints.clone(),
+        ..Scene::of((rules, tools), session, Some(&documents))
     };
-    for (part, then, now) in parts(step.kind, &recorded, &mut judge) {
+    for (part, then, now) in parts(step.kind, &recorded, &mut scene) {
         told.rulings += 1;
         let (then, now) = (said(&then), said(&serde_json::to_value(&now).unwrap_or_default()));
         // What a model raised is not asked again.
@@ -160,47 +156,33 @@ fn repeat(
 }
 
 /// What was said of each part of a step, and what is said now.
-fn parts(kind: StepKind, recorded: &Recorded, judge: &mut Judge<'_>) -> Vec<(String, Value, Judged)> {
+fn parts(kind: StepKind, recorded: &Recorded, scene: &mut Scene<'_>) -> Vec<(String, Value, Judged)> {
     let answered = |pointer: &str| recorded.answered.pointer(pointer).cloned().unwrap_or_default();
-    let mut parts = Vec::new();
-    let mut gone = recorded.marks.iter();
-    let mut marks = || gone.next().map_or(&[][..], Vec::as_slice);
-    match kind {
+    let asked = recorded.asked.clone();
+    let mut judge = |parts: &[Part<'_>]| scene.judge(parts, &recorded.marks, &mut Words::default()).into_iter();
+    let named = |name: &'static str, list: &'static str, most: usize| {
+        (0..most).map(move |at| (format!("{name} {}", at + 1), format!("/{list}/{at}")))
+    };
+    let mut parts: Vec<(String, Value, Judged)> = match kind {
         StepKind::Turn => {
-            let Ok(asked) = serde_json::from_value::<TurnRequest>(recorded.asked.clone()) else { return parts };
-            for (at, call) in asked.planned_calls.iter().enumerate() {
-                let (then, now) = (answered(&format!("/decisions/{at}")), judge.call(call, marks()));
-                parts.push((format!("call {}", at + 1), then, now));
-            }
+            let Ok(asked) = serde_json::from_value::<TurnRequest>(asked) else { return Vec::new() };
+            let places = named("call", "decisions", asked.planned_calls.len());
+            places.zip(judge(&Part::of_turn(&asked))).map(|((part, at), now)| (part, answered(&at), now)).collect()
         }
         StepKind::Message => {
-            let Ok(asked) = serde_json::from_value::<MessageRequest>(recorded.asked.clone()) else { return parts };
-            for (at, call) in asked.tool_calls.iter().enumerate() {
-                let (then, now) = (answered(&format!("/calls/{at}")), judge.call(call, marks()));
-                parts.push((format!("call {}", at + 1), then, now));
-            }
-            for (at, result) in asked.results.iter().enumerate() {
-                let then = answered(&format!("/results/{at}"));
-                let now = judge.result(&result.tool, &result.content, marks());
-                parts.push((format!("result {}", at + 1), then, now));
-            }
-            if let Some(content) = &asked.content {
-                let ruling = judge.message(&asked.role, content, marks());
-                parts.push(("message".to_owned(), answered("/said"), Judged { ruling, ..Judged::default() }));
-            }
+            let Ok(asked) = serde_json::from_value::<MessageRequest>(asked) else { return Vec::new() };
+            let calls = named("call", "calls", asked.tool_calls.len());
+            let results = named("result", "results", asked.results.len());
+            let places = calls.chain(results).chain([("message".to_owned(), "/said".to_owned())]);
+            places.zip(judge(&Part::of_message(&asked))).map(|((part, at), now)| (part, answered(&at), now)).collect()
         }
         StepKind::Guard => {
-            let Ok(asked) = serde_json::from_value::<GuardRequest>(recorded.asked.clone()) else { return parts };
-            let now = match &asked.subject {
-                Subject::Call(call) => judge.call(call, marks()),
-                Subject::Message { role, content } => {
-                    Judged { ruling: judge.message(role, content, marks()), ..Judged::default() }
-                }
-            };
-            parts.push(("guard".to_owned(), recorded.answered.clone(), now));
+            let Ok(asked) = serde_json::from_value::<GuardRequest>(asked) else { return Vec::new() };
+            let judged = judge(&Part::of_guard(&asked));
+            judged.map(|now| ("guard".to_owned(), recorded.answered.clone(), now)).collect()
         }
-        StepKind::Close => {}
-    }
+        StepKind::Close => Vec::new(),
+    };
     // Where the guardrail is no objective of the session, nothing was judged.
     parts.retain(|(_, then, _)| !then.is_null());
     parts

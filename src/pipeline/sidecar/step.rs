@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Guarding, documents::parsed};
+use super::{Guarding, documents::parsed, judge::Scene};
 use crate::{
-    domain::{Mark, session::Session, sidecar::Since},
+    domain::{Mark, sidecar::Since},
     sidecar::{
         document::{
             Document,
@@ -46,13 +46,9 @@ pub struct DocumentAt {
 }
 
 impl Situation {
-    /// Of a session that is about to take a step.
-    pub fn of(step: &Stepping) -> Self {
-        Self::new(&step.session, &step.documents)
-    }
-
-    /// Of a session and its documents.
-    pub fn new(session: &Session, documents: &[StoredDocument]) -> Self {
+    /// How things stand before a step is judged; of documents only where the session was had.
+    pub(super) fn of(scene: &Scene<'_>, step: Option<&Stepping>) -> Self {
+        let documents = step.map(|step| step.documents.as_slice()).unwrap_or_default();
         let documents = documents.iter().map(|document| DocumentAt {
             name: document.name.clone(),
             version: document.version,
@@ -61,9 +57,9 @@ impl Situation {
             first: Etag::of(&document.first).to_string(),
         });
         Self {
-            taints: session.taints.clone(),
-            route: session.route.clone(),
-            modes: session.modes.clone(),
+            taints: scene.taints.clone(),
+            route: scene.route.clone(),
+            modes: scene.modes.clone(),
             documents: documents.collect(),
         }
     }

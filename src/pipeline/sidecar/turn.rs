@@ -7,16 +7,17 @@ use utoipa::ToSchema;
 
 use super::{
     May,
-    attach::{StepError, taken},
-    guard::{Judge, Judged, Shown, call_marks, count},
+    attach::StepError,
+    guard::count,
+    judge::{Judged, Part, Scene},
     patterns::PATTERNS,
     redacted,
     select::{For, RANKED, ToolChoice},
-    step::{Read, Recorded, Situation},
+    step::{Recorded, Situation},
 };
 use crate::{
     domain::{
-        Mark, Objective, SessionId, StepKind,
+        Objective, SessionId, StepKind,
         sidecar::{DocumentDue, SidecarVerdict},
     },
     ingest::TurnRequest,
@@ -65,61 +66,42 @@ impl Pipeline {
     ) -> Result<TurnAnswer, StepError> {
         let sidecar = &self.sidecar;
         let mut patience = sidecar.patience(asked, request.deadline_ms);
-        let marks: Vec<Vec<Mark>> = request.planned_calls.iter().map(call_marks).collect();
+        let marks = Part::marks(&Part::of_turn(&request));
         let request = redacted::turn(&request);
-        let missed = "the session is not known: there are no tools, documents or patterns, and rules saw no labels";
-        let step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+        let (parts, whereabouts) = (Part::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
-        let Some(mut step) = step else {
-            // Rules are in memory: what they forbid whoever acts, they forbid now.
-            let mut judge = Judge {
-                rules: &rules,
-                tools: &boundary.tools,
-                agent: "",
-                route: request.route.as_deref(),
-                modes: request.modes.as_deref().unwrap_or_default(),
-                session: None,
-                documents: None,
-                taints: Vec::new(),
-            };
-            let planned = request.planned_calls.iter().zip(&marks);
-            let decisions = planned.map(|(call, marks)| judge.call(call, marks)).collect();
-            let (degraded, warnings) = patience.end();
-            let policy_version = sidecar.policy_version();
-            return Ok(TurnAnswer { decisions, policy_version, degraded, warnings, ..TurnAnswer::default() });
+        let law = (&*rules, &boundary.tools);
+        let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
+        let missed = "the session is not known: there are no tools, documents or patterns";
+        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts);
+        let Some(mut step) = taken.step else {
+            // Rules are in memory: what they forbid, they forbid now.
+            let decisions = scene.judge(&parts, &marks, &mut words);
+            words.tell(&mut patience);
+            let mut answer =
+                TurnAnswer { decisions, policy_version: sidecar.policy_version(), ..TurnAnswer::default() };
+            answer.directives = directives(&answer);
+            (answer.degraded, answer.warnings) = patience.end();
+            return Ok(answer);
         };
-        step.session.route = request.route.clone().or(step.session.route.take());
-        if let Some(modes) = &request.modes {
-            step.session.modes.clone_from(modes);
-        }
+        step.session.route.clone_from(&scene.route);
+        step.session.modes.clone_from(&scene.modes);
         step.session.turns = step.session.turns.saturating_add(1);
-        let before = Situation::of(&step);
+        let before = Situation::of(&scene, Some(&step));
         let session = step.session.clone();
-        let (documents, name) = (Read::all(&step.documents), session.id.to_string());
-        let mut judge = Judge {
-            rules: &rules,
-            tools: &boundary.tools,
-            agent: &session.agent,
-            route: session.route.as_deref(),
-            modes: &session.modes,
-            session: Some(&name),
-            documents: Some(&documents),
-            taints: session.taints.clone(),
-        };
         let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
         if session.has(Objective::TodoEnforcement) {
-            let ruling = judge.turn();
+            let ruling = scene.turn();
             answer.decision = ruling.decision;
             answer.documents_due = ruling.due;
         }
         if session.has(Objective::Guardrail) {
-            for (call, marks) in request.planned_calls.iter().zip(&marks) {
-                let mut judged = judge.call(call, marks);
-                judged.ruling =
-                    self.in_words(&judge, Shown::Call(call), Some(&session), judged.ruling, &mut patience).await;
+            answer.decisions = scene.judge(&parts, &marks, &mut words);
+            words.tell(&mut patience);
+            for judged in &answer.decisions {
                 count(&mut step.session.rulings, judged.ruling.decision);
-                self.tell_intervention(&judge, &session, &judged);
-                answer.decisions.push(judged);
+                self.tell_intervention(&session.agent, Some(&session), judged);
             }
         }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
@@ -131,7 +113,7 @@ impl Pipeline {
                 route: session.route.as_deref(),
                 modes: &session.modes,
                 taints: &session.taints,
-                session: Some(&name),
+                session: scene.session.as_deref(),
             };
             answer.tools = sidecar.choose(&catalogue, task, request.limit.unwrap_or(RANKED), who);
         }
@@ -143,9 +125,8 @@ impl Pipeline {
         let recorded = Recorded::new(&request, before, marks, &answer, &rules);
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
-        let recorded = recorded.to_json();
-        let writing = step.write(StepKind::Turn, &recorded);
-        patience.ask("this turn is not kept: documents changed since the one before count as changed", writing).await;
+        let missed = "this turn is not kept: documents changed since the one before count as changed";
+        sidecar.write(step, StepKind::Turn, &recorded, (missed, &mut patience)).await;
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
     }

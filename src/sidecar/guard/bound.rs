@@ -78,6 +78,10 @@ impl<R: Rule> Bound<R> {
         Ok(Self { rules: compiled.collect::<Result<_, _>>()?, by_tool })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// The rules about an agent on a route in these modes.
     pub(super) fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> Vec<R> {
         self.rules.iter().filter(|(_, reach)| reach.has(agent, route, modes)).map(|(rule, _)| rule.clone()).collect()

@@ -121,6 +121,11 @@ impl Guardrail {
         ruling
     }
 
+    /// Whether there is any rule in words.
+    pub fn asks_models(&self) -> bool {
+        !self.models.is_empty()
+    }
+
     /// The rules in words that are about a moment and whose answer can change what was ruled so far: none where it is
     /// blocked already. To be asked anew with the ruling after each answer, where they are asked one by one.
     pub fn model_rules(&self, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&ModelRule> {

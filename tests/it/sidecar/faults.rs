@@ -51,8 +51,10 @@ async fn step(umbra: &Umbra, id: &str, most: Duration) -> Value {
 async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
+    let about_one =
+        "  - {name: not-by-a, agents: a, tools: files.edit_file, verdict: block, reason: a edits nothing}\ndocuments:";
     let mut umbra = Umbra::with()
-        .sidecar(RULES)
+        .sidecar(&RULES.replace("documents:", about_one))
         .env("UMBRA__SIDECAR__DEADLINE", "300ms")
         .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
         .env("UMBRA__DATABASE__SCHEMA", "umbra")
@@ -85,6 +87,16 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     }
     let passive = step(&umbra, &id, Duration::from_secs(2)).await;
     assert!(passive["warnings"].to_string().contains("passive"), "{passive}");
+    // Rules about this agent hold all the same, and what it does now clings to its session.
+    let ruled = async |tool: &str| {
+        let asked = umbra.post("/v1/guard", &json!({"session": id, "call": {"tool": tool}})).await;
+        (asked.status.as_u16(), asked.body["rule"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(ruled("files.edit_file").await, (200, "not-by-a".to_owned()));
+    assert_eq!(ruled("mail.send_email").await, (200, String::new()));
+    let told = umbra.message(&id, &json!({"role": "assistant", "tool_calls": [{"tool": "web.fetch"}]})).await;
+    assert_eq!((&told["degraded"], &told["taints"]), (&json!(true), &json!(["untrusted"])), "{told}");
+    assert_eq!(ruled("mail.send_email").await, (200, "no-mail-after-web".to_owned()));
     let attached = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
     assert_eq!(
         (attached.status.as_u16(), &attached.body["session"], &attached.body["degraded"]),
@@ -98,6 +110,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
         (answered.body["degraded"] == false).then_some(())
     })
     .await;
+    assert_eq!(ruled("mail.send_email").await, (200, "no-mail-after-web".to_owned()));
     let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
     assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{}", put.body);
 }

@@ -1,0 +1,162 @@
+//! Rules in words: what models say of the parts of a step.
+//!
+//! A rule in words asks its shadow: the message or call is posted as an event that this shadow reviews now, within its caps and
+//! by the one judge protocol, and waited for as long as the rule and the caller allow. What no model said in time raises
+//! nothing, and is said. Nobody waits for a model while a session is locked: models are asked first, as the session stands then,
+//! and the step is judged by their answers when it is taken.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    May,
+    judge::{Law, Part, Scene, Whereabouts},
+    patience::Patience,
+};
+use crate::{
+    domain::{
+        Assessment, Event, Mark, Objective, Session, SessionId, ToolCall, Trigger,
+        sidecar::{ModelRule, Ruling},
+    },
+    ingest::Incoming,
+    pipeline::{Origin, Pipeline, accept::OnDemand},
+    store::reviews::Review,
+};
+
+/// Whether a rule is violated, and why; or why nobody knows.
+type Answer = Result<(bool, String), String>;
+
+/// What models said of the parts of a step, and who is still to be asked.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    said: Vec<(Question, Answer)>,
+    open: Vec<Question>,
+}
+
+/// Which rule is asked about which part.
+#[derive(Debug, Clone, PartialEq)]
+struct Question {
+    part: usize,
+    rule: ModelRule,
+}
+
+impl Words {
+    /// A ruling with what a model said of it; without an answer nothing is changed, and the question is open.
+    pub fn take(&mut self, ruling: Ruling, part: usize, rule: &ModelRule) -> Ruling {
+        let question = Question { part, rule: rule.clone() };
+        match self.said.iter().find(|(asked, _)| *asked == question) {
+            Some((_, Ok((violated, why)))) => ruling.with_model(rule, Some(*violated), why),
+            Some((_, Err(why))) => ruling.with_model(rule, None, why),
+            None => {
+                self.open.push(question);
+                ruling.with_model(rule, None, "it was not asked")
+            }
+        }
+    }
+
+    /// Says which questions have no answer, now that the step is judged.
+    pub fn tell(self, patience: &mut Patience<'_>) {
+        let unanswered = self.said.iter().filter_map(|(asked, answer)| Some((asked, answer.as_ref().err()?.as_str())));
+        let unasked = self.open.iter().map(|asked| (asked, "the session has changed meanwhile, and it was not asked"));
+        for (Question { rule, .. }, why) in unanswered.chain(unasked) {
+            patience.miss("model", format!("the rule {} was not judged: {why}", rule.name));
+        }
+    }
+}
+
+impl Pipeline {
+    /// Has models say what rules in words ask of a step that a session is about to take.
+    pub(super) async fn ask_before(
+        &self,
+        law: Law<'_>,
+        id: SessionId,
+        (parts, marks): (&[Part<'_>], &[Vec<Mark>]),
+        whereabouts: Whereabouts<'_>,
+        (may, patience): (May<'_>, &mut Patience<'_>),
+    ) -> Words {
+        if parts.is_empty() || !law.0.guardrail.asks_models() {
+            return Words::default();
+        }
+        let (session, documents) = self.sidecar.look(id, patience).await;
+        let Some(session) = session.filter(|session| may(&session.agent) && session.has(Objective::Guardrail)) else {
+            return Words::default();
+        };
+        let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts);
+        self.in_words(parts, marks, scene, Some(&session), patience).await
+    }
+
+    /// Has models say what rules in words ask of the parts of a step, one after the other, as long as that can change what
+    /// is ruled. `scene` is how things stand now: made anew for each look, since judging moves it.
+    pub(super) async fn in_words<'a>(
+        &self,
+        parts: &[Part<'_>],
+        marks: &[Vec<Mark>],
+        scene: impl Fn() -> Scene<'a>,
+        session: Option<&Session>,
+        patience: &mut Patience<'_>,
+    ) -> Words {
+        let mut words = Words::default();
+        loop {
+            let mut now = scene();
+            now.judge(parts, marks, &mut words);
+            let open = std::mem::take(&mut words.open);
+            let Some(question) = open.into_iter().next() else { return words };
+            let Some(part) = parts.get(question.part) else { return words };
+            let left = patience.for_words(question.rule.deadline);
+            let began = Instant::now();
+            let answer = self.ask_shadow(&question.rule.shadow, part, &now, session, left).await;
+            patience.prolong(began.elapsed());
+            words.said.push((question, answer));
+        }
+    }
+
+    /// Has a shadow review a message or call now; whether it rejects it, and why.
+    async fn ask_shadow(
+        &self,
+        shadow: &str,
+        part: &Part<'_>,
+        scene: &Scene<'_>,
+        session: Option<&Session>,
+        wait: Duration,
+    ) -> Answer {
+        let mut event = Event {
+            agent: scene.agent.clone(),
+            task: session.and_then(|session| session.task.clone()),
+            task_id: session.and_then(|session| session.task_id.clone()),
+            session_id: scene.session.clone(),
+            triggers: vec![Trigger::TaskComplete],
+            ..Event::default()
+        };
+        match part {
+            Part::Message { text, .. } => event.output = Some((*text).to_owned()),
+            Part::Planned(call) | Part::Made(call) => {
+                let args = Value::Object(call.arguments.clone());
+                event.tool = Some(ToolCall { name: call.tool.to_string(), args, ..ToolCall::default() });
+            }
+            Part::Result(_) => return Err("what tools answer is not judged in words".to_owned()),
+        }
+        let until = Instant::now() + wait;
+        let on_demand = Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete });
+        let origin = Origin { own_traffic: false, on_demand };
+        let incoming = Incoming { event, key: None, digest_input: Vec::new() };
+        let asking = async {
+            let accepted = self.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
+            let review = accepted.dispositions.first().and_then(|disposition| disposition.review_id);
+            let review =
+                review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
+            let left = until.saturating_duration_since(Instant::now());
+            self.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
+        };
+        let review = tokio::time::timeout_at(until, asking).await.map_err(|_| "no answer in time".to_owned())??;
+        let review = review.filter(Review::has_ended).ok_or("no answer in time")?;
+        match review.assessment {
+            Some(assessment @ (Assessment::Flag | Assessment::Suggest)) => {
+                Ok((true, format!("{} by {}", assessment.as_str(), review.id)))
+            }
+            Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
+            _ => Err(format!("{} came to no verdict", review.id)),
+        }
+    }
+}
