@@ -52,6 +52,7 @@ impl Setup {
             max_documents: sidecar.max_documents,
             max_tools: sidecar.max_tools,
             keep_patterns: sidecar.keep_patterns,
+            mine_trajectories: sidecar.mine_trajectories,
         }
     }
 }

@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 15] = [
+const INVARIANTS: [Invariant; 16] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -163,6 +163,13 @@ const INVARIANTS: [Invariant; 15] = [
         promise: "each finding belongs to a review that is done",
         sql: "SELECT format('finding %s of review %s', f.id, f.review_id) FROM finding f
               LEFT JOIN review r ON r.id = f.review_id AND r.state = 'done' WHERE r.id IS NULL",
+    },
+    Invariant {
+        name: "patterns_count_their_tasks",
+        promise: "a pattern went well at least as often as the tasks say that it was counted for",
+        sql: "SELECT format('pattern %s: %s successes, its tasks have %s', p.id, p.body::json->>'successes', u.n)
+              FROM (SELECT pattern, sum(successes) AS n FROM pattern_use GROUP BY pattern) u
+              JOIN pattern p ON p.id = u.pattern WHERE u.n > (p.body::json->>'successes')::bigint",
     },
 ];
 

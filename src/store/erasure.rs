@@ -265,7 +265,7 @@ impl Store {
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
              webhook_delivery, briefing, audit_payload, call, boundary_run, sidecar_session, sidecar_step,
-             sidecar_document, sidecar_change, pattern")
+             sidecar_document, sidecar_change, pattern, pattern_use")
             .execute(&mut *connection)
             .await?;
         Ok(())

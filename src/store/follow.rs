@@ -25,6 +25,8 @@ pub enum Follower {
     Consequences,
     /// What is written to files.
     Artifacts,
+    /// Patterns of tasks that reviews approve.
+    Patterns,
 }
 
 impl Follower {
@@ -32,6 +34,7 @@ impl Follower {
         match self {
             Self::Consequences => "consequences",
             Self::Artifacts => "artifacts",
+            Self::Patterns => "patterns",
         }
     }
 }
@@ -92,6 +95,21 @@ impl Store {
         let verdicts = verdicts::filed_between(&mut tx, from, until).await?;
         let reviews = rows.into_iter().map(|(_, review)| review).collect();
         Ok(Some(Following { ended: Ended { reviews, verdicts, more }, tx, follower, until }))
+    }
+
+    /// Leaves out what has ended until now: this follower does not deal with it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn skip_following(&self, follower: Follower) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
+             WHERE f.name = $1 AND feed.name = 'result' AND f.seq < feed.last",
+        )
+        .bind(follower.name())
+        .execute(&self.work)
+        .await?;
+        Ok(())
     }
 }
 

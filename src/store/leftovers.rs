@@ -105,15 +105,15 @@ impl Store {
         Ok(counts)
     }
 
-    /// Sessions with all that was said in them, and patterns.
+    /// Sessions with all that was said in them, and patterns; of those of others, for which tasks they were counted.
     async fn erase_sidecar(&self, whose: &Whose) -> Result<Counts, StoreError> {
-        let mut gone = [0, 0];
-        for (table, gone) in ["sidecar_session", "pattern"].into_iter().zip(&mut gone) {
+        let mut gone = [0, 0, 0];
+        for (table, gone) in ["sidecar_session", "pattern", "pattern_use"].into_iter().zip(&mut gone) {
             let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
             let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.work).await?;
             *gone = done.rows_affected();
         }
-        let [sessions, patterns] = gone;
+        let [sessions, patterns, _] = gone;
         Ok(Counts { sessions, patterns, ..Counts::default() })
     }
 

@@ -1,39 +1,47 @@
-//! Patterns: what was done for a task, and what came of it.
+//! Patterns: what was done for a task, and what came of it; and the tasks that each was counted for.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{Postgres, QueryBuilder, Row};
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::{
     Store, StoreError,
+    follow::Following,
     transaction::{Tx, begin},
 };
 use crate::domain::PatternId;
 
-/// A pattern that is being told, alone: nobody else tells the same one until this is written or dropped.
-pub struct Telling {
-    tx: Tx,
-    key: String,
-    /// As it is known, as JSON; none where it is new.
-    pub known: Option<String>,
-    /// The database's time.
-    pub now: Timestamp,
-}
+/// A transaction in which patterns are told. Dropped, none is.
+pub struct Tellings(Tx);
+
+/// The patterns as a transaction sees and changes them. Who tells one first has it alone.
+pub struct Patterns<'t>(&'t mut PgConnection);
 
 /// A pattern as it is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternRow<'p> {
+    /// What all tellings of it have in common.
+    pub key: &'p str,
     /// Its id.
     pub id: PatternId,
     /// Who did it.
     pub agent: &'p str,
-    /// The task of its events.
+    /// The task of which it was told first.
     pub task_id: Option<&'p str>,
     /// What became of it.
     pub state: &'p str,
     /// It, as JSON.
     pub body: &'p str,
+}
+
+/// A task that a pattern was counted for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// What all tellings of the pattern have in common.
+    pub key: String,
+    /// Its successes in that task that stand.
+    pub successes: u32,
 }
 
 /// What has changed of patterns.
@@ -59,22 +67,12 @@ pub struct PatternFilter {
 }
 
 impl Store {
-    /// Begins to tell a pattern.
+    /// Begins to tell patterns.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tell_pattern(&self, key: &str) -> Result<Telling, StoreError> {
-        let mut tx = begin(&self.work).await?;
-        sqlx::query("/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))")
-            .bind(key)
-            .execute(&mut *tx)
-            .await?;
-        let known = sqlx::query_scalar("/* patterns.known */ SELECT body FROM pattern WHERE key = $1")
-            .bind(key)
-            .fetch_optional(&mut *tx)
-            .await?;
-        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *tx).await?;
-        Ok(Telling { tx, key: key.to_owned(), known, now: now.to_jiff() })
+    pub async fn tell_patterns(&self) -> Result<Tellings, StoreError> {
+        Ok(Tellings(begin(&self.work).await?))
     }
 
     /// What has changed since, at most so many; with all of them where nothing is known yet.
@@ -135,25 +133,143 @@ impl Store {
     }
 }
 
-impl Telling {
-    /// Keeps it.
+impl Tellings {
+    /// The patterns within it.
+    pub fn patterns(&mut self) -> Patterns<'_> {
+        Patterns(&mut self.0)
+    }
+
+    /// Keeps what was told.
     ///
     /// # Errors
     /// The database does not answer: it may be kept all the same.
-    pub async fn write(mut self, row: PatternRow<'_>) -> Result<(), StoreError> {
+    pub async fn done(self) -> Result<(), StoreError> {
+        Ok(self.0.commit().await?)
+    }
+}
+
+impl Following {
+    /// The patterns within the transaction of the page.
+    pub fn patterns(&mut self) -> Patterns<'_> {
+        Patterns(&mut self.tx)
+    }
+}
+
+impl Patterns<'_> {
+    /// Lets nobody else count for these tasks until the end of the transaction. To be asked before any pattern is.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn alone(&mut self, tasks: &[String]) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* patterns.tasks */ SELECT pg_advisory_xact_lock(7822, hashtext(current_schema() || t.id))
+             FROM unnest($1::text[]) t(id)",
+        )
+        .bind(tasks)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// A pattern as it is known, as JSON, and the database's time; nobody else changes it until the end of the transaction.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn known(&mut self, key: &str) -> Result<(Option<String>, Timestamp), StoreError> {
+        sqlx::query("/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))")
+            .bind(key)
+            .execute(&mut *self.0)
+            .await?;
+        let (known, now): (Option<String>, jiff_sqlx::Timestamp) =
+            sqlx::query_as("/* patterns.known */ SELECT (SELECT body FROM pattern WHERE key = $1), clock()")
+                .bind(key)
+                .fetch_one(&mut *self.0)
+                .await?;
+        Ok((known, now.to_jiff()))
+    }
+
+    /// Whether anything that this agent did in a task was counted.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn is_counted(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
+        let counted = sqlx::query_scalar(
+            "/* patterns.is_counted */ SELECT EXISTS (SELECT FROM pattern_use WHERE task_id = $2 AND agent = $1)",
+        );
+        Ok(counted.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+    }
+
+    /// Whether this agent has, or had, a session for a task.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn has_session(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
+        let has = sqlx::query_scalar(
+            "/* patterns.has_session */ SELECT EXISTS (SELECT FROM sidecar_session WHERE task_id = $2 AND agent = $1)",
+        );
+        Ok(has.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+    }
+
+    /// What was counted for a task, by whichever agent, in order of keys.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn counted(&mut self, task: &str) -> Result<Vec<Counted>, StoreError> {
+        let rows: Vec<(String, i32)> = sqlx::query_as(
+            "/* patterns.counted */ SELECT p.key, u.successes FROM pattern_use u JOIN pattern p ON p.id = u.pattern
+             WHERE u.task_id = $1 ORDER BY p.key",
+        )
+        .bind(task)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let counted = |(key, successes)| Counted { key, successes: u32::try_from(successes).unwrap_or_default() };
+        Ok(rows.into_iter().map(counted).collect())
+    }
+
+    /// Notes that a pattern was counted for a task, with so many more successes, or that none of them stands any more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count(
+        &mut self,
+        key: &str,
+        agent: &str,
+        task: &str,
+        successes: Option<u32>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* patterns.count */ INSERT INTO pattern_use AS u (pattern, agent, task_id, successes)
+             SELECT id, $2, $3, coalesce($4, 0) FROM pattern WHERE key = $1
+             ON CONFLICT (task_id, pattern) DO UPDATE SET used_at = clock(),
+                 successes = CASE WHEN $4 IS NULL THEN 0 ELSE u.successes + $4 END",
+        )
+        .bind(key)
+        .bind(agent)
+        .bind(task)
+        .bind(successes.map(|more| i32::try_from(more).unwrap_or(i32::MAX)))
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// Writes a pattern.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn write(&mut self, row: PatternRow<'_>) -> Result<(), StoreError> {
         let id: Uuid = row.id.0;
         sqlx::query(
             "/* patterns.write */ INSERT INTO pattern (id, key, agent, task_id, state, body) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (key) DO UPDATE SET state = $5, body = $6, changed_at = clock()",
         )
         .bind(id)
-        .bind(&self.key)
+        .bind(row.key)
         .bind(row.agent)
         .bind(row.task_id)
         .bind(row.state)
         .bind(row.body)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.0)
         .await?;
-        Ok(self.tx.commit().await?)
+        Ok(())
     }
 }

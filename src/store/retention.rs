@@ -237,13 +237,15 @@ impl Sweep {
         .await
     }
 
-    /// Deletes sessions that nobody has used for so many days, with all that was said in them, and sets of tools likewise.
+    /// Deletes sessions that nobody has used for so many days, with all that was said in them, and sets of tools likewise; and
+    /// forgets for which tasks patterns were counted, once the events of these are gone.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        self.delete_older(&[("sidecar_session", "seen_at"), ("sidecar_tools", "seen_at")], oldest).await
+        let tables = [("sidecar_session", "seen_at"), ("sidecar_tools", "seen_at"), ("pattern_use", "used_at")];
+        self.delete_older(&tables, oldest).await
     }
 
     async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {

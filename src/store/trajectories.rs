@@ -5,11 +5,13 @@ use uuid::Uuid;
 
 use super::{
     Store, StoreError,
+    follow::Following,
     seek::{Page, Seek, Span},
+    steps::TaskStep,
 };
 use crate::{
     clock::first_id_at,
-    domain::{Assessment, EventId, trajectory::Opinion},
+    domain::{Assessment, EventId, ReviewId, trajectory::Opinion},
 };
 
 /// Most opinions that a task's recommendation is made of, the strictest first.
@@ -154,6 +156,67 @@ impl Store {
         let opinion =
             |(shadow, rank, recommendation)| Some(Opinion { shadow, assessment: assessment(rank)?, recommendation });
         Ok((rows.into_iter().filter_map(opinion).collect(), u64::try_from(open).unwrap_or(0)))
+    }
+}
+
+/// What one review says of one event of a task, as far as it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opined {
+    /// The review.
+    pub review: ReviewId,
+    /// The event.
+    pub event: EventId,
+    /// Whether it waits or runs.
+    pub open: bool,
+    /// What it says.
+    pub assessment: Option<Assessment>,
+}
+
+impl Following {
+    /// What reviews say of the events of a task, the strictest first: of all but passive shadows, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn opined(&mut self, task: &str, most: i64) -> Result<Vec<Opined>, StoreError> {
+        let rows: Vec<(Uuid, Uuid, bool, Option<i32>)> = sqlx::query_as(
+            "/* trajectories.opined */
+             SELECT r.id, h.event_id, r.state IN ('queued', 'running'),
+                    array_position($2, coalesce(a.assessment, d.assessment)) AS rank
+             FROM event e JOIN review_event h ON h.event_id = e.id
+             JOIN review r ON r.id = h.review_id AND r.state <> 'released' AND r.mode < 2
+             LEFT JOIN review_result d ON d.review_id = r.id
+             LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
+             WHERE e.task_id = $1 ORDER BY rank DESC NULLS LAST, d.seq LIMIT $3",
+        )
+        .bind(task)
+        .bind(ranks())
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let opined = |(review, event, open, rank): (Uuid, Uuid, bool, Option<i32>)| Opined {
+            review: ReviewId(review),
+            event: EventId(event),
+            open,
+            assessment: rank.and_then(assessment),
+        };
+        Ok(rows.into_iter().map(opined).collect())
+    }
+
+    /// The steps of a task behind a number, in order, but those that were erased.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn steps(&mut self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
+            "/* trajectories.steps */ SELECT seq, id, payload FROM event
+             WHERE task_id = $1 AND seq > $2 AND erased_at IS NULL ORDER BY seq LIMIT $3",
+        )
+        .bind(task)
+        .bind(behind)
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
     }
 }
 

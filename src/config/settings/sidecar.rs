@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
     super::{
         number::{Time, whole},
-        shape::Maybe,
+        shape::{Flag, Maybe},
         text::path,
     },
     ms, secs,
@@ -29,5 +29,8 @@ section! {
         max_tools: usize = 10_000, whole(1..=100_000).to();
         /// Most patterns of what worked that are kept.
         keep_patterns: usize = 5_000, whole(1..=1_000_000).to();
+        /// Whether tasks without a session leave patterns too, once their reviews approve them. On, as sessions do it by
+        /// themselves: what is mined is of approved tasks alone, goes to nobody but their agent, and is data.
+        mine_trajectories: bool = true, Flag;
     }
 }

@@ -4,7 +4,8 @@
 //! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
 //! - [`guard`]: what the rules say of a call or a message, in a session or without one;
 //! - `judge`: how all of these are judged, part by part; `words`: rules that ask a model, before a session is locked;
-//! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before;
+//! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
+//!   `trajectories`: in tasks without a session;
 //! - [`replay`]: a session once more, by the rules of today.
 //!
 //! Whatever it stands on may fail or be late (`patience`): the answer then says what it lacks, and the agent goes on. Rules
@@ -23,6 +24,7 @@ pub mod replay;
 mod seen;
 pub mod select;
 pub mod step;
+mod trajectories;
 pub mod turn;
 mod words;
 
@@ -76,6 +78,8 @@ pub struct SidecarSettings {
     pub max_tools: usize,
     /// Patterns that are kept.
     pub keep_patterns: usize,
+    /// Whether tasks without a session leave patterns.
+    pub mine_trajectories: bool,
 }
 
 /// What is in force.

@@ -15,14 +15,17 @@ use utoipa::ToSchema;
 
 use super::{Sidecar, cleaned, patience::Patience};
 use crate::{
-    domain::{Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, Session, ToolName},
+    domain::{
+        Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session,
+        ToolName,
+    },
     sidecar::{
         patterns::{self, Offered, Origin, Shelf, Step, Trajectory},
         tools::{Memory, Situation, Task},
     },
     store::{
         StoreError,
-        patterns::{PatternFilter, PatternRow},
+        patterns::{PatternFilter, PatternRow, Patterns},
     },
 };
 
@@ -89,6 +92,23 @@ impl Known {
     }
 }
 
+/// Who tells a pattern.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Teller<'t> {
+    /// Whether it is recorded or mined.
+    pub source: PatternSource,
+    /// The name of an API key, or what of ours mined it.
+    pub by: &'t str,
+    /// The review that approved the task.
+    pub review: Option<ReviewId>,
+}
+
+impl<'t> Teller<'t> {
+    fn of(source: PatternSource, by: &'t str) -> Self {
+        Self { source, by, review: None }
+    }
+}
+
 /// A pattern that was told.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Told {
@@ -107,40 +127,91 @@ impl Sidecar {
     /// [`patterns::faults`] before.
     pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
         let mut patience = self.patience(asked, None);
-        let told = patience.ask("the pattern is not kept", self.keep(new, PatternSource::Recorded, by)).await;
+        let teller = Teller::of(PatternSource::Recorded, by);
+        let told = patience.ask("the pattern is not kept", self.keep(new, teller)).await.flatten();
         let (degraded, warnings) = patience.end();
         let (pattern, new) = told.map_or((None, false), |(pattern, new)| (Some(pattern), new));
         Told { pattern, new, degraded, warnings }
     }
 
-    async fn keep(&self, mut new: NewPattern, source: PatternSource, by: &str) -> Result<(Pattern, bool), StoreError> {
+    /// Keeps a pattern, or counts it where it is known, and answers whether it is new; `None` where it counts nothing.
+    async fn keep(&self, new: NewPattern, teller: Teller<'_>) -> Result<Option<(Pattern, bool)>, StoreError> {
+        let mut telling = self.store.tell_patterns().await?;
+        let mut patterns = telling.patterns();
+        if let Some(task) = &new.task_id {
+            patterns.alone(std::slice::from_ref(task)).await?;
+        }
+        let kept = self.keep_among(&mut patterns, new, teller).await?;
+        telling.done().await?;
+        self.known.learn(kept.iter().map(|(pattern, _)| pattern.clone()).collect(), false);
+        Ok(kept)
+    }
+
+    /// The same within a transaction that has the pattern's task alone. What is mined counts nothing where something of its
+    /// task was counted before, and as a failure nothing that nobody knows.
+    pub(super) async fn keep_among(
+        &self,
+        patterns: &mut Patterns<'_>,
+        mut new: NewPattern,
+        teller: Teller<'_>,
+    ) -> Result<Option<(Pattern, bool)>, StoreError> {
         new.agent = self.boundary.name_of(&new.agent);
         let screened = patterns::screen(new);
+        let (agent, task) = (screened.pattern.agent.clone(), screened.pattern.task_id.clone());
+        let (mined, went_well) =
+            (teller.source == PatternSource::Mined, screened.pattern.outcome == PatternOutcome::Succeeded);
+        if let Some(task) = task.as_deref().filter(|_| mined)
+            && patterns.is_counted(&agent, task).await?
+        {
+            return Ok(None);
+        }
         let key = hex::encode(patterns::dedup_key(&screened.pattern));
-        let telling = self.store.tell_pattern(&key).await?;
-        let known: Option<Pattern> = telling.known.as_deref().and_then(|body| serde_json::from_str(body).ok());
+        let (known, at) = patterns.known(&key).await?;
+        let known: Option<Pattern> = known.as_deref().and_then(|body| serde_json::from_str(body).ok());
         let is_new = known.is_none();
+        if is_new && mined && !went_well {
+            return Ok(None);
+        }
+        let before = known.as_ref().map_or(0, |known| known.successes);
         let pattern = match known {
             // What speaks to the model is no use of what it looks like.
             Some(known) if screened.quarantine.is_some() => known,
-            Some(known) => patterns::after(&known, &screened.pattern.used(source)),
+            Some(known) => patterns::after(&known, &screened.pattern.used(teller.source)),
             None => {
-                let origin = Origin { source, by: cleaned(by), review: None, at: telling.now };
+                let origin = Origin { source: teller.source, by: cleaned(teller.by), review: teller.review, at };
                 patterns::begin(PatternId(self.clock.new_id()), screened, origin)
             }
         };
-        let body = serde_json::to_string(&pattern).unwrap_or_default();
-        telling
-            .write(PatternRow {
-                id: pattern.id,
-                agent: &pattern.agent,
-                task_id: pattern.provenance.task_id.as_deref(),
-                state: pattern.status.as_str(),
-                body: &body,
-            })
-            .await?;
-        self.known.learn(vec![pattern.clone()], false);
-        Ok((pattern, is_new))
+        write(patterns, &key, &pattern).await?;
+        if let Some(task) = task {
+            let more = pattern.successes.saturating_sub(before);
+            patterns.count(&key, &agent, &task, Some(more)).await?;
+        }
+        Ok(Some((pattern, is_new)))
+    }
+
+    /// Takes back what a task seemed to show: its reviews flag it. Answers whether anything of it was ever counted.
+    pub(super) async fn retract_among(
+        &self,
+        patterns: &mut Patterns<'_>,
+        task: &str,
+        changed: &mut Vec<Pattern>,
+    ) -> Result<bool, StoreError> {
+        let counted = patterns.counted(task).await?;
+        for one in counted.iter().filter(|one| one.successes > 0) {
+            let (known, _) = patterns.known(&one.key).await?;
+            let Some(known) = known.and_then(|body| serde_json::from_str::<Pattern>(&body).ok()) else { continue };
+            let pattern = patterns::retract(&known, one.successes);
+            write(patterns, &one.key, &pattern).await?;
+            patterns.count(&one.key, &pattern.agent, task, None).await?;
+            changed.push(pattern);
+        }
+        Ok(!counted.is_empty())
+    }
+
+    /// Knows from now on what was changed here.
+    pub(super) fn learn(&self, changed: Vec<Pattern>) {
+        self.known.learn(changed, false);
     }
 
     /// What was done before for a task like this: by the same agent, with tools that the rules do not deny now.
@@ -180,7 +251,7 @@ impl Sidecar {
     /// Keeps what worked in a session: its calls that went well, in order, if nothing in it was to be stopped.
     ///
     /// That it went well, its agent says at the end, or the verdicts about its task; a session of which nobody says so leaves
-    /// no pattern.
+    /// no pattern. A task that had a session is left to it: its events are not mined ([`super::trajectories`]).
     pub(super) async fn capture(
         &self,
         session: &Session,
@@ -218,7 +289,8 @@ impl Sidecar {
             None if self.approved(session, patience).await => PatternSource::Mined,
             None => return 0,
         };
-        let kept = patience.ask("what worked is not kept", self.keep(mined, source, "sidecar")).await;
+        let keeping = self.keep(mined, Teller::of(source, "sidecar"));
+        let kept = patience.ask("what worked is not kept", keeping).await.flatten();
         u32::from(kept.is_some())
     }
 
@@ -266,4 +338,17 @@ impl Sidecar {
         self.known.learn(read, anew);
         Ok(())
     }
+}
+
+async fn write(patterns: &mut Patterns<'_>, key: &str, pattern: &Pattern) -> Result<(), StoreError> {
+    let body = serde_json::to_string(pattern).unwrap_or_default();
+    let row = PatternRow {
+        key,
+        id: pattern.id,
+        agent: &pattern.agent,
+        task_id: pattern.provenance.task_id.as_deref(),
+        state: pattern.status.as_str(),
+        body: &body,
+    };
+    patterns.write(row).await
 }

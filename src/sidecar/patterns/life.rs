@@ -78,21 +78,11 @@ pub fn after(pattern: &Pattern, again: &PatternUse) -> Pattern {
     if let Some(ms) = again.ms {
         pattern.ms = Some(pattern.ms.unwrap_or_default().saturating_add(ms));
     }
-    let (uses, failures) = (pattern.uses(), pattern.failures);
     match pattern.status {
-        PatternStatus::Active => {
-            let at_best = rate(&pattern).high;
-            if uses >= LEAST_USES && at_best < WORTH_TRYING {
-                pattern.status = PatternStatus::Retired;
-                pattern.reason = Some(format!(
-                    "{failures} of {uses} uses failed: at best {:.0} % of them go well, and below half it is not offered",
-                    at_best * 100.0
-                ));
-            }
-        }
+        PatternStatus::Active => retire_failing(&mut pattern),
         PatternStatus::Retired => {
             let recorded = again.source == PatternSource::Recorded && again.outcome == PatternOutcome::Succeeded;
-            if recorded && pattern.successes >= failures {
+            if recorded && pattern.successes >= pattern.failures {
                 pattern.status = PatternStatus::Active;
                 pattern.reason = None;
             }
@@ -100,6 +90,35 @@ pub fn after(pattern: &Pattern, again: &PatternUse) -> Pattern {
         PatternStatus::Quarantined => {}
     }
     pattern
+}
+
+/// A pattern of whose successes so many turned out to be failures. An active one retires where none is left, and where
+/// [`after`] would retire it.
+#[must_use]
+pub fn retract(pattern: &Pattern, successes: u32) -> Pattern {
+    let mut pattern = pattern.clone();
+    let taken = successes.min(pattern.successes);
+    pattern.successes -= taken;
+    pattern.failures = pattern.failures.saturating_add(taken);
+    if pattern.status == PatternStatus::Active {
+        retire_failing(&mut pattern);
+        if pattern.status == PatternStatus::Active && taken > 0 && pattern.successes == 0 {
+            pattern.status = PatternStatus::Retired;
+            pattern.reason = Some("reviews flagged every task in which it seemed to go well".to_owned());
+        }
+    }
+    pattern
+}
+
+fn retire_failing(pattern: &mut Pattern) {
+    let (uses, failures, at_best) = (pattern.uses(), pattern.failures, rate(pattern).high);
+    if uses >= LEAST_USES && at_best < WORTH_TRYING {
+        pattern.status = PatternStatus::Retired;
+        pattern.reason = Some(format!(
+            "{failures} of {uses} uses failed: at best {:.0} % of them go well, and below half it is not offered",
+            at_best * 100.0
+        ));
+    }
 }
 
 /// How often it went well, and how often it may well go so.

@@ -3,7 +3,8 @@
 //!
 //! 1. [`faults`] says what is wrong with what somebody posts; [`mine`] makes the same of the steps of an approved task.
 //! 2. [`screen`] takes out what is not to be kept, and says what is to be kept and never offered.
-//! 3. [`dedup_key`] tells whether it is known already: then it is counted ([`after`]), else it is new ([`begin`]).
+//! 3. [`dedup_key`] tells whether it is known already: then it is counted ([`after`]), else it is new ([`begin`]). What seemed to go
+//!    well and did not is counted anew ([`retract`]).
 //! 4. [`Shelf`] finds what fits a task: by the share of words in common, and by how often it surely went well.
 //! 5. [`memory`] is the same knowledge for the choice of tools.
 //!
@@ -23,7 +24,7 @@ mod tests;
 
 pub use bounds::{Fault, faults};
 pub use key::dedup_key;
-pub use life::{Origin, after, begin};
+pub use life::{Origin, after, begin, retract};
 pub use memory::memory;
 pub use mine::{Step, Trajectory, mine};
 pub use screen::{Screened, screen};

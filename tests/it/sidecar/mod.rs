@@ -3,6 +3,7 @@
 
 mod documents;
 mod faults;
+mod mined;
 mod patterns;
 mod replay;
 mod sessions;

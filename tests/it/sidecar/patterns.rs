@@ -9,7 +9,7 @@ fn pattern(task: &str, outcome: &str) -> Value {
     json!({"agent": "coder", "task": task, "tools": [{"server": "search", "name": "search_code"}], "outcome": outcome})
 }
 
-async fn found(umbra: &Umbra, task: &str) -> Vec<Value> {
+pub async fn found(umbra: &Umbra, task: &str) -> Vec<Value> {
     let answered = umbra.post("/v1/patterns/search", &json!({"task": task, "agent": "coder"})).await;
     assert_eq!(answered.status.as_u16(), 200, "{}", answered.body);
     answered.body["items"].as_array().cloned().unwrap_or_default()
@@ -67,10 +67,12 @@ async fn erased_agents_leave_no_session_and_no_pattern() {
     let id =
         umbra.attach(&json!({"agent": "coder", "task": "private words", "documents": {"todo": "private words"}})).await;
     umbra.turn(&id, &json!({"intent": "private words"})).await;
-    umbra.post("/v1/patterns", &pattern("private words of somebody", "succeeded")).await;
+    let mut told = pattern("private words of somebody", "succeeded");
+    told["task_id"] = json!("private-1");
+    umbra.post("/v1/patterns", &told).await;
     let erased = umbra.cli(&["erase", "--agent", "coder", "--yes", "--json"], None);
     assert!(erased.status.success(), "{}", String::from_utf8_lossy(&erased.stderr));
-    for table in ["sidecar_session", "sidecar_step", "sidecar_document", "sidecar_change", "pattern"] {
+    for table in ["sidecar_session", "sidecar_step", "sidecar_document", "sidecar_change", "pattern", "pattern_use"] {
         assert!(umbra.schema.rows(&format!("SELECT 1 FROM {table}")).await.is_empty(), "{table}");
     }
     until("it to be forgotten", async || found(&umbra, "private words of somebody").await.is_empty().then_some(()))

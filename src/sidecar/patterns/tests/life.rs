@@ -60,6 +60,27 @@ fn what_fails_too_often_retires_and_comes_back_by_recorded_successes() {
 }
 
 #[test]
+fn a_success_that_is_taken_back_is_a_failure_and_none_left_retires() {
+    let of = |counts| pattern(1, "convert invoices", &["convert"], counts);
+    for (counts, taken, left, active) in [
+        ([1, 0], 1, [0, 1], false),
+        ([2, 0], 1, [1, 1], true),
+        // By its interval, as where the failures were told.
+        ([2, 6], 1, [1, 7], false),
+        ([1, 0], 9, [0, 1], false),
+        ([0, 1], 1, [0, 1], true),
+    ] {
+        let now = retract(&of(counts), taken);
+        assert_eq!([now.successes, now.failures], left, "{counts:?}");
+        assert_eq!((now.status == PatternStatus::Active, now.reason.is_none()), (active, active), "{counts:?}");
+    }
+    let quarantined = Pattern { status: PatternStatus::Quarantined, ..of([1, 0]) };
+    assert_eq!(retract(&quarantined, 1).status, PatternStatus::Quarantined);
+    let back = after(&retract(&of([1, 0]), 1), &used(PatternOutcome::Succeeded, PatternSource::Recorded));
+    assert_eq!(back.status, PatternStatus::Active);
+}
+
+#[test]
 fn what_it_cost_is_added_up_as_far_as_it_is_told() {
     let use_of = |cost: Option<i64>, ms| PatternUse {
         cost_usd: cost.map(NanoUsd),
