@@ -173,6 +173,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(boundary::drift::get_drift))
         .routes(routes!(boundary::gate::get_gate))
         .routes(routes!(boundary::runs::diff_runs))
+        .routes(routes!(sidecar::sessions::list_sessions))
         .routes(routes!(sidecar::sessions::get_session))
         .routes(routes!(sidecar::sessions::get_policies))
         .routes(routes!(sidecar::sessions::post_close))

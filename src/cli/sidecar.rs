@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) const NOTES: &str = "Rules alone are asked, those of the sidecar file and of the tools file that the settings name now; \
-    models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, or the \
+    models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, a step was changed or is missing, or the \
     session is unknown or cannot be read; 2 wrong usage.";
 
 /// Differences that are shown to a person.
@@ -70,7 +70,9 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
         (true, ..) => answer_json(&replays)?,
         _ => show(&replays),
     }
-    let same = replays.iter().all(|replay| replay.differences.is_empty() && replay.unreadable.is_empty());
+    let is_same =
+        |replay: &Replay| replay.differences.is_empty() && replay.unreadable.is_empty() && replay.missing.is_empty();
+    let same = replays.iter().all(is_same);
     if same { Ok(()) } else { Err(Failure::Said) }
 }
 
@@ -90,10 +92,14 @@ fn show(replays: &[Replay]) {
     }
     let sum = |of: fn(&Replay) -> usize| replays.iter().map(of).sum::<usize>();
     let (rulings, unreadable) = (sum(|one| one.rulings as usize), sum(|one| one.unreadable.len()));
+    let missing = sum(|one| one.missing.len());
     answer(&format!("{total} of {rulings} rulings in {} sessions are said otherwise now", replays.len()));
     if unreadable > 0 {
         answer(&format!(
             "{unreadable} steps are not as they were recorded, or their documents are gone: they were not judged"
         ));
+    }
+    if missing > 0 {
+        answer(&format!("in {missing} places steps are missing that were recorded"));
     }
 }

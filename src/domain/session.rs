@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Effect, SessionId, ToolAnnotations, ToolName};
+use super::{Effect, PatternOutcome, SessionId, ToolAnnotations, ToolName};
 
 /// What a sidecar does for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -57,6 +57,11 @@ impl SessionState {
             Self::Open => "open",
             Self::Closed => "closed",
         }
+    }
+
+    /// The state that `word` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Open, Self::Closed].into_iter().find(|state| state.as_str() == word)
     }
 }
 
@@ -112,6 +117,22 @@ pub struct Session {
     /// What ended it: `closed` by its agent, or `idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_because: Option<String>,
+    /// What its agent said at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<PatternOutcome>,
+    /// Names all steps so far, in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
+}
+
+/// What names a step and all before it: 32 hex digits. `body` is what is kept of it.
+pub fn chained(before: Option<&str>, number: i32, kind: StepKind, body: &str) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 the steps of a session");
+    for part in [before.unwrap_or_default(), &number.to_string(), kind.as_str(), body] {
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        hasher.update(&length.to_le_bytes()).update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().chars().take(32).collect()
 }
 
 /// Most calls that a session remembers.
@@ -140,6 +161,8 @@ impl Session {
             seen_at: now,
             closed_at: None,
             closed_because: None,
+            outcome: None,
+            chain: None,
         }
     }
 

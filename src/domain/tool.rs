@@ -27,6 +27,17 @@ impl ToolName {
         Self { server: None, name: name.into() }
     }
 
+    /// The tool of a server whose name is glued to its own, as clients show it that have one list of tools:
+    /// `server__tool`, or `mcp__server__tool`.
+    pub fn unglued(&self) -> Option<Self> {
+        if self.server.is_some() || self.name.contains('.') {
+            return None;
+        }
+        let glued = self.name.strip_prefix("mcp__").unwrap_or(&self.name);
+        let (server, name) = glued.split_once("__")?;
+        (!server.is_empty() && !name.is_empty()).then(|| Self::of(server, name))
+    }
+
     /// The name by which rules, contracts, effects and overrides go: one for every spelling that a caller may choose.
     pub fn canonical(&self) -> Canonical {
         let whole = canonical(&self.to_string());
@@ -140,6 +151,16 @@ mod tests {
         let bare = ToolName::bare("Process_Refund").canonical();
         assert_eq!((&*bare.whole, &*bare.own, bare.has_server), ("process_refund", "process_refund", false));
         assert_eq!(canonical("Files.get-[a-z]*"), "files.get_[a-z]*");
+        for (name, unglued) in [
+            ("mail__send", Some("mail.send")),
+            ("mcp__mail__send__now", Some("mail.send__now")),
+            ("mcp__mail", None),
+            ("mail.x__y", None),
+            ("__x", None),
+            ("send_now", None),
+        ] {
+            assert_eq!(ToolName::bare(name).unglued().map(|tool| tool.to_string()).as_deref(), unglued, "{name}");
+        }
     }
 
     #[test]

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Limits,
-    call::{annotations, any, members, milliseconds, names, plain_name},
+    call::{annotations, any, members, names},
     fault::{At, Fault, Faults, code},
-    native::{Fields, bounded, label, name, text, whole, wrong_type},
+    native::{Fields, label, name, text, whole, wrong_type},
     request::read,
     tree::{Members, Tree},
 };
@@ -24,8 +24,10 @@ const CALLS: usize = 128;
 const DOCUMENTS: usize = 64;
 /// Tools that may be shown.
 const TOOLS: usize = 10_000;
-/// Bytes of a tool's description that are kept.
+/// Bytes of a tool's description that are kept; more than is ever read of it.
 const DESCRIPTION_BYTES: usize = 32 * 1024;
+/// Longest that a caller may say it waits, in milliseconds.
+const MOST_MS: u64 = 600_000;
 /// Tools in one answer.
 const MOST_RANKED: u64 = 100;
 
@@ -193,7 +195,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
         let objectives = fields.optional("objectives", objectives);
         let tools = fields.optional("tools", tools);
         let documents = fields.optional("documents", documents);
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        let deadline_ms = fields.optional("deadline_ms", waits);
         Some(AttachRequest {
             agent: agent?,
             task,
@@ -215,7 +217,7 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fau
         let intent = fields.optional("intent", words);
         let planned_calls = fields.optional("planned_calls", calls).unwrap_or_default();
         let limit = fields.optional("limit", whole(0, MOST_RANKED));
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        let deadline_ms = fields.optional("deadline_ms", waits);
         Some(TurnRequest { route, modes, intent, planned_calls, limit, deadline_ms })
     })
 }
@@ -228,7 +230,7 @@ pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, V
         let (route, modes) = situation(fields);
         let tool_calls = fields.optional("tool_calls", calls).unwrap_or_default();
         let results = fields.optional("results", results).unwrap_or_default();
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        let deadline_ms = fields.optional("deadline_ms", waits);
         Some(MessageRequest { role: role?, content, route, modes, tool_calls, results, deadline_ms })
     })
 }
@@ -236,22 +238,24 @@ pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, V
 /// Reads what `POST /v1/guard` is sent.
 pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<Fault>> {
     read(body, limits, |fields| {
+        let named = fields.gives("session") || fields.gives("agent");
+        let given = [fields.gives("message"), fields.gives("call")];
         let session = fields.optional("session", session);
         let agent = fields.optional("agent", name);
         let (route, modes) = situation(fields);
         let message = fields.optional("message", message);
         let call = fields.optional("call", call);
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
-        if session.is_none() && agent.is_none() {
+        let deadline_ms = fields.optional("deadline_ms", waits);
+        if !named {
             fields.fault("agent", code::MISSING, "name the agent, or its session in `session`");
+        }
+        if given[0] == given[1] {
+            fields.fault("call", code::MISSING, "give one of `message` and `call`: what is to be judged");
         }
         let subject = match (message, call) {
             (Some((role, content)), None) => Subject::Message { role, content },
             (None, Some(call)) => Subject::Call(call),
-            _ => {
-                fields.fault("call", code::MISSING, "give one of `message` and `call`: what is to be judged");
-                return None;
-            }
+            _ => return None,
         };
         Some(GuardRequest { session, agent, route, modes, subject, deadline_ms })
     })
@@ -266,13 +270,18 @@ pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec
         let (route, modes) = situation(fields);
         let tools = fields.optional("tools", tools);
         let limit = fields.optional("limit", whole(0, MOST_RANKED));
-        let deadline_ms = fields.optional("deadline_ms", milliseconds);
+        let deadline_ms = fields.optional("deadline_ms", waits);
         if session.is_none() && (tools.is_none() || query.is_none()) {
             let detail = "without a session, give `query` (what is to be done) and `tools` (to choose among)";
             fields.fault("session", code::MISSING, detail);
         }
         Some(SelectRequest { query, session, agent, route, modes, tools, limit, deadline_ms })
     })
+}
+
+/// How long the caller waits; with 0 it waits for nothing but what is in memory.
+fn waits(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+    whole(0, MOST_MS)(tree, at, faults)
 }
 
 fn situation(fields: &mut Fields<'_>) -> (Option<String>, Option<Vec<String>>) {
@@ -354,15 +363,14 @@ fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidRe
     })
 }
 
+/// Of whatever spelling: one that no tool can have is blocked, and the rest of what was sent is judged all the same.
 fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolName> {
     if let Tree::Text(_) = tree {
-        let word = name(tree, at, faults)?;
-        return Some(ToolName::bare(plain_name(word, at, faults)?));
+        return Some(ToolName::bare(name(tree, at, faults)?));
     }
     let mut fields = Fields::open(tree, at, faults)?;
-    let server = fields.optional("server", |tree, at, faults| plain_name(label(tree, at, faults)?, at, faults));
-    let own =
-        fields.required("name", "the tool's name", |tree, at, faults| plain_name(name(tree, at, faults)?, at, faults));
+    let server = fields.optional("server", label);
+    let own = fields.required("name", "the tool's name", name);
     fields.refuse_rest_of_request();
     Some(ToolName { server, name: own? })
 }
@@ -375,7 +383,7 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Obj
             faults.refuse(at, code::FORMAT, format!("must be one of {known}"))
         })
     })?;
-    Some(Objective::ALL.into_iter().filter(|objective| found.contains(objective)).collect())
+    Some(Objective::ALL.into_iter().filter(|objective| found.is_empty() || found.contains(objective)).collect())
 }
 
 /// Definitions as `tools/list` of the Model Context Protocol gives them; what they say beside is not for us.
@@ -384,17 +392,15 @@ fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefi
         let Tree::Object(mut members) = tree else {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
         };
-        let server = of_tool(&mut members, "server", at, faults, |tree, at, faults| {
-            plain_name(label(tree, at, faults)?, at, faults)
-        });
+        let server = of_tool(&mut members, "server", at, faults, label);
         if !members.has("name") {
             return faults.refuse(At::Key(&at, "name"), code::MISSING, "is required: the tool's name");
         }
-        let own = of_tool(&mut members, "name", at, faults, |tree, at, faults| {
-            plain_name(name(tree, at, faults)?, at, faults)
-        })?;
+        let own = of_tool(&mut members, "name", at, faults, name)?;
         let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
-            bounded(tree, DESCRIPTION_BYTES, at, faults)
+            let mut text = words(tree, at, faults)?;
+            text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
+            Some(text)
         });
         let theirs = of_tool(&mut members, "inputSchema", at, faults, any);
         let ours = of_tool(&mut members, "input_schema", at, faults, any);

@@ -107,12 +107,27 @@ impl Store {
 
     /// Sessions with all that was said in them, and patterns; of those of others, for which tasks they were counted.
     async fn erase_sidecar(&self, whose: &Whose) -> Result<Counts, StoreError> {
+        let named = format!(
+            "/* leftovers.sets */ SELECT DISTINCT body::jsonb ->> 'tools_digest' FROM sidecar_session
+             WHERE {} = $1 AND body::jsonb ? 'tools_digest'",
+            whose.column()
+        );
+        let sets: Vec<String> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(named)).bind(whose.name()).fetch_all(&self.work).await?;
         let mut gone = [0, 0, 0];
         for (table, gone) in ["sidecar_session", "pattern", "pattern_use"].into_iter().zip(&mut gone) {
             let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
             let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.work).await?;
             *gone = done.rows_affected();
         }
+        // What its servers said of their tools, unless others were shown the very same.
+        sqlx::query(
+            "/* leftovers.tools */ DELETE FROM sidecar_tools t WHERE digest = ANY($1)
+             AND NOT EXISTS (SELECT FROM sidecar_session s WHERE s.body::jsonb ->> 'tools_digest' = t.digest)",
+        )
+        .bind(&sets)
+        .execute(&self.work)
+        .await?;
         let [sessions, patterns, _] = gone;
         Ok(Counts { sessions, patterns, ..Counts::default() })
     }

@@ -117,14 +117,17 @@ impl Store {
         Ok(query.build_query_scalar().fetch_all(&self.read).await?)
     }
 
-    /// Deletes the patterns that changed longest ago beyond so many.
+    /// Deletes the patterns beyond so many: of the agent that has most, those that changed longest ago, so that nobody who tells
+    /// many drives out what others told.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn forget_patterns(&self, keep: i64) -> Result<u64, StoreError> {
         let gone = sqlx::query(
             "/* patterns.forget */ DELETE FROM pattern WHERE id IN (
-                 SELECT id FROM pattern ORDER BY changed_at DESC OFFSET $1)",
+                 SELECT id FROM (SELECT id, changed_at,
+                     row_number() OVER (PARTITION BY agent ORDER BY changed_at DESC, id DESC) AS nth FROM pattern) p
+                 ORDER BY nth, changed_at DESC, id DESC OFFSET $1)",
         )
         .bind(keep)
         .execute(&self.control)

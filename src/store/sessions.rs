@@ -2,7 +2,7 @@
 //! other, in whichever processes.
 
 use jiff::Timestamp;
-use sqlx::{PgConnection, Row, postgres::PgRow};
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
     transaction::{Tx, begin},
 };
-use crate::domain::{Session, SessionId, SessionState, StepKind};
+use crate::domain::{Session, SessionId, SessionState, StepKind, session::chained};
 
 /// A set of tools, under the hash of what it says.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,19 @@ pub struct Stepping {
     pub now: Timestamp,
 }
 
+/// Which sessions.
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// In this state.
+    pub state: Option<SessionState>,
+    /// That began before this one.
+    pub before: Option<SessionId>,
+    /// At most so many.
+    pub limit: i64,
+}
+
 /// A step that was taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredStep {
@@ -44,6 +57,8 @@ pub struct StoredStep {
     pub at: Timestamp,
     /// What was asked and answered, as JSON.
     pub body: String,
+    /// What names it and all steps before it; none of before these were kept.
+    pub chain: Option<String>,
 }
 
 /// Whether a session began.
@@ -165,7 +180,7 @@ impl Store {
     /// The database does not answer.
     pub async fn session_steps(&self, id: SessionId, after: i32, limit: i64) -> Result<Vec<StoredStep>, StoreError> {
         let rows = sqlx::query(
-            "/* sessions.steps */ SELECT number, kind, at, body FROM sidecar_step
+            "/* sessions.steps */ SELECT number, kind, at, body, chain FROM sidecar_step
              WHERE session = $1 AND number > $2 ORDER BY number LIMIT $3",
         )
         .bind(id.0)
@@ -174,6 +189,27 @@ impl Store {
         .fetch_all(&self.read)
         .await?;
         rows.iter().map(step_of).collect()
+    }
+
+    /// Sessions, the latest first, each with what it is by now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let mut query =
+            QueryBuilder::<Postgres>::new("/* sessions.list */ SELECT body, seen_at FROM sidecar_session WHERE true");
+        if let Some(agent) = &filter.agent {
+            query.push(" AND agent = ").push_bind(agent);
+        }
+        if let Some(state) = filter.state {
+            query.push(" AND state = ").push_bind(state.as_str());
+        }
+        if let Some(SessionId(before)) = filter.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(filter.limit);
+        let rows = query.build().fetch_all(&self.read).await?;
+        rows.iter().map(session_of).collect()
     }
 
     /// The latest sessions, of one agent or of all.
@@ -230,20 +266,35 @@ impl Stepping {
         &mut self.tx
     }
 
+    /// What was asked and answered in the last turn, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_turn(&mut self) -> Result<Option<String>, StoreError> {
+        let last = sqlx::query_scalar(
+            "/* sessions.last_turn */ SELECT body FROM sidecar_step WHERE session = $1 AND kind = 'turn'
+             ORDER BY number DESC LIMIT 1",
+        );
+        Ok(last.bind(self.session.id.0).fetch_optional(&mut *self.tx).await?)
+    }
+
     /// Keeps the step, what the session has become by it, and, where a turn begins, how its documents stand now.
     ///
     /// # Errors
     /// The database does not answer: the step may be kept all the same.
     pub async fn write(mut self, kind: StepKind, body: &str) -> Result<(), StoreError> {
+        let chain = chained(self.session.chain.as_deref(), self.number, kind, body);
         sqlx::query(
-            "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body) VALUES ($1, $2, $3, $4)",
+            "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
         )
         .bind(self.session.id.0)
         .bind(self.number)
         .bind(kind.as_str())
         .bind(body)
+        .bind(&chain)
         .execute(&mut *self.tx)
         .await?;
+        self.session.chain = Some(chain);
         if kind == StepKind::Turn {
             sqlx::query(
                 "/* sessions.turn */ UPDATE sidecar_document SET at_turn = text WHERE session = $1 AND at_turn <> text",
@@ -295,7 +346,8 @@ fn step_of(row: &PgRow) -> Result<StoredStep, StoreError> {
     let at: jiff_sqlx::Timestamp = row.try_get("at")?;
     let kind = StepKind::parse(&kind)
         .ok_or_else(|| StoreError::Inconsistent { table: "sidecar_step", problem: "an unknown kind".into() })?;
-    Ok(StoredStep { number: row.try_get("number")?, kind, at: at.to_jiff(), body: row.try_get("body")? })
+    let (number, body, chain) = (row.try_get("number")?, row.try_get("body")?, row.try_get("chain")?);
+    Ok(StoredStep { number, kind, at: at.to_jiff(), body, chain })
 }
 
 fn inconsistent(error: &serde_json::Error) -> StoreError {

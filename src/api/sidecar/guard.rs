@@ -7,7 +7,7 @@ use axum::{
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, read, steps::CallSchema, wide};
+use super::{arrived, of_step, read, steps::CallSchema, wide};
 use crate::{
     api::{Api, auth::Caller, problem::Problem},
     domain::key::Scope,
@@ -32,7 +32,9 @@ pub struct GuardSchema {
     message: Option<SaidSchema>,
     /// The call that is about to be made; one of `message` and `call`.
     call: Option<CallSchema>,
-    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
@@ -67,7 +69,9 @@ pub struct SelectSchema {
     tools: Option<Vec<Value>>,
     /// Most tools that are answered; ten unless it is said.
     limit: Option<u64>,
-    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
@@ -85,7 +89,7 @@ pub async fn post_guard(
 ) -> Result<Json<GuardAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let guard = read(&api, request, &api.limits, ingest::guard_request).await?;
+    let guard = read(&api, request, &of_step(&api), ingest::guard_request).await?;
     if let Some(agent) = &guard.agent {
         caller.speak_for(agent)?;
     }

@@ -21,6 +21,8 @@ use crate::{
 
 /// Bodies may hold the definitions of many tools: so many times what an event may.
 const WIDER: usize = 40;
+/// And a step so many times.
+const LONGER: usize = 8;
 
 /// When a request came.
 fn arrived(request: &Request) -> Instant {
@@ -41,8 +43,17 @@ async fn read<T>(
 
 /// Bounds of what may name many tools.
 fn wide(api: &Api) -> Limits {
+    widened(api, WIDER)
+}
+
+/// Bounds of a step: what tools take and answer is longer than what is told of it in an event.
+fn of_step(api: &Api) -> Limits {
+    widened(api, LONGER)
+}
+
+fn widened(api: &Api, times: usize) -> Limits {
     let Limits { event_bytes, nodes, .. } = api.limits;
-    Limits { event_bytes: event_bytes.saturating_mul(WIDER), nodes: nodes.saturating_mul(WIDER), ..api.limits }
+    Limits { event_bytes: event_bytes.saturating_mul(times), nodes: nodes.saturating_mul(times), ..api.limits }
 }
 
 /// Who reads a session: whoever reads everything, or its agent.

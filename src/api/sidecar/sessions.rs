@@ -14,11 +14,20 @@ use utoipa::ToSchema;
 
 use super::{arrived, may_read, read, session_id, wide};
 use crate::{
-    api::{Api, auth::Caller, params::PathPart, problem::Problem},
-    domain::{Objective, PatternOutcome, Session, key::Scope, sidecar::SidecarRules},
+    api::{
+        Api,
+        auth::Caller,
+        params::{Params, PathPart},
+        problem::Problem,
+    },
+    domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules},
     ingest,
     pipeline::sidecar::attach::{AttachError, Attachment, DocumentState, Summary},
+    store::sessions::SessionFilter,
 };
+
+/// Sessions of one page.
+const PAGE: i64 = 100;
 
 /// A session to begin.
 #[derive(Debug, ToSchema)]
@@ -46,7 +55,8 @@ pub struct AttachSchema {
     /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
     #[schema(value_type = Option<Object>)]
     documents: Option<BTreeMap<String, Value>>,
-    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    /// Milliseconds that the caller waits; five seconds where it does not say, since many tools are read.
+    #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
@@ -100,6 +110,42 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
     })?;
     let status = if attached.session.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(attached)).into_response())
+}
+
+/// Sessions, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionList {
+    /// A page.
+    pub items: Vec<Session>,
+    /// `before` of the next page; null when there is no more.
+    pub next_before: Option<String>,
+}
+
+/// Lists sessions, the latest first: those of an agent, or all, for keys that may read everything.
+#[utoipa::path(get, path = "/v1/sessions", tag = "sidecar",
+    params(("agent" = Option<String>, Query, description = "Of this agent"),
+        ("state" = Option<SessionState>, Query, description = "In this state"),
+        ("before" = Option<String>, Query, description = "Before this one: `next_before` of the page before")),
+    responses((status = 200, description = "A page", body = SessionList)))]
+pub async fn list_sessions(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<SessionList>, Problem> {
+    may_read(&caller)?;
+    let agent = params.text("agent");
+    let state = params.parsed("state", "open or closed", SessionState::parse);
+    let before = params.parsed("before", "the id of a session: ses_ and 32 hex digits", |text| text.parse().ok());
+    params.finish()?;
+    match &agent {
+        Some(agent) => caller.speak_for(agent)?,
+        None => caller.require(Scope::Read)?,
+    }
+    let agent = agent.map(|agent| api.pipeline.sidecar.boundary.name_asked_for(&agent));
+    let items = api.pipeline.store.sessions(&SessionFilter { agent, state, before, limit: PAGE }).await?;
+    let full = items.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
+    let next_before = items.last().filter(|_| full).map(|last: &Session| last.id.to_string());
+    Ok(Json(SessionList { items, next_before }))
 }
 
 /// A session, with the states of its documents.

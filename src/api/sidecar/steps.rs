@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, read, session_id};
+use super::{arrived, may_read, of_step, read, session_id};
 use crate::{
     api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
     domain::{SessionId, SessionState, StepKind, ToolName, key::Scope},
@@ -69,7 +69,9 @@ pub struct TurnSchema {
     planned_calls: Option<Vec<CallSchema>>,
     /// Most tools that are answered; ten unless it is said.
     limit: Option<u64>,
-    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
@@ -91,7 +93,9 @@ pub struct MessageSchema {
     tool_calls: Option<Vec<CallSchema>>,
     /// What came of calls.
     results: Option<Vec<ResultSchema>>,
-    /// Milliseconds that the caller waits, at most the setting `sidecar.deadline`.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
@@ -110,7 +114,7 @@ pub async fn post_turn(
 ) -> Result<Json<TurnAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let turn = read(&api, request, &api.limits, ingest::turn_request).await?;
+    let turn = read(&api, request, &of_step(&api), ingest::turn_request).await?;
     Ok(Json(api.pipeline.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
 }
 
@@ -128,7 +132,7 @@ pub async fn post_message(
 ) -> Result<Json<MessageAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let message = read(&api, request, &api.limits, ingest::message_request).await?;
+    let message = read(&api, request, &of_step(&api), ingest::message_request).await?;
     Ok(Json(api.pipeline.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
 }
 
@@ -147,13 +151,16 @@ pub async fn get_messages(
     may_read(&caller)?;
     let id = session_id(&id)?;
     let found = api.pipeline.sidecar.session(id, &|agent| caller.sees(agent)).await?;
-    found.ok_or_else(|| Problem::from(crate::pipeline::sidecar::attach::StepError::Unknown))?;
-    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let after = match last {
-        Some(last) => last.parse().map_err(|_| {
-            Problem::bad_cursor("Last-Event-ID is not the id of an event of this stream; leave it out to begin now")
-        })?,
-        None => api.pipeline.store.last_step(id).await?,
+    let (session, _) = found.ok_or_else(|| Problem::from(crate::pipeline::sidecar::attach::StepError::Unknown))?;
+    let last = api.pipeline.store.last_step(id).await?;
+    let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
+        Some(Some(after)) if (0..=last).contains(&after) => after,
+        Some(_) => {
+            return Err(Problem::bad_cursor(
+                "Last-Event-ID is not the id of an event of this stream; leave it out to begin now",
+            ));
+        }
+        None => last,
     };
     let opening = VecDeque::from([format!("retry: 2000\nid: {after}\n\n")]);
     let listener = Listener {
@@ -162,7 +169,7 @@ pub async fn get_messages(
         id,
         after,
         ready: opening,
-        over: false,
+        over: session.state == SessionState::Closed && after == last,
         quiet: Duration::ZERO,
     };
     let headers = [

@@ -12,12 +12,12 @@ use super::{
     documents::{format_of, parsed},
     judge::Scene,
     patience::Patience,
-    select::{listed, shown},
+    select::{listed, shown, usable},
     step::{Recorded, Situation},
 };
 use crate::{
     domain::{PatternOutcome, Session, SessionId, SessionState, StepKind},
-    ingest::AttachRequest,
+    ingest::{AttachRequest, ToolDefinition},
     sidecar::{
         document::{ItemState, revision::Etag},
         tools::Catalogue,
@@ -157,18 +157,20 @@ impl Sidecar {
         if !faults.is_empty() {
             return Err(AttachError::Faults(faults));
         }
-        let tools = if request.tools.is_empty() { None } else { Some(self.read_tools(&request)) };
+        let (usable, left_out) = usable(&request.tools);
+        let tools = if usable.is_empty() { None } else { Some(self.read_tools(&usable)) };
         let session = Session {
             task: request.task.as_deref().map(cleaned),
             task_id: request.task_id.as_deref().map(cleaned),
             route: request.route.as_deref().map(cleaned),
             modes: request.modes.iter().map(|mode| cleaned(mode)).collect(),
             objectives: request.objectives,
-            tools: request.tools.len(),
+            tools: usable.len(),
             tools_digest: tools.as_ref().map(|(digest, _)| digest.clone()),
             ..Session::begin(SessionId(self.clock.new_id()), &self.boundary.name_of(&request.agent), self.clock.now())
         };
         let mut patience = self.patience(asked, request.deadline_ms).at_least(TO_ATTACH);
+        left_out.into_iter().for_each(|warning| patience.warn(warning));
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
         let most = self.settings.max_sessions_per_agent;
         let opening = self.store.open_session(&session, kept, &documents, most);
@@ -197,9 +199,9 @@ impl Sidecar {
     }
 
     /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
-    fn read_tools(&self, request: &AttachRequest) -> (String, String) {
+    fn read_tools(&self, tools: &[ToolDefinition]) -> (String, String) {
         tokio::task::block_in_place(|| {
-            let tools = shown(&request.tools, &self.boundary.rules.load().tools);
+            let tools = shown(tools, &self.boundary.rules.load().tools);
             let body = serde_json::to_string(&tools).unwrap_or_default();
             let digest: String = blake3::hash(body.as_bytes()).to_hex().chars().take(32).collect();
             if self.catalogue_made(&digest).is_none() {
@@ -255,14 +257,13 @@ impl Sidecar {
     ) -> Summary {
         let documents = step.documents.iter().map(DocumentState::of).collect();
         if !step.is_open() {
-            let session = step.session.clone();
-            let (degraded, warnings) = patience.end();
-            return Summary { session: Some(session), documents, patterns: 0, degraded, warnings };
+            return self.ended(step, outcome, documents, patience).await;
         }
         self.seen.forget(step.session.id);
         step.session.state = SessionState::Closed;
         step.session.closed_at = Some(step.now);
         step.session.closed_because = Some(because.to_owned());
+        step.session.outcome = outcome;
         let session = step.session.clone();
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
@@ -275,6 +276,28 @@ impl Sidecar {
             Some(()) => self.capture(&session, outcome, &mut patience).await,
             None => 0,
         };
+        let (degraded, warnings) = patience.end();
+        Summary { session: Some(session), documents, patterns, degraded, warnings }
+    }
+
+    /// A session that is over already: what its agent says of it only now, such as after it was closed for being idle, counts
+    /// once.
+    async fn ended(
+        &self,
+        mut step: Stepping,
+        outcome: Option<PatternOutcome>,
+        documents: Vec<DocumentState>,
+        mut patience: Patience<'_>,
+    ) -> Summary {
+        let is_new = outcome.is_some() && step.session.outcome.is_none();
+        let mut patterns = 0;
+        if is_new {
+            step.session.outcome = outcome;
+        }
+        let session = step.session.clone();
+        if is_new && patience.ask("the outcome is not kept", step.keep()).await.is_some() {
+            patterns = self.capture(&session, outcome, &mut patience).await;
+        }
         let (degraded, warnings) = patience.end();
         Summary { session: Some(session), documents, patterns, degraded, warnings }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Event, Objective, Session, StepKind,
+        Event, Session, StepKind,
         session::Tally,
         sidecar::{CheckedBy, SidecarVerdict},
     },
@@ -63,6 +63,9 @@ impl Pipeline {
     pub async fn guard(&self, asked: Instant, request: GuardRequest, may: May<'_>) -> Result<GuardAnswer, StepError> {
         let sidecar = &self.sidecar;
         let mut patience = sidecar.patience(asked, request.deadline_ms);
+        if request.session.is_some() && request.agent.is_some() {
+            patience.warn("`agent` is not looked at: the session says whose it is".to_owned());
+        }
         let marks = Part::marks(&Part::of_guard(&request));
         let agent = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
         let request = redacted::guard(&request);
@@ -75,7 +78,8 @@ impl Pipeline {
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
             let missed = "the session is not known: rules that ask for its documents saw none";
             let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-            scene = Scene::of_taken(law, id, &taken).at(whereabouts);
+            let shown = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+            scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(shown);
             Taken { step, session } = taken;
         } else {
             let alone = || Scene::new(law, &agent).at(whereabouts);
@@ -84,12 +88,8 @@ impl Pipeline {
             Taken { step, session } = Taken::default();
         }
         let before = Situation::of(&scene, step.as_ref());
-        let judged = if session.as_ref().is_none_or(|session| session.has(Objective::Guardrail)) {
-            scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default()
-        } else {
-            patience.warn("the guardrail is not among the objectives of this session".to_owned());
-            Judged::default()
-        };
+        // Who asks is answered, also where the guardrail is no objective of the session.
+        let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
         words.tell(&mut patience);
         self.tell_intervention(&scene.agent, session.as_ref(), &judged);
         let recorded = Recorded::new(&request, before, marks, &judged, &rules);

@@ -1,6 +1,8 @@
 //! How a step is judged: its parts, in order, as its session stands. Rules, documents and checks answer from memory; what
 //! rules in words ask stands in [`Words`], which were asked before.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,7 +16,10 @@ use crate::{
         sidecar::{ModelRule, Ruling},
     },
     ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject as Asked, TurnRequest},
-    sidecar::guard::{Moment, Standing, Subject},
+    sidecar::{
+        guard::{Moment, Standing, Subject},
+        tools::Catalogue,
+    },
     store::documents::StoredDocument,
 };
 
@@ -79,7 +84,7 @@ impl Part<'_> {
     }
 
     /// Whether rules in words may be asked: what is done already no model can stop, and what others say is not the agent's.
-    fn may_be_asked(&self) -> bool {
+    pub fn may_be_asked(&self) -> bool {
         match self {
             Part::Planned(_) => true,
             Part::Message { role, .. } => *role == "assistant",
@@ -110,6 +115,8 @@ pub(super) struct Scene<'a> {
     /// Not known where the session is not: rules about documents are not asked then.
     pub documents: Option<Vec<Read>>,
     pub taints: Vec<String>,
+    /// The tools that it was shown, where they are known.
+    pub shown: Option<Arc<Catalogue>>,
 }
 
 impl<'a> Scene<'a> {
@@ -124,6 +131,7 @@ impl<'a> Scene<'a> {
             session: None,
             documents: None,
             taints: Vec::new(),
+            shown: None,
         }
     }
 
@@ -156,10 +164,20 @@ impl<'a> Scene<'a> {
         self
     }
 
+    /// The same with the tools that its session was shown.
+    #[must_use]
+    pub fn showing(self, shown: Option<Arc<Catalogue>>) -> Self {
+        Self { shown, ..self }
+    }
+
     /// What the rules say of the parts of a step, in order. Each call leaves its labels for those behind it, here too.
     pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut Words) -> Vec<Judged> {
-        let parts = parts.iter().enumerate();
-        parts.map(|(at, part)| self.part((at, part), marks.get(at).map_or(&[], Vec::as_slice), words)).collect()
+        let mut asked = 0..;
+        let parts = parts.iter().enumerate().map(|(at, part)| {
+            let asking = if part.may_be_asked() { asked.next().map(|at| (at, &mut *words)) } else { None };
+            self.part(part, marks.get(at).map_or(&[], Vec::as_slice), asking)
+        });
+        parts.collect()
     }
 
     /// That a turn begins.
@@ -167,8 +185,7 @@ impl<'a> Scene<'a> {
         self.with(Subject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
     }
 
-    fn part(&mut self, (at, part): (usize, &Part<'_>), marks: &[Mark], words: &mut Words) -> Judged {
-        let asking = part.may_be_asked().then_some((at, words));
+    fn part(&mut self, part: &Part<'_>, marks: &[Mark], asking: Option<(usize, &mut Words)>) -> Judged {
         match *part {
             Part::Planned(call) | Part::Made(call) => self.call(call, marks, asking),
             Part::Result(SaidResult { tool, content, .. }) => {
@@ -182,18 +199,35 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A call. What it would leave behind clings to what comes after it.
-    fn call(&mut self, call: &NamedCall, marks: &[Mark], asking: Option<(usize, &mut Words)>) -> Judged {
-        let asked = self.asked(call);
-        let (effect, by_contract) = (self.tools.effect(&asked).effect, self.tools.taints(&asked));
+    /// A call. What it would leave behind clings to what comes after it. Where it names no server, it is held to the rules
+    /// about each tool of that name that the session was shown, and the gravest ruling holds.
+    fn call(&mut self, call: &NamedCall, marks: &[Mark], mut asking: Option<(usize, &mut Words)>) -> Judged {
+        let meant = self.shown.as_ref().map(|shown| shown.meant(&call.tool)).unwrap_or_default();
+        let meant: Vec<ToolName> =
+            if meant.is_empty() { vec![call.tool.clone()] } else { meant.into_iter().cloned().collect() };
         let args = Value::Object(call.arguments.clone());
-        let ruling = self.ruling(Subject::Call { tool: &call.tool, effect, args: &args }, marks, asking);
-        for taint in ruling.taints.iter().chain(&by_contract) {
-            if !self.taints.contains(taint) {
-                self.taints.push(taint.clone());
+        let (mut judged, mut taints) = (None::<Judged>, Vec::new());
+        for tool in &meant {
+            let asked = self.asked(tool, call);
+            let effect = self.tools.effect(&asked).effect;
+            taints.extend(self.tools.taints(&asked));
+            let asking = asking.as_mut().map(|(part, words)| (*part, &mut **words));
+            let ruling = self.ruling(Subject::Call { tool, effect, args: &args }, marks, asking);
+            taints.extend(ruling.taints.iter().cloned());
+            let graver = judged.as_ref().is_none_or(|other| {
+                (ruling.decision, ruling.would, effect)
+                    > (other.ruling.decision, other.ruling.would, other.effect.unwrap_or(effect))
+            });
+            if graver {
+                judged = Some(Judged { tool: Some(tool.clone()), effect: Some(effect), ruling });
             }
         }
-        Judged { tool: Some(call.tool.clone()), effect: Some(effect), ruling }
+        for taint in taints {
+            if !self.taints.contains(&taint) {
+                self.taints.push(taint);
+            }
+        }
+        judged.unwrap_or_default()
     }
 
     fn ruling(&self, subject: Subject<'_>, marks: &[Mark], asking: Option<(usize, &mut Words)>) -> Ruling {
@@ -231,7 +265,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    fn asked(&self, call: &NamedCall) -> Call {
+    fn asked(&self, tool: &ToolName, call: &NamedCall) -> Call {
         Call {
             call_id: String::new(),
             agent: self.agent.clone(),
@@ -242,7 +276,7 @@ impl<'a> Scene<'a> {
             faults: false,
             route: self.route.clone(),
             modes: self.modes.clone(),
-            tool: call.tool.clone(),
+            tool: tool.clone(),
             by_proxy: false,
             annotations: crate::domain::ToolAnnotations::default(),
             description: None,

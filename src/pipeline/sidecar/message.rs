@@ -15,13 +15,16 @@ use super::{
 };
 use crate::{
     domain::{
-        Objective, SessionId, StepKind,
+        Objective, Session, SessionId, StepKind, ToolName,
         session::MadeCall,
         sidecar::{DocumentDue, SidecarVerdict},
     },
-    ingest::MessageRequest,
+    ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest},
     pipeline::Pipeline,
 };
+
+/// Bytes of a text that are looked at and kept.
+const MOST_TEXT: usize = 256 * 1024;
 
 /// What an agent is told of what was said and done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
@@ -32,7 +35,8 @@ pub struct MessageAnswer {
     pub decision: SidecarVerdict,
     /// What the rules say of the message.
     pub said: Judged,
-    /// What they say of each call that was made, in order: whether it should have been.
+    /// What they say of each call that was made, in order: whether it should have been. Behind those that were told stand
+    /// those of which only a result was told, with the arguments that the last turn planned for them.
     pub calls: Vec<Judged>,
     /// What they say of each result, in order.
     pub results: Vec<Judged>,
@@ -59,22 +63,40 @@ impl Pipeline {
         &self,
         asked: Instant,
         id: SessionId,
-        request: MessageRequest,
+        mut request: MessageRequest,
         may: May<'_>,
     ) -> Result<MessageAnswer, StepError> {
         let sidecar = &self.sidecar;
         let mut patience = sidecar.patience(asked, request.deadline_ms);
-        let marks = Part::marks(&Part::of_message(&request));
-        let request = redacted::message(&request);
-        let (parts, whereabouts) = (Part::of_message(&request), (request.route.as_ref(), request.modes.as_ref()));
+        if let Some(warning) = cut(&mut request) {
+            patience.warn(warning);
+        }
+        let mut marks = Part::marks(&Part::of_message(&request));
+        let mut request = redacted::message(&request);
+        let (route, modes) = (request.route.clone(), request.modes.clone());
+        let whereabouts = (route.as_ref(), modes.as_ref());
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
-        let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
+        let mut words =
+            self.ask_before(law, id, (&Part::of_message(&request), &marks), whereabouts, (may, &mut patience)).await;
         let missed = "the session is not known: the message is not kept, and rules saw no documents";
         let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts);
+        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
         let before = Situation::of(&scene, taken.step.as_ref());
-        let Taken { step, session } = taken;
+        let Taken { mut step, session } = taken;
+        let calls = session.as_ref().map(|session| session.calls.as_slice()).unwrap_or_default();
+        let unheard = unheard(&request, calls);
+        if !unheard.is_empty() {
+            let planned = match &mut step {
+                Some(step) => patience.ask("calls are judged without arguments", step.last_turn()).await.flatten(),
+                None => None,
+            };
+            let at = request.tool_calls.len();
+            request.tool_calls.extend(as_planned(&unheard, planned.as_deref()));
+            marks.splice(at..at, unheard.iter().map(|_| Vec::new()));
+        }
+        let parts = Part::of_message(&request);
         let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
         let mut answer = MessageAnswer { policy_version: sidecar.policy_version(), ..MessageAnswer::default() };
         if has(Objective::Guardrail) {
@@ -129,17 +151,59 @@ impl MessageAnswer {
     }
 }
 
-/// Calls that were made, and what came of them: a result is that of the latest call of its tool that has none.
-fn remember(session: &mut crate::domain::Session, request: &MessageRequest, judged: &[Judged]) {
+/// Cuts what is longer than a step reads; what is told of it.
+fn cut(request: &mut MessageRequest) -> Option<String> {
+    let texts = request.content.iter_mut().chain(request.results.iter_mut().map(|result| &mut result.content));
+    let long: Vec<&mut String> = texts.filter(|text| text.len() > MOST_TEXT).collect();
+    let warning = format!("{} texts are longer than {MOST_TEXT} bytes: the rest of them was not looked at", long.len());
+    let any = !long.is_empty();
+    for text in long {
+        text.truncate(text.floor_char_boundary(MOST_TEXT));
+    }
+    any.then_some(warning)
+}
+
+/// The tools of results to which no call was told: of which it is only heard by them that they were called.
+fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
+    let waiting = calls.iter().filter(|made| made.ok.is_none()).map(|made| &made.tool);
+    let told = request.tool_calls.iter().map(|call| &call.tool);
+    let mut waiting: Vec<String> = waiting.chain(told).map(|tool| tool.canonical().whole).collect();
+    let mut unheard = Vec::new();
+    for SaidResult { tool, .. } in &request.results {
+        let name = tool.canonical().whole;
+        match waiting.iter().position(|other| *other == name) {
+            Some(at) => drop(waiting.swap_remove(at)),
+            None => unheard.push(tool.clone()),
+        }
+    }
+    unheard
+}
+
+/// Such calls with the arguments that the last turn planned for them, or without any.
+fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
+    let turn = turn.and_then(|body| serde_json::from_str::<Recorded>(body).ok());
+    let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
+    let mut planned = turn.map(|turn| turn.planned_calls).unwrap_or_default();
+    let call = |tool: &ToolName| {
+        let name = tool.canonical().whole;
+        let at = planned.iter().position(|call| call.tool.canonical().whole == name);
+        let arguments = at.map(|at| planned.remove(at).arguments).unwrap_or_default();
+        NamedCall { tool: tool.clone(), arguments }
+    };
+    unheard.iter().map(call).collect()
+}
+
+/// Calls that were made, and what came of them: a result is that of the first call of its tool that has none.
+fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) {
     for (at, call) in request.tool_calls.iter().enumerate() {
         let rejected = judged.get(at).is_some_and(|judged| judged.ruling.decision == SidecarVerdict::Block);
         session.remember(MadeCall { tool: call.tool.clone(), ok: None, rejected });
     }
     for result in &request.results {
-        let waiting = session.calls.iter_mut().rev().find(|made| made.tool == result.tool && made.ok.is_none());
-        match waiting {
-            Some(made) => made.ok = Some(result.ok),
-            None => session.remember(MadeCall { tool: result.tool.clone(), ok: Some(result.ok), rejected: false }),
+        let name = result.tool.canonical().whole;
+        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.canonical().whole == name;
+        if let Some(made) = session.calls.iter_mut().find(is_it) {
+            made.ok = Some(result.ok);
         }
     }
 }

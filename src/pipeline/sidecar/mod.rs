@@ -175,10 +175,8 @@ impl Sidecar {
 
     /// What is left of the patience of who asked at this moment and waits so long.
     fn patience(&self, asked: Instant, deadline_ms: Option<u64>) -> Patience<'_> {
-        let most = self.settings.deadline;
         let said = deadline_ms.map(|ms| asked + Duration::from_millis(ms));
-        let deadline = (asked + most).min(said.unwrap_or(asked + most));
-        Patience::until(&self.health, deadline, said)
+        Patience::until(&self.health, asked + self.settings.deadline, said)
     }
 
     /// An index that was made before.

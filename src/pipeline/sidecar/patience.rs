@@ -2,10 +2,7 @@
 //! leaves the database alone for a while and answers by its rules.
 
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -15,6 +12,8 @@ use crate::{store::StoreError, telemetry::metric};
 
 /// Faults in a row after which the sidecar is passive.
 const FAULTS: u32 = 5;
+/// And nothing was answered for so long.
+const QUIET: Duration = Duration::from_millis(500);
 /// How long it is passive.
 const PASSIVE: Duration = Duration::from_secs(15);
 /// Most warnings of one answer.
@@ -22,29 +21,38 @@ const MOST_WARNINGS: usize = 32;
 
 /// Whether what the sidecar stands on answers.
 #[derive(Debug, Default)]
-pub(super) struct Health {
-    faults: AtomicU32,
-    passive_until: Mutex<Option<Instant>>,
+pub(super) struct Health(Mutex<Lately>);
+
+/// What came of asking lately.
+#[derive(Debug, Default)]
+struct Lately {
+    faults: u32,
+    answered: Option<Instant>,
+    passive_until: Option<Instant>,
 }
 
 impl Health {
-    fn until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.passive_until.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lately(&self) -> MutexGuard<'_, Lately> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the sidecar leaves the database alone.
     pub fn is_passive(&self) -> bool {
-        self.until().is_some_and(|until| Instant::now() < until)
+        self.lately().passive_until.is_some_and(|until| Instant::now() < until)
     }
 
     fn answered(&self) {
-        self.faults.store(0, Ordering::Relaxed);
+        let mut lately = self.lately();
+        (lately.faults, lately.answered) = (0, Some(Instant::now()));
     }
 
+    /// A fault. Many at once, such as of steps that wait for one session, say nothing where others are answered.
     fn failed(&self) {
-        if self.faults.fetch_add(1, Ordering::Relaxed) + 1 >= FAULTS {
-            self.faults.store(0, Ordering::Relaxed);
-            *self.until() = Some(Instant::now() + PASSIVE);
+        let (mut lately, now) = (self.lately(), Instant::now());
+        lately.faults = lately.faults.saturating_add(1);
+        let quiet = lately.answered.is_none_or(|answered| now.saturating_duration_since(answered) >= QUIET);
+        if lately.faults >= FAULTS && quiet {
+            (lately.faults, lately.passive_until) = (0, Some(now + PASSIVE));
             metrics::counter!(metric::SIDECAR_PASSIVE).increment(1);
             tracing::warn!("the sidecar is passive for {} s: what it stands on does not answer", PASSIVE.as_secs());
         }
@@ -58,14 +66,17 @@ pub(super) struct Patience<'h> {
     deadline: Instant,
     /// When the caller goes on, as far as it said so.
     said: Option<Instant>,
+    /// What is late is late by our measure: that a caller has no time is no fault of the database.
+    ours: bool,
     warnings: Vec<String>,
     degraded: bool,
 }
 
 impl<'h> Patience<'h> {
-    /// Until this moment.
-    pub fn until(health: &'h Health, deadline: Instant, said: Option<Instant>) -> Self {
-        Self { health, deadline, said, warnings: Vec::new(), degraded: false }
+    /// Until this moment, or until the caller goes on.
+    pub fn until(health: &'h Health, most: Instant, said: Option<Instant>) -> Self {
+        let deadline = said.map_or(most, |said| said.min(most));
+        Self { health, deadline, said, ours: deadline == most, warnings: Vec::new(), degraded: false }
     }
 
     /// The same for what takes longer and happens once, unless the caller said how long it waits.
@@ -94,7 +105,9 @@ impl<'h> Patience<'h> {
                 None
             }
             Err(_) => {
-                self.health.failed();
+                if self.ours {
+                    self.health.failed();
+                }
                 self.miss("deadline", format!("{missed}: it was not had in time"));
                 None
             }
@@ -115,9 +128,10 @@ impl<'h> Patience<'h> {
         }
     }
 
-    /// How long a rule in words may wait that asks for so much: no longer than the caller itself said.
-    pub fn for_words(&self, wait: Duration) -> Duration {
-        self.said.map_or(wait, |said| said.saturating_duration_since(Instant::now()).min(wait))
+    /// Until when rules in words may wait that ask for so much: no longer than the caller itself said.
+    pub fn for_words(&self, wait: Duration) -> Instant {
+        let until = Instant::now() + wait;
+        self.said.map_or(until, |said| said.min(until))
     }
 
     /// So much was waited for somebody else: what is left to do is not late for it.

@@ -1,12 +1,11 @@
 //! What worked before: told by agents, or taken from sessions that went well; offered to the next task like it, as data.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -40,7 +39,8 @@ const OVERLAP: SignedDuration = SignedDuration::from_secs(10);
 pub(super) struct Known {
     most: usize,
     shelf: RwLock<Shelf>,
-    memory: ArcSwap<Memory>,
+    /// By agent: nobody's tools are ranked by what another one told.
+    memories: RwLock<HashMap<String, Arc<Memory>>>,
     all: Mutex<All>,
 }
 
@@ -52,21 +52,17 @@ struct All {
 
 impl Known {
     pub fn new(most: usize) -> Self {
-        Self {
-            most,
-            shelf: RwLock::new(Shelf::new(most)),
-            memory: ArcSwap::from_pointee(patterns::memory(&[])),
-            all: Mutex::default(),
-        }
+        Self { most, shelf: RwLock::new(Shelf::new(most)), memories: RwLock::default(), all: Mutex::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of tools before.
-    pub fn memory(&self) -> Arc<Memory> {
-        self.memory.load_full()
+    /// What came of an agent's tools before.
+    pub fn memory(&self, agent: &str) -> Arc<Memory> {
+        let known = self.memories.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        known.unwrap_or_else(|| Arc::new(patterns::memory(&[])))
     }
 
     fn learn(&self, changed: Vec<Pattern>, anew: bool) {
@@ -76,19 +72,26 @@ impl Known {
             all.patterns.clear();
             *offered = Shelf::new(self.most);
         }
-        let mut moved = anew;
+        let mut moved = BTreeSet::new();
         for pattern in changed {
             if all.patterns.get(&pattern.id) != Some(&pattern) {
-                moved = true;
+                moved.insert(pattern.agent.clone());
                 offered.put(pattern.clone());
                 all.patterns.insert(pattern.id, pattern);
             }
         }
         drop(offered);
-        if moved {
-            let patterns: Vec<Pattern> = all.patterns.values().cloned().collect();
-            self.memory.store(Arc::new(patterns::memory(&patterns)));
+        let mut of_moved: BTreeMap<&str, Vec<Pattern>> = BTreeMap::new();
+        for pattern in all.patterns.values().filter(|pattern| moved.contains(&pattern.agent)) {
+            of_moved.entry(&pattern.agent).or_default().push(pattern.clone());
         }
+        let learnt = of_moved.into_iter().map(|(agent, of)| (agent.to_owned(), Arc::new(patterns::memory(&of))));
+        let learnt: Vec<_> = learnt.collect();
+        let mut memories = self.memories.write().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            memories.clear();
+        }
+        memories.extend(learnt);
     }
 }
 
@@ -214,9 +217,17 @@ impl Sidecar {
         self.known.learn(changed, false);
     }
 
-    /// What was done before for a task like this: by the same agent, with tools that the rules do not deny now.
-    pub(super) fn offers(&self, task: &str, session: &Session, limit: usize) -> Vec<Offered> {
-        self.search(task, Some(&session.agent), session.route.as_deref(), &session.modes, &session.taints, limit)
+    /// What was done before for a task like the session's, or like what its agent is about to do: by the same agent, with
+    /// tools that the rules do not deny now.
+    pub(super) fn offers(&self, intent: Option<&str>, session: &Session, limit: usize) -> Vec<Offered> {
+        let (route, modes, taints) = (session.route.as_deref(), &session.modes, &session.taints);
+        let like = |text: &str| self.search(text, Some(&session.agent), route, modes, taints, limit);
+        let mut offered: Vec<Offered> = session.task.as_deref().into_iter().chain(intent).flat_map(like).collect();
+        offered.sort_by(|a, b| (b.likeness * b.lower_bound).total_cmp(&(a.likeness * a.lower_bound)));
+        let mut met = BTreeSet::new();
+        offered.retain(|one| met.insert(one.pattern.id));
+        offered.truncate(limit);
+        offered
     }
 
     /// What was done before for a task like this.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     boundary::tools::Tools,
-    domain::{Session, SessionId, StepKind},
+    domain::{Objective, Session, SessionId, StepKind, session::chained},
     ingest::{GuardRequest, MessageRequest, TurnRequest},
     sidecar::document::revision::{Etag, replay},
     store::{Store, StoreError, documents::StoredDocument, sessions::StoredStep},
@@ -48,8 +48,10 @@ pub struct Replay {
     pub rulings: u32,
     /// What is said otherwise.
     pub differences: Vec<Difference>,
-    /// Steps whose record is not what was hashed, or whose documents cannot be had back.
+    /// Steps whose record was changed, or whose documents cannot be had back.
     pub unreadable: Vec<i32>,
+    /// Steps that are missing: each the number of the first of a gap.
+    pub missing: Vec<i32>,
     /// The rules then, each version once.
     pub policy_versions: Vec<String>,
     /// The rules now.
@@ -78,16 +80,33 @@ pub async fn replay_session(
         rulings: 0,
         differences: Vec::new(),
         unreadable: Vec::new(),
+        missing: Vec::new(),
         policy_versions: Vec::new(),
         policy_version: rules.guardrail.version().to_owned(),
     };
-    let mut after = 0;
+    let (mut after, mut chain) = (0, None);
     loop {
         let steps = store.session_steps(id, after, PAGE).await?;
-        let Some(last) = steps.last() else { return Ok(Some(told)) };
-        after = last.number;
+        if steps.is_empty() {
+            if chain != session.chain && told.unreadable.is_empty() {
+                told.missing.push(after + 1);
+            }
+            return Ok(Some(told));
+        }
         for step in &steps {
-            repeat(step, &session, (&texts, &formats), (rules, tools), &mut told);
+            // Behind a gap nobody knows what the one before was called.
+            let follows = step.number == after + 1;
+            if !follows {
+                told.missing.push(after + 1);
+            }
+            let should = || chained(chain.as_deref(), step.number, step.kind, &step.body);
+            let is_whole = step.chain.as_ref().is_none_or(|kept| !follows || *kept == should());
+            (after, chain) = (step.number, step.chain.clone());
+            if is_whole {
+                repeat(step, &session, (&texts, &formats), (rules, tools), &mut told);
+            } else {
+                told.unreadable.push(step.number);
+            }
         }
     }
 }
@@ -145,6 +164,10 @@ fn repeat(
         taints: recorded.before.taints.clone(),
         ..Scene::of((rules, tools), session, Some(&documents))
     };
+    // Without that objective only who asks the guardrail itself is answered.
+    if step.kind != StepKind::Guard && !session.has(Objective::Guardrail) {
+        return;
+    }
     for (part, then, now) in parts(step.kind, &recorded, &mut scene) {
         told.rulings += 1;
         let (then, now) = (said(&then), said(&serde_json::to_value(&now).unwrap_or_default()));
@@ -183,7 +206,7 @@ fn parts(kind: StepKind, recorded: &Recorded, scene: &mut Scene<'_>) -> Vec<(Str
         }
         StepKind::Close => Vec::new(),
     };
-    // Where the guardrail is no objective of the session, nothing was judged.
+    // Of a step that was not kept to its end nothing was said.
     parts.retain(|(_, then, _)| !then.is_null());
     parts
 }

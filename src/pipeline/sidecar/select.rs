@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{May, Sidecar, attach::StepError, cleaned, patience::Patience};
 use crate::{
     boundary::tools::Tools,
-    domain::{GuardVerdict, Session, ShownTool, ToolAnnotations, ToolName},
+    domain::{GuardVerdict, Session, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name},
     ingest::{SelectRequest, ToolDefinition},
     sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool},
 };
@@ -101,10 +101,23 @@ pub(super) fn listed(tool: ShownTool) -> Tool {
     }
 }
 
+/// The definitions that can be used, and a word on each other one: one server's odd tool takes nobody's sidecar away.
+pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Vec<String>) {
+    let (mut usable, mut left_out) = (Vec::with_capacity(definitions.len()), Vec::new());
+    for (at, definition) in definitions.iter().enumerate() {
+        let ToolName { server, name } = &definition.name;
+        match std::iter::once(name).chain(server).find_map(|name| plain_tool_name(name).err()) {
+            None => usable.push(definition.clone()),
+            Some(why) => left_out.push(format!("tools/{at} is left out, and never offered: {why}")),
+        }
+    }
+    (usable, left_out)
+}
+
 impl Sidecar {
     /// The tools that fit a task, as far as they may be offered.
     pub(super) fn choose(&self, catalogue: &Catalogue, task: &str, limit: usize, who: For<'_>) -> ToolChoice {
-        let (rules, memory, task) = (self.rules.load(), self.known.memory(), Task::of(task));
+        let (rules, memory, task) = (self.rules.load(), self.known.memory(who.agent), Task::of(task));
         let situation = Situation {
             agent: who.agent,
             route: who.route,
@@ -124,6 +137,18 @@ impl Sidecar {
         let excluded =
             found.excluded.into_iter().map(|one| ExcludedTool { tool: one.tool.clone(), reason: one.reason });
         ToolChoice { ranked: ranked.collect(), excluded: excluded.collect() }
+    }
+
+    /// The tools that a session was shown, where it is known.
+    pub(super) async fn shown_to(
+        &self,
+        session: Option<&Session>,
+        patience: &mut Patience<'_>,
+    ) -> Option<Arc<Catalogue>> {
+        match session {
+            Some(session) => self.catalogue(session, patience).await,
+            None => None,
+        }
     }
 
     /// The index of a session's tools; `None` where it has none, or they are not had in time.
@@ -157,9 +182,11 @@ impl Sidecar {
                 }
             }
         };
+        let (usable, left_out) = request.tools.as_deref().map(usable).unwrap_or_default();
+        left_out.into_iter().for_each(|warning| patience.warn(warning));
         let catalogue = match (&request.tools, &session) {
-            (Some(tools), _) => Some(tokio::task::block_in_place(|| {
-                let shown = shown(tools, &self.boundary.rules.load().tools);
+            (Some(_), _) => Some(tokio::task::block_in_place(|| {
+                let shown = shown(&usable, &self.boundary.rules.load().tools);
                 Arc::new(Catalogue::of(shown.into_iter().map(listed).collect()))
             })),
             (None, Some(session)) => self.catalogue(session, &mut patience).await,

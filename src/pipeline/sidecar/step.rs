@@ -93,14 +93,14 @@ impl Recorded {
     ) -> Self {
         let asked = serde_json::to_value(asked).unwrap_or_default();
         let inputs = inputs_of(&asked, &before, &marks);
-        Self {
-            asked,
-            inputs,
-            before,
-            marks,
-            answered: serde_json::to_value(answered).unwrap_or_default(),
-            policy_version: rules.guardrail.version().to_owned(),
+        let policy_version = rules.guardrail.version().to_owned();
+        let mut answered = serde_json::to_value(answered).unwrap_or_default();
+        for (key, text) in [("inputs", &inputs), ("policy_version", &policy_version)] {
+            if let Some(place) = answered.get_mut(key) {
+                *place = text.as_str().into();
+            }
         }
+        Self { asked, before, marks, answered, inputs, policy_version }
     }
 
     /// As it is kept.

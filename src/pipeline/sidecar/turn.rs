@@ -74,7 +74,8 @@ impl Pipeline {
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
         let missed = "the session is not known: there are no tools, documents or patterns";
         let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts);
+        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {
             // Rules are in memory: what they forbid, they forbid now.
             let decisions = scene.judge(&parts, &marks, &mut words);
@@ -106,7 +107,7 @@ impl Pipeline {
         }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
         if session.has(Objective::ToolSelection)
-            && let Some(catalogue) = sidecar.catalogue(&session, &mut patience).await
+            && let Some(catalogue) = catalogue
         {
             let who = For {
                 agent: &session.agent,
@@ -119,7 +120,7 @@ impl Pipeline {
         }
         if session.has(Objective::PatternCapture) {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);
-            answer.patterns = sidecar.offers(task, &session, most);
+            answer.patterns = sidecar.offers(request.intent.as_deref(), &session, most);
         }
         answer.directives = directives(&answer);
         let recorded = Recorded::new(&request, before, marks, &answer, &rules);

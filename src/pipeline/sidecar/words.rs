@@ -5,7 +5,7 @@
 //! nothing, and is said. Nobody waits for a model while a session is locked: models are asked first, as the session stands then,
 //! and the step is judged by their answers when it is taken.
 
-use std::time::Duration;
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -17,13 +17,16 @@ use super::{
 };
 use crate::{
     domain::{
-        Assessment, Event, Mark, Objective, Session, SessionId, ToolCall, Trigger,
+        Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
         sidecar::{ModelRule, Ruling},
     },
     ingest::Incoming,
     pipeline::{Origin, Pipeline, accept::OnDemand},
     store::reviews::Review,
 };
+
+/// Questions that are asked at once.
+const AT_ONCE: usize = 8;
 
 /// Whether a rule is violated, and why; or why nobody knows.
 type Answer = Result<(bool, String), String>;
@@ -38,6 +41,7 @@ pub(super) struct Words {
 /// Which rule is asked about which part.
 #[derive(Debug, Clone, PartialEq)]
 struct Question {
+    /// Counted among those of which models may be asked.
     part: usize,
     rule: ModelRule,
 }
@@ -54,6 +58,17 @@ impl Words {
                 ruling.with_model(rule, None, "it was not asked")
             }
         }
+    }
+
+    /// The next question about each part.
+    fn next(&mut self) -> Vec<Question> {
+        let mut next: Vec<Question> = Vec::new();
+        for question in std::mem::take(&mut self.open) {
+            if next.len() < AT_ONCE && next.iter().all(|other| other.part != question.part) {
+                next.push(question);
+            }
+        }
+        next
     }
 
     /// Says which questions have no answer, now that the step is judged.
@@ -76,19 +91,21 @@ impl Pipeline {
         whereabouts: Whereabouts<'_>,
         (may, patience): (May<'_>, &mut Patience<'_>),
     ) -> Words {
-        if parts.is_empty() || !law.0.guardrail.asks_models() {
+        if !parts.iter().any(Part::may_be_asked) || !law.0.guardrail.asks_models() {
             return Words::default();
         }
         let (session, documents) = self.sidecar.look(id, patience).await;
-        let Some(session) = session.filter(|session| may(&session.agent) && session.has(Objective::Guardrail)) else {
+        let Some(session) = session.filter(|session| may(&session.agent)) else {
             return Words::default();
         };
-        let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts);
+        let shown = self.sidecar.shown_to(Some(&session), patience).await;
+        let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
         self.in_words(parts, marks, scene, Some(&session), patience).await
     }
 
-    /// Has models say what rules in words ask of the parts of a step, one after the other, as long as that can change what
-    /// is ruled. `scene` is how things stand now: made anew for each look, since judging moves it.
+    /// Has models say what rules in words ask of the parts of a step, as long as that can change what is ruled: of several
+    /// parts at once, of one part rule by rule. All in all it takes no longer than the rule that may take longest. `scene`
+    /// is how things stand now: made anew for each look, since judging moves it.
     pub(super) async fn in_words<'a>(
         &self,
         parts: &[Part<'_>],
@@ -97,29 +114,41 @@ impl Pipeline {
         session: Option<&Session>,
         patience: &mut Patience<'_>,
     ) -> Words {
-        let mut words = Words::default();
+        let (mut words, began, mut longest) = (Words::default(), Instant::now(), Duration::ZERO);
         loop {
             let mut now = scene();
             now.judge(parts, marks, &mut words);
-            let open = std::mem::take(&mut words.open);
-            let Some(question) = open.into_iter().next() else { return words };
-            let Some(part) = parts.get(question.part) else { return words };
-            let left = patience.for_words(question.rule.deadline);
-            let began = Instant::now();
-            let answer = self.ask_shadow(&question.rule.shadow, part, &now, session, left).await;
-            patience.prolong(began.elapsed());
-            words.said.push((question, answer));
+            let questions = words.next();
+            if questions.is_empty() {
+                break;
+            }
+            longest = questions.iter().map(|question| question.rule.deadline).fold(longest, Duration::max);
+            let until = patience.for_words(longest.saturating_sub(began.elapsed()));
+            let askable: Vec<&Part<'_>> = parts.iter().filter(|part| part.may_be_asked()).collect();
+            let asking = questions.into_iter().map(|question| {
+                let (part, now) = (askable.get(question.part).copied(), &now);
+                async move {
+                    let until = until.min(Instant::now() + question.rule.deadline);
+                    let answer = self.ask_shadow(&question.rule.shadow, part, now, session, until).await;
+                    (question, answer)
+                }
+            });
+            words.said.extend(together(asking).await);
         }
+        if longest > Duration::ZERO {
+            patience.prolong(began.elapsed());
+        }
+        words
     }
 
     /// Has a shadow review a message or call now; whether it rejects it, and why.
     async fn ask_shadow(
         &self,
         shadow: &str,
-        part: &Part<'_>,
+        part: Option<&Part<'_>>,
         scene: &Scene<'_>,
         session: Option<&Session>,
-        wait: Duration,
+        until: Instant,
     ) -> Answer {
         let mut event = Event {
             agent: scene.agent.clone(),
@@ -130,14 +159,13 @@ impl Pipeline {
             ..Event::default()
         };
         match part {
-            Part::Message { text, .. } => event.output = Some((*text).to_owned()),
-            Part::Planned(call) | Part::Made(call) => {
+            Some(Part::Message { text, .. }) => event.output = Some((*text).to_owned()),
+            Some(Part::Planned(call)) => {
                 let args = Value::Object(call.arguments.clone());
                 event.tool = Some(ToolCall { name: call.tool.to_string(), args, ..ToolCall::default() });
             }
-            Part::Result(_) => return Err("what tools answer is not judged in words".to_owned()),
+            _ => return Err("it is nothing that is judged in words".to_owned()),
         }
-        let until = Instant::now() + wait;
         let on_demand = Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete });
         let origin = Origin { own_traffic: false, on_demand };
         let incoming = Incoming { event, key: None, digest_input: Vec::new() };
@@ -159,4 +187,19 @@ impl Pipeline {
             _ => Err(format!("{} came to no verdict", review.id)),
         }
     }
+}
+
+/// What several say who are asked at once, in their order.
+async fn together<T>(asking: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut asking: Vec<_> = asking.map(|one| (Box::pin(one), None)).collect();
+    poll_fn(|context| {
+        for (one, said) in asking.iter_mut().filter(|(_, said)| said.is_none()) {
+            if let Poll::Ready(answer) = one.as_mut().poll(context) {
+                *said = Some(answer);
+            }
+        }
+        if asking.iter().all(|(_, said)| said.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    asking.into_iter().filter_map(|(_, said)| said).collect()
 }

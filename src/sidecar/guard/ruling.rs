@@ -58,9 +58,9 @@ impl Ruling {
         let (name, mode, verdict) = (&rule.name, rule.mode.as_str(), rule.verdict.as_str());
         let why = told(why);
         self.explain.push(match violated {
-            Some(true) => format!("{name} ({mode}): {verdict}, a model says: {why}"),
-            Some(false) => format!("{name} ({mode}): a model sees no violation: {why}"),
-            None => format!("{name} ({mode}): no model answered, which changes nothing: {why}"),
+            Some(true) => format!("{name} ({mode}): {verdict}, its shadow says: {why}"),
+            Some(false) => format!("{name} ({mode}): its shadow sees no violation: {why}"),
+            None => format!("{name} ({mode}): its shadow came to nothing, which changes nothing: {why}"),
         });
         if violated == Some(true) {
             self.take(&Said::of(&rule.head(), CheckedBy::Model));

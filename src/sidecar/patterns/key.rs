@@ -3,6 +3,9 @@
 
 use crate::{domain::NewPattern, sidecar::words::words};
 
+/// Words that turn what a task says; `t` is what is left of `don't`.
+const NEGATIONS: [&str; 9] = ["cannot", "except", "never", "no", "nor", "not", "only", "t", "without"];
+
 /// The key of a pattern: of its agent, of the words of its task whatever their order and inflection, and of its tools in
 /// order, whatever the spelling of their names and however often each was called in a row. Prompt, summary and kind of task
 /// do not count: of two tellings the first stays, so nobody rewrites what another one recorded by telling it again.
@@ -21,6 +24,10 @@ pub fn dedup_key(new: &NewPattern) -> [u8; 32] {
         stems.push(new.task.trim().to_lowercase());
     }
     part(&stems.join(" "));
+    // Likeness does not go by these, and yet what is not to be done is another task.
+    let negations = new.task.to_lowercase();
+    let negations = negations.split(|c: char| !c.is_alphanumeric()).filter(|word| NEGATIONS.contains(word));
+    part(&negations.collect::<Vec<&str>>().join(" "));
     let mut tools: Vec<String> = new.tools.iter().map(|tool| tool.canonical().whole).collect();
     tools.dedup();
     for tool in &tools {

@@ -55,6 +55,8 @@ pub struct Catalogue {
     tools: Vec<Tool>,
     /// The places of the tools of a name in its canonical spelling.
     named: HashMap<String, Range<usize>>,
+    /// The places of those of a server, by their names there.
+    owned: HashMap<String, Vec<usize>>,
     /// By stem, in order of places.
     postings: HashMap<String, Vec<Posting>>,
 }
@@ -85,8 +87,13 @@ impl Catalogue {
         let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
         let (mut postings, mut named) =
             (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
+        let mut owned = HashMap::<String, Vec<usize>>::new();
         for (place, (tool, counts)) in tools.iter().zip(counts).enumerate() {
-            named.entry(tool.name.canonical().whole).or_insert(place..place).end = place + 1;
+            let name = tool.name.canonical();
+            named.entry(name.whole).or_insert(place..place).end = place + 1;
+            if name.has_server {
+                owned.entry(name.own).or_default().push(place);
+            }
             for (at, (of, (field, average))) in counts.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
                 let norm = length_norm(field.length, of.length, average);
                 for (stem, count) in of.words {
@@ -102,7 +109,19 @@ impl Catalogue {
                 }
             }
         }
-        Self { tools, named, postings }
+        Self { tools, named, owned, postings }
+    }
+
+    /// The tools that a call may mean which names no server: those of this name, each server's once.
+    pub fn meant(&self, name: &ToolName) -> Vec<&ToolName> {
+        let name = name.canonical();
+        if name.has_server || self.named.contains_key(&name.whole) {
+            return Vec::new();
+        }
+        let places = self.owned.get(&name.own).into_iter().flatten();
+        let mut meant: Vec<&ToolName> = places.filter_map(|place| self.tool(*place)).map(|tool| &tool.name).collect();
+        meant.dedup_by_key(|name| name.canonical().whole);
+        meant
     }
 
     /// How many tools it has.

@@ -78,3 +78,37 @@ async fn erased_agents_leave_no_session_and_no_pattern() {
     until("it to be forgotten", async || found(&umbra, "private words of somebody").await.is_empty().then_some(()))
         .await;
 }
+
+#[tokio::test]
+async fn nobody_s_patterns_move_another_agent_s_tools_or_drive_out_its_patterns() {
+    let umbra = Umbra::with().sidecar(RULES).settings("sidecar: {keep_patterns: 20}").go().await;
+    for number in 0..5 {
+        let own = json!({"agent": "bob", "task": format!("sort the letters of week {number}"), "tools": [{"name": "sort"}], "outcome": "succeeded"});
+        assert_eq!(umbra.post("/v1/patterns", &own).await.status.as_u16(), 201);
+    }
+    for number in 0..60 {
+        let flood = json!({"agent": "evil", "task": format!("search the code number {number}"),
+            "tools": [{"server": "web", "name": "fetch"}], "outcome": "succeeded"});
+        assert_eq!(umbra.post("/v1/patterns", &flood).await.status.as_u16(), 201);
+    }
+    let of = async |agent: &str| {
+        let listed = umbra.get(&format!("/v1/patterns?agent={agent}")).await;
+        listed["items"].as_array().map(Vec::len).unwrap_or_default()
+    };
+    until("the flood to be cut", async || (of("evil").await == 15).then_some(())).await;
+    assert_eq!(of("bob").await, 5);
+    let rank = async |agent: &str| {
+        let asked = umbra
+            .post("/v1/tools/select", &json!({"agent": agent, "query": "search the code", "tools": tools()}))
+            .await;
+        asked.body["ranked"].to_string()
+    };
+    assert!(rank("evil").await.contains("like task"), "{}", rank("evil").await);
+    assert!(!rank("bob").await.contains("fetch"), "{}", rank("bob").await);
+    // Said the other way round, a task is another one.
+    let told =
+        |task: &str| json!({"agent": "bob", "task": task, "tools": [{"name": "delete"}], "outcome": "succeeded"});
+    assert_eq!(umbra.post("/v1/patterns", &told("delete the staging database")).await.status.as_u16(), 201);
+    let other = umbra.post("/v1/patterns", &told("do not delete the staging database")).await;
+    assert_eq!(other.status.as_u16(), 201, "{}", other.body);
+}

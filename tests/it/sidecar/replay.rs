@@ -50,8 +50,19 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
         Some(&(&json!(4), &json!("block by no-drop (rule)"), &json!("warn by no-drop (rule)"))),
         "{other}"
     );
+    // A question that names another route is judged on that one, now as then.
+    umbra.post("/v1/guard", &json!({"session": id, "route": "answer", "call": edit})).await;
+    let (code, same) = again(RULES);
+    assert_eq!((code, &same["steps"]), (Some(0), &json!(5)), "{same}");
     // What is changed in the database is no record any more.
     umbra.schema.run("UPDATE sidecar_step SET body = replace(body, 'drop_table', 'list_table') WHERE number = 4").await;
     let (_, changed) = again(RULES);
     assert_eq!(changed["unreadable"], json!([4]), "{changed}");
+    umbra.schema.run("UPDATE sidecar_step SET body = replace(body, 'block', 'allow') WHERE number = 1").await;
+    umbra.schema.run("DELETE FROM sidecar_step WHERE number = 3").await;
+    let (code, changed) = again(RULES);
+    assert_eq!((code, &changed["unreadable"], &changed["missing"]), (Some(1), &json!([1, 4]), &json!([3])), "{changed}");
+    umbra.schema.run("DELETE FROM sidecar_step WHERE number <> 2").await;
+    let (_, changed) = again(RULES);
+    assert_eq!(changed["missing"], json!([1, 3]), "{changed}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{RULES, tools};
-use crate::support::{Umbra, until};
+use crate::support::{Umbra, all, until};
 
 #[tokio::test]
 async fn a_session_moves_to_another_process_and_outlives_a_kill() {
@@ -54,6 +54,62 @@ async fn an_agent_has_so_many_sessions_and_idle_ones_end() {
 }
 
 #[tokio::test]
+async fn sessions_are_counted_exactly_and_can_be_found() {
+    let settings = "sidecar: {max_sessions_per_agent: 3}";
+    let first = Umbra::with().settings(settings).go().await;
+    let second = Umbra::with().settings(settings).on(&first.schema).go().await;
+    let attach = async |umbra: &Umbra| umbra.post("/v1/sessions", &json!({"agent": "a"})).await.status.as_u16();
+    let both = (0..6).flat_map(|_| [&first, &second]).map(attach);
+    let answers = all(both.collect()).await;
+    assert_eq!(answers.iter().filter(|status| **status == 201).count(), 3, "{answers:?}");
+    // Who has lost their ids finds them, and may close them.
+    let listed = second.get("/v1/sessions?agent=a&state=open").await;
+    let ids: Vec<&str> =
+        listed["items"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+    assert_eq!((ids.len(), ids.is_sorted_by(|a, b| a > b)), (3, true), "{listed}");
+    for id in &ids {
+        assert_eq!(first.post(&format!("/v1/sessions/{id}/close"), &json!({})).await.status.as_u16(), 200);
+    }
+    assert_eq!(first.get("/v1/sessions?agent=a&state=open").await["items"], json!([]));
+    let before = format!("/v1/sessions?before={}", ids[0]);
+    assert_eq!(first.get(&before).await["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(first.post("/v1/sessions", &json!({"agent": "a"})).await.status.as_u16(), 201);
+}
+
+#[tokio::test]
+async fn what_an_agent_says_of_a_session_that_is_over_counts_once() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let id = umbra.attach(&json!({"agent": "a", "task": "search the code for the date bug", "tools": tools()})).await;
+    let search = json!({"tool": {"server": "search", "name": "search_code"}});
+    umbra.message(&id, &json!({"role": "assistant", "tool_calls": [search]})).await;
+    umbra.message(&id, &json!({"role": "tool", "results": [{"tool": "search.search_code", "content": "found"}]})).await;
+    let close =
+        async |body: Value| umbra.post(&format!("/v1/sessions/{id}/close"), &body).await.body["patterns"].clone();
+    assert_eq!(close(json!({})).await, json!(0));
+    assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(1));
+    assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(0));
+    // The next task is told apart from it, and its intent does not hide what fits the task.
+    let next = umbra.attach(&json!({"agent": "a", "task": "search the code for the time bug"})).await;
+    let turn = umbra.turn(&next, &json!({"intent": "read the manual"})).await;
+    assert_eq!(turn["patterns"][0]["uses"], json!(1), "{turn}");
+}
+
+#[tokio::test]
+async fn a_caller_without_time_is_answered_from_memory_and_harms_nobody() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let fetch = json!({"tool": "web.fetch"});
+    let (hurried, other) = (umbra.attach(&json!({"agent": "a"})).await, umbra.attach(&json!({"agent": "b"})).await);
+    umbra.message(&hurried, &json!({"role": "assistant", "tool_calls": [fetch]})).await;
+    for _ in 0..20 {
+        let asked = json!({"session": hurried, "deadline_ms": 0, "call": {"tool": "mail.send_email"}});
+        let ruled = umbra.post("/v1/guard", &asked).await;
+        assert_eq!((ruled.status.as_u16(), &ruled.body["rule"]), (200, &json!("no-mail-after-web")), "{}", ruled.body);
+    }
+    let turn = umbra.turn(&other, &json!({})).await;
+    assert_eq!((&turn["degraded"], &turn["turn"]), (&json!(false), &json!(1)), "{turn}");
+}
+
+#[tokio::test]
 async fn a_key_of_one_agent_knows_no_sessions_of_another() {
     let umbra = Umbra::with().go().await;
     let key = |agent: &str| {
@@ -83,6 +139,7 @@ async fn a_key_of_one_agent_knows_no_sessions_of_another() {
         ("POST", format!("/v1/sessions/{id}/turns"), Some(json!({}))),
         ("POST", format!("/v1/sessions/{id}/messages"), Some(json!({"role": "user"}))),
         ("POST", format!("/v1/sessions/{id}/close"), Some(json!({}))),
+        ("GET", "/v1/sessions?agent=ann".to_owned(), None),
         ("GET", document.clone(), None),
         ("GET", format!("{document}/history"), None),
         ("PUT", document.clone(), Some(json!({"text": "x"}))),
@@ -90,7 +147,8 @@ async fn a_key_of_one_agent_knows_no_sessions_of_another() {
         ("POST", "/v1/guard".to_owned(), Some(json!({"session": id, "call": {"tool": "x"}}))),
         ("POST", "/v1/tools/select".to_owned(), Some(json!({"session": id}))),
     ] {
-        assert_eq!(send(&bob, method, &path, body.clone()).await.status.as_u16(), 404, "{method} {path}");
+        let foreign = send(&bob, method, &path, body.clone()).await.status.as_u16();
+        assert_eq!(foreign, if path.contains('?') { 403 } else { 404 }, "{method} {path}");
         let own = send(&ann, method, &path, body).await.status.as_u16();
         assert!([200, 409, 412].contains(&own), "{method} {path}: {own}");
     }

@@ -158,3 +158,47 @@ async fn labels_of_a_session_outlive_its_steps_and_forbid_later_ones() {
     let kept = umbra.schema.rows("SELECT body FROM sidecar_step WHERE body LIKE '%AKIAQ7XJ3MZP4TVK2LWN%'").await;
     assert!(kept.is_empty(), "a credential was kept");
 }
+
+#[tokio::test]
+async fn a_tool_is_known_by_any_spelling_and_by_what_it_answered() {
+    let pay = "  - {name: no-pay, tools: pay.*, verdict: block, reason: nobody pays}\ndocuments:";
+    let umbra = Umbra::with().sidecar(&RULES.replace("documents:", pay)).go().await;
+    let tools = json!([{"server": "pay", "name": "charge"}, {"server": "web", "name": "fetch"},
+        {"server": "odd", "name": "wi\u{200b}pe"}]);
+    let attached = umbra.post("/v1/sessions", &json!({"agent": "a", "objectives": [], "tools": tools})).await;
+    assert!(attached.body["warnings"].to_string().contains("tools/2 is left out"), "{}", attached.body);
+    let (id, has) = (&attached.body["session"]["id"], &attached.body["session"]["objectives"]);
+    assert_eq!(has.as_array().map(Vec::len), Some(4), "{}", attached.body);
+    let id = id.as_str().unwrap_or_default();
+    let ruled = async |tool: Value| {
+        let asked = umbra.post("/v1/guard", &json!({"session": id, "call": {"tool": tool}})).await;
+        asked.body["rule"].as_str().unwrap_or("none").to_owned()
+    };
+    for tool in ["pay.charge", "charge", "Charge", "pay__charge", "mcp__pay__charge"] {
+        assert_eq!(ruled(json!(tool)).await, "no-pay", "{tool}");
+    }
+    assert_eq!(ruled(json!({"server": "pay", "name": "charge"})).await, "no-pay");
+    assert_eq!(ruled(json!("charge_nothing")).await, "none");
+    // A name that no tool can have is blocked, and what stands beside it is judged all the same.
+    let turn = umbra.turn(id, &json!({"planned_calls": [{"tool": "cha\u{200b}rge"}, {"tool": "charge"}]})).await;
+    assert_eq!(
+        (&turn["decisions"][0]["decision"], &turn["decisions"][1]["rule"]),
+        (&json!("block"), &json!("no-pay")),
+        "{turn}"
+    );
+    // Calls are often told apart from their results, or only by these.
+    assert_eq!(ruled(json!("mail.send_email")).await, "none");
+    umbra.turn(id, &json!({"planned_calls": [{"tool": "web.fetch", "arguments": {"url": "https://a.example"}}]})).await;
+    let told = umbra
+        .message(id, &json!({"role": "tool", "results": [{"tool": "fetch", "content": "x".repeat(300_000)}]}))
+        .await;
+    assert_eq!(
+        (&told["taints"], &told["calls"][0]["tool"]["server"]),
+        (&json!(["untrusted"]), &json!("web")),
+        "{told}"
+    );
+    assert!(told["warnings"].to_string().contains("262144 bytes"), "{}", told["warnings"]);
+    assert_eq!(ruled(json!("mail.send_email")).await, "no-mail-after-web");
+    let told = umbra.message(id, &json!({"role": "tool", "results": [{"tool": "charge", "content": "ok"}]})).await;
+    assert_eq!((&told["decision"], &told["calls"][0]["rule"]), (&json!("block"), &json!("no-pay")), "{told}");
+}

@@ -80,9 +80,12 @@ fn a_model_raises_and_never_lowers() {
 fn what_a_model_says_is_told_short_and_on_one_line() {
     let rule = model_rule("kind", &[], Block);
     let said = |violated, why: &str| Ruling::default().with_model(&rule, violated, why).explain.remove(0);
-    assert_eq!(said(Some(true), "It\nis\trude."), "kind (enforce): block, a model says: It is rude.");
-    assert_eq!(said(Some(false), "fine"), "kind (enforce): a model sees no violation: fine");
-    assert_eq!(said(None, "1s went by"), "kind (enforce): no model answered, which changes nothing: 1s went by");
+    assert_eq!(said(Some(true), "It\nis\trude."), "kind (enforce): block, its shadow says: It is rude.");
+    assert_eq!(said(Some(false), "fine"), "kind (enforce): its shadow sees no violation: fine");
+    assert_eq!(
+        said(None, "1s went by"),
+        "kind (enforce): its shadow came to nothing, which changes nothing: 1s went by"
+    );
     let long = said(Some(true), &"very long \u{202e}".repeat(1_000));
     assert!(long.chars().count() < 360 && !long.contains('\u{202e}') && long.ends_with('…'), "{long}");
     let secret = said(Some(true), concat!("it has ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc in it"));
