@@ -17,6 +17,9 @@ has once called a write, or destructive, since the program began, does not run w
 Which server, key and agent: :func:`configure`, or the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless set),
 ``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route or modes for a part
 of a program: :func:`context`.
+
+The companion of a session, ``async with umbra.sidecar(...)``, is in the package ``umbra_sidecar`` beside this file (Python
+3.10 or newer); its names are found here as well, and loaded when first used.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ import contextvars
 import dataclasses
 import functools
 import http.client
+import importlib
 import inspect
+import io
 import json
 import logging
 import os
@@ -40,7 +45,21 @@ import time
 import urllib.parse
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Sequence, Set, TypeVar, Union
+from typing import overload
+
+if TYPE_CHECKING:
+    from umbra_sidecar import Conflict as Conflict
+    from umbra_sidecar import Document as Document
+    from umbra_sidecar import FakeSidecar as FakeSidecar
+    from umbra_sidecar import NotUpdated as NotUpdated
+    from umbra_sidecar import ResultWithheld as ResultWithheld
+    from umbra_sidecar import Sidecar as Sidecar
+    from umbra_sidecar import SidecarError as SidecarError
+    from umbra_sidecar import SidecarRefused as SidecarRefused
+    from umbra_sidecar import SidecarUnavailable as SidecarUnavailable
+    from umbra_sidecar import quote_patterns as quote_patterns
+    from umbra_sidecar import sidecar as sidecar
 
 __all__ = [
     "ApprovalRequired",
@@ -76,6 +95,12 @@ class Blocked(Exception):
     def __init__(self, tool: str, reason: str, detail: str, decision: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(f"{tool} was not run ({reason}): {detail}")
         self.tool, self.reason, self.detail, self.decision = tool, reason, detail, decision
+
+    @property
+    def rule(self) -> Optional[str]:
+        """The rule that decided, where one did."""
+        decision = self.decision or {}
+        return decision.get("rule") or (decision.get("guard") or {}).get("rule")
 
 
 class ApprovalRequired(Blocked):
@@ -126,6 +151,8 @@ class _Place:
 
 
 _place: "contextvars.ContextVar[_Place]" = contextvars.ContextVar("umbra_place", default=_Place())
+# The guardrails of a sidecar that tools called here are held to.
+_guardrails: "contextvars.ContextVar[Any]" = contextvars.ContextVar("umbra_guardrails", default=None)
 
 
 class Client:
@@ -254,7 +281,7 @@ class Client:
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as gone:
                 if not kept:
                     raise _NoAnswer(str(gone) or type(gone).__name__) from None
-            except (OSError, http.client.HTTPException, ValueError) as gone:
+            except (OSError, http.client.HTTPException, ValueError, RecursionError) as gone:
                 raise _NoAnswer(str(gone) or type(gone).__name__) from None
         raise _NoAnswer("no connection")
 
@@ -284,7 +311,7 @@ class Client:
         try:
             connection.sock.settimeout(left())
             connection.request("POST", self._parts.path + path, body=data, headers=dict(headers))
-            connection.sock.settimeout(left())
+            connection.response_class = functools.partial(_Response, left)  # type: ignore[assignment]
             response = connection.getresponse()
             answer = json.loads(response.read() or b"{}")
             if not isinstance(answer, dict):
@@ -297,6 +324,32 @@ class Client:
         else:
             self._local.connection = connection
         return response.status, answer
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that is read within one deadline, however slowly it trickles."""
+
+    def __init__(self, left: Callable[[], float], sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, left))
+
+
+class _Timed(io.RawIOBase):
+    """What a socket receives while time is left."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, left: Callable[[], float]) -> None:
+        self._raw, self._sock, self._left = raw, sock, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        self._sock.settimeout(self._left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 _default: Optional[Client] = None
@@ -403,14 +456,24 @@ def tool(
 
             @functools.wraps(function)
             async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+                holds = _guardrails.get()
+                if holds is not None:
+                    return await holds.call_async(guarded, guarded.call_async, args, kwargs)
                 return await guarded.call_async(args, kwargs)
 
+            guarded.drawn = asynchronous
+            asynchronous.__umbra_tool__ = guarded  # type: ignore[attr-defined]
             return asynchronous  # type: ignore[return-value]
 
         @functools.wraps(function)
         def synchronous(*args: Any, **kwargs: Any) -> Any:
+            holds = _guardrails.get()
+            if holds is not None:
+                return holds.call(guarded, guarded.call, args, kwargs)
             return guarded.call(args, kwargs)
 
+        guarded.drawn = synchronous
+        synchronous.__umbra_tool__ = guarded  # type: ignore[attr-defined]
         return synchronous  # type: ignore[return-value]
 
     return around if function is None else around(function)
@@ -430,6 +493,8 @@ class _Tool:
         client: Optional[Client],
     ) -> None:
         self.function, self.effect, self.stub, self.client = function, effect, stub, client
+        # What callers call in the function's place.
+        self.drawn: Optional[Callable[..., Any]] = None
         self.signature = inspect.signature(function)
         first = next(iter(self.signature.parameters), None)
         # A method's own object is no argument of the tool.
@@ -446,7 +511,7 @@ class _Tool:
             self.described["output_schema"] = dict(output_schema)
         self.name = _tool_name(self.described)
 
-    def call(self, args: tuple, kwargs: Dict[str, Any]) -> Any:
+    def call(self, args: "tuple[Any, ...]", kwargs: Dict[str, Any]) -> Any:
         walk = self.walk(args, kwargs)
         question = next(walk)
         while True:
@@ -461,7 +526,7 @@ class _Tool:
             else:
                 return step.value
 
-    async def call_async(self, args: tuple, kwargs: Dict[str, Any]) -> Any:
+    async def call_async(self, args: "tuple[Any, ...]", kwargs: Dict[str, Any]) -> Any:
         walk = self.walk(args, kwargs)
         question = next(walk)
         while True:
@@ -476,7 +541,7 @@ class _Tool:
             else:
                 return step.value
 
-    def walk(self, args: tuple, kwargs: Dict[str, Any]) -> Iterator[Any]:
+    def walk(self, args: "tuple[Any, ...]", kwargs: Dict[str, Any]) -> Generator[Any, Any, None]:
         """The way of one call: yields questions, and at last what to do; it is sent the answers."""
         client = self.client or _client()
         kwargs = dict(kwargs)
@@ -532,7 +597,7 @@ class _Tool:
             detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
             raise Blocked(self.name, "safe_mode_mismatch", detail, answer)
 
-    def arguments(self, args: tuple, kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+    def arguments(self, args: "tuple[Any, ...]", kwargs: Mapping[str, Any]) -> Dict[str, Any]:
         """The arguments by name, with defaults, as JSON values."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -703,3 +768,30 @@ def _words(answer: Mapping[str, Any]) -> str:
     errors = answer.get("errors") or []
     told = "; ".join(f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in errors[:3] if isinstance(e, dict))
     return f"{words} ({told})" if told else words
+
+
+_OF_THE_SIDECAR = (
+    "Conflict",
+    "Document",
+    "FakeSidecar",
+    "NotUpdated",
+    "ResultWithheld",
+    "Sidecar",
+    "SidecarError",
+    "SidecarRefused",
+    "SidecarUnavailable",
+    "quote_patterns",
+    "sidecar",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_THE_SIDECAR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        package = importlib.import_module("umbra_sidecar")
+    except ModuleNotFoundError as missing:
+        if missing.name != "umbra_sidecar":
+            raise
+        raise ImportError(f"umbra.{name} is in the package umbra_sidecar: put it beside umbra.py") from None
+    return getattr(package, name)

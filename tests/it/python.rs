@@ -1,4 +1,4 @@
-//! The client in `clients/python` against the real server: its own tests, in a rehearsal and live.
+//! The clients in `clients/python` against the real server: their own tests, those of the boundary's in a rehearsal and live.
 
 use std::{path::Path, process::Command};
 
@@ -27,4 +27,26 @@ async fn the_decorator_does_what_the_boundary_decides() {
         let outcomes = umbra.audit("agent=python-test&kind=outcome").await;
         assert!(!outcomes.is_empty(), "what ran was reported");
     }
+}
+
+#[tokio::test]
+async fn the_sidecars_client_does_what_the_sidecar_says() {
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
+    let rules = std::fs::read_to_string(client.join("sidecar.yaml")).expect("the tests' rules");
+    let umbra = Umbra::with().sidecar(&rules).go().await;
+    let base = umbra.base.clone();
+    let tests = tokio::task::spawn_blocking(move || {
+        Command::new("python3")
+            .arg(client.join("test_sidecar.py"))
+            .env("PYTHONPATH", &client)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("UMBRA_URL", base)
+            .env("UMBRA_BIN", env!("CARGO_BIN_EXE_umbra"))
+            .env_remove("UMBRA_API_KEY")
+            .env_remove("AGENT_SAFE_MODE")
+            .output()
+    });
+    let output = tests.await.expect("it ends").expect("python3 is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("\nOK"), "{said}");
 }

@@ -1,0 +1,110 @@
+"""How a server is asked by who must not be held up: within a deadline, and whatever comes of it, the agent goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+import weakref
+from typing import TypeVar
+
+import umbra
+
+from . import answers
+from .answers import Answer
+from .errors import SidecarRefused, SidecarUnavailable
+from .transport import Health, Http, Request, Response, Transport
+
+A = TypeVar("A", bound=Answer)
+
+_log = logging.getLogger("umbra")
+_healths: weakref.WeakKeyDictionary[umbra.Client, Health] = weakref.WeakKeyDictionary()
+_healths_lock = threading.Lock()
+
+
+class Missed(Exception):
+    """There is no answer, and the agent goes on: what is missing."""
+
+
+class Asking:
+    """Asks one server. A fault of the server is :class:`Missed`, a wrong use of it :class:`SidecarRefused`."""
+
+    def __init__(self, client: umbra.Client, deadline: float | None, strict: bool) -> None:
+        self.deadline = client.timeout if deadline is None else deadline
+        """How long a request takes at most, in seconds."""
+        if not self.deadline > 0:
+            raise ValueError("deadline is in seconds and above 0")
+        self.strict = strict
+        """Whether :class:`SidecarUnavailable` is raised where there is no answer."""
+        self._transport, self._health = self._reach(client)
+
+    def _reach(self, client: umbra.Client) -> tuple[Transport, Health]:
+        with _healths_lock:
+            return Http(client), _healths.setdefault(client, Health())
+
+    async def _answered(self, kind: type[A], request: Request) -> A:
+        try:
+            return self._read(kind, await self._exchange(request, time.monotonic() + self.deadline))
+        except Missed as missed:
+            return self._without(kind, missed)
+
+    async def _exchange(self, request: Request, until: float) -> Response:
+        seconds = self._may_ask(until)
+        try:
+            response = await self._transport.request(request, seconds)
+        except umbra._NoAnswer as gone:
+            raise self._failed(f"the server gave no answer: {gone}") from None
+        return self._judged(response)
+
+    def _exchange_now(self, request: Request, until: float) -> Response:
+        seconds = self._may_ask(until)
+        try:
+            response = self._transport.request_now(request, seconds)
+        except umbra._NoAnswer as gone:
+            raise self._failed(f"the server gave no answer: {gone}") from None
+        return self._judged(response)
+
+    def _may_ask(self, until: float) -> float:
+        seconds = until - time.monotonic()
+        if seconds <= 0:
+            raise Missed("no time was left to ask")
+        if not self._health.may_ask(seconds):
+            raise Missed("the server did not answer before, and is left alone for a while")
+        return seconds
+
+    def _judged(self, response: Response) -> Response:
+        status = response.status
+        if status in (408, 425) or status >= 500:
+            raise self._failed(f"the server answered {status}: {umbra._words(response.body)}")
+        self._health.answered()
+        if status in (413, 429):
+            raise Missed(f"the server does not take this ({status}): {umbra._words(response.body)}")
+        if status >= 400:
+            raise SidecarRefused(status, response.body)
+        return response
+
+    def _read(self, kind: type[A], response: Response) -> A:
+        try:
+            return answers.read(kind, response.body)
+        except (ValueError, TypeError) as wrong:
+            raise self._failed(f"what answers is no server of Umbra: {wrong}") from None
+
+    def _failed(self, what: str) -> Missed:
+        faults = self._health.failed()
+        if faults == self._health.most:
+            _log.warning(
+                "umbra: %s; after %d faults in a row it is left alone for %.0f s", what, faults, self._health.PASSIVE
+            )
+        elif faults == 1:
+            _log.warning("umbra: %s; the agent goes on without the sidecar", what)
+        return Missed(what)
+
+    def _without(self, kind: type[A], missed: Missed, without: A | None = None) -> A:
+        """What is answered where the server gave no answer."""
+        if self.strict:
+            raise SidecarUnavailable(str(missed)) from None
+        _log.debug("umbra: the agent goes on without the sidecar: %s", missed)
+        if without is not None:
+            return dataclasses.replace(without, degraded=True, warnings=(str(missed),))
+        return kind(degraded=True, warnings=(str(missed),))
