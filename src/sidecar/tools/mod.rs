@@ -8,7 +8,7 @@
 //! 5. [`Catalogue::select`] ranks by BM25F over all of this, and asks the limits about each tool before it is offered.
 //!
 //! What a tool says of itself is a stranger's text: it is counted and never obeyed. Of a description that speaks to the
-//! model nothing counts, of a long one its beginning, and of a word that it repeats a few times.
+//! model nothing counts, of a long one its beginning, and of a word that it repeats one mention.
 
 mod catalogue;
 mod limits;

@@ -1,7 +1,7 @@
 //! The choice of tools for a task. In: a catalogue, a memory, limits and a task. Out: tools in order with scores and
 //! reasons, and tools that fit and are left out, with why.
 //!
-//! BM25F (Robertson, Zaragoza, Taylor 2004): the counts of a word over all fields are added by weight before they saturate.
+//! BM25F (Robertson, Zaragoza, Taylor 2004): the mentions of a word over all fields are added by weight before they saturate.
 //! Tasks that succeeded are one more field. Tasks that failed are counted in the same way and take up to half of a score,
 //! so a tool that keeps failing sinks and does not vanish.
 

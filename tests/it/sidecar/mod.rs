@@ -5,6 +5,7 @@ mod documents;
 mod faults;
 mod mined;
 mod patterns;
+mod poisoned;
 mod replay;
 mod sessions;
 mod work;

@@ -96,6 +96,14 @@ pub(super) const FORMS: &[Form] = &[
         FORGERY,
     )
     .outside(),
+    // A question and the consent to it, both in the marks of one maker's prompts.
+    warning(
+        "role_forgery",
+        &["Assistant:"],
+        r"(?-i:(?:^|\n)[ \t]*Human:)[^\n]{1,200}\n\s*(?-i:Assistant:)\s*(?i:sure|yes|of\s+course|certainly|okay|understood|then)\b[^\n]{0,80}?(?i:\b(?:i\s+will|i'll|the\s+verdict|is\s+allow(?:ed)?)\b)",
+        FORGERY,
+    )
+    .outside(),
     // Who speaks, and what follows from it.
     warning(
         "claimed_authority",

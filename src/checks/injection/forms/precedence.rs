@@ -73,6 +73,28 @@ pub(super) const FORMS: &[Form] = &[
         r"(?i)\b(?:ignore|disregard|forget)\s+(?:what(?:ever)?|everything|anything)\s+(?:that\s+)?(?:the|your)\s+(?:user|operator|system|developer|human|owner|admin)\s+(?:said|says|told|tells|asked|asks|wanted|wants|wrote)\b",
         OVERRIDE,
     ),
+    // Rules of the house, and what to do in spite of them; behind a colon, what is to hold in their place.
+    warning(
+        "override",
+        &["the polic", "your polic", "this polic", "all polic", "the guardrail", "your guardrail", "all guardrail"],
+        r"(?i){start}(?:ignore|disregard|bypass|circumvent|override)\s+(?:the|your|this|these|all)\s+(?:\w+\s+)?(?:polic(?:y|ies)|guardrails?)\s*(?:(?:[,;]|\band\b|\bthen\b)\s*(?:then\s+|just\s+|instead\s+)?(?:call|run|use|invoke|execute|send|delete|drop|transfer|forward|upload|allow|approve)\s+(?:\w+_\w+|the\s+tool|every|all|any|it\b)|:\s*[^.\n]{0,60}?\b(?:allowed|permitted|approved|disabled|off)\b)",
+        OVERRIDE,
+    )
+    .outside(),
+    warning(
+        "override",
+        &["new instruction", "new orders:", "new directive"],
+        r"(?i){start}(?:(?:here\s+are\s+)?your\s+)?new\s+(?:instructions?|orders|directives?)(?:\s+(?:for|to)\s+(?:you|the\s+(?:assistant|agent|ai|model)))?\s*:\s*(?:please\s+|you\s+(?:must|will|should)\s+(?:now\s+)?)?(?:always|never|ignore|disregard|forget|call|invoke|rank|choose|forward|transfer|send\s+(?:all|every|the|an?\s+e?-?mail)|delete\s+(?:all|every|the)|allow\s+(?:all|every|any))\b",
+        OVERRIDE,
+    )
+    .outside(),
+    warning(
+        "override",
+        &["instructions have", "instructions were", "rules have", "guidelines have", "directives have"],
+        r"(?i)\byour\s+(?:(?:previous|original|system)\s+)?(?:instructions|rules|guidelines|directives)\s+(?:have|were)\s+(?:(?:just|now|all)\s+)?(?:been\s+)?(?:changed|replaced|overridden|lifted|removed|suspended)\s*[:.;,-]\s*[^.\n]{0,60}?\b(?:denied|forbidden|allowed|tools?|ignore|from\s+now|you\s+(?:may|must|can|are)\s+now)\b",
+        OVERRIDE,
+    )
+    .outside(),
     // Rules that no longer hold, without a verb of forgetting.
     warning(
         "override",

@@ -143,10 +143,9 @@ fn most_of_the_poison_is_quarantined_and_nothing_honest_is() {
     let quarantined =
         |texts: &[&str]| texts.iter().flat_map(|text| saying(text)).filter_map(|new| screen(new).quarantine).count();
     assert_eq!(quarantined(&HONEST), 0);
-    // What is missed: lies, and orders that the checks do not know as such (to ignore the policy, for instance, and not the
-    // instructions).
+    // What is missed: lies, and orders that the checks do not know as such.
     let seen = quarantined(&POISON);
-    assert!(seen >= 132, "{seen} of {}", 3 * POISON.len());
+    assert!(seen >= 146, "{seen} of {}", 3 * POISON.len());
 }
 
 #[test]
