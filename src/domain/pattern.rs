@@ -86,11 +86,11 @@ pub struct NewPattern {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8192)]
     pub prompt: Option<String>,
-    /// The tools that did it, in order.
-    #[serde(default)]
+    /// The tools that did it, in order; a text is a tool's name as well.
+    #[serde(default, deserialize_with = "super::tool::named_or_in_parts")]
     #[schema(max_items = 50)]
     pub tools: Vec<ToolName>,
-    /// How it ended.
+    /// How it ended: well, where it is not said.
     #[serde(default)]
     pub outcome: PatternOutcome,
     /// What is to be said of that.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What a tool is called. Shown as `server.name`, or as the name alone where no server is known.
 #[derive(
@@ -114,6 +114,21 @@ impl fmt::Display for ToolName {
             None => f.write_str(&self.name),
         }
     }
+}
+
+/// Reads tools, each as a text (`server.name`, or the name alone) or in two parts.
+pub(super) fn named_or_in_parts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ToolName>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = r#"expected a tool: its name, or {"server": "mail", "name": "send"}"#)]
+    enum Either {
+        Named(String),
+        InParts(ToolName),
+    }
+    let tools = Vec::<Either>::deserialize(from)?.into_iter().map(|tool| match tool {
+        Either::Named(name) => ToolName::bare(name),
+        Either::InParts(tool) => tool,
+    });
+    Ok(tools.collect())
 }
 
 /// What a server says of its tool: hints of the Model Context Protocol (`ToolAnnotations`, 2025-11-25), by the names

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -26,13 +27,24 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// Steps of one look.
 const PAGE: i64 = 100;
 
+/// A tool: its name as a text, `server.name` where its server is known, or in two parts.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ToolRef)]
+pub enum ToolRefSchema {
+    /// As a text.
+    Text(String),
+    /// In two parts.
+    Named(ToolName),
+}
+
 /// A call of a tool.
 #[derive(Debug, ToSchema)]
 #[schema(as = SidecarCall)]
 #[expect(dead_code, reason = "it documents what `ingest` reads")]
 pub struct CallSchema {
     /// The tool: its name as a text, or with its server.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ToolRefSchema)]
     tool: ToolName,
     /// The arguments.
     #[schema(value_type = Option<Object>)]
@@ -45,12 +57,11 @@ pub struct CallSchema {
 #[expect(dead_code, reason = "it documents what `ingest` reads")]
 pub struct ResultSchema {
     /// The tool.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ToolRefSchema)]
     tool: ToolName,
     /// Whether it succeeded, which it did unless this says otherwise.
     ok: Option<bool>,
     /// What it answered.
-    #[schema(value_type = Option<Object>)]
     content: Option<Value>,
 }
 
