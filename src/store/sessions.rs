@@ -255,6 +255,14 @@ impl Stepping {
         self.keep().await
     }
 
+    /// Takes no step: the session is as it was, and free for others.
+    ///
+    /// # Errors
+    /// The database does not answer: it is free all the same.
+    pub async fn release(self) -> Result<(), StoreError> {
+        Ok(self.tx.rollback().await?)
+    }
+
     /// Keeps what the session has become, and what was done to its documents, without a step.
     ///
     /// # Errors

@@ -1,10 +1,7 @@
 //! What the rules say of what an agent is about to do, or did.
 //!
-//! Rules, documents and checks answer from memory. A rule in words asks its shadow: the message or call is posted as an
-//! event that this shadow reviews now, within its caps and by the one judge protocol, and waited for as long as the rule and
-//! the caller allow. What no model said in time raises nothing, and is said.
-
-use std::time::Duration;
+//! Rules, documents and checks answer from memory. Where a rule in words is about it, its shadow is asked (`words`), and the
+//! session is looked at anew with what it said.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,19 +16,20 @@ use super::{
     patience::Patience,
     redacted,
     step::{Read, Recorded, Situation},
+    words::{Shown, Words},
 };
 use crate::{
     boundary::tools::Tools,
     checks,
     domain::{
-        Assessment, Call, Effect, Event, Mark, Objective, Session, StepKind, ToolCall, ToolName, Trigger,
+        Call, Effect, Event, Mark, Objective, Session, StepKind, ToolName,
         session::Tally,
-        sidecar::{CheckedBy, ModelRule, Ruling, SidecarVerdict},
+        sidecar::{CheckedBy, Ruling, SidecarVerdict},
     },
     ingest::{GuardRequest, Incoming, NamedCall, Subject as Asked},
-    pipeline::{Origin, Pipeline, accept::OnDemand},
+    pipeline::{Origin, Pipeline},
     sidecar::guard::{Moment, Standing, Subject},
-    store::reviews::Review,
+    store::sessions::Stepping,
     telemetry::metric,
 };
 
@@ -84,7 +82,7 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Does what is asked with a moment.
-    fn with<T>(&self, subject: Subject<'_>, marks: &[Mark], then: impl FnOnce(&Moment<'_>) -> T) -> T {
+    pub fn with<T>(&self, subject: Subject<'_>, marks: &[Mark], then: impl FnOnce(&Moment<'_>) -> T) -> T {
         let read = self.documents.unwrap_or_default();
         let changed: Vec<_> =
             read.iter().map(|read| |section: Option<&str>, since| read.changed(section, since)).collect();
@@ -137,7 +135,8 @@ impl Judge<'_> {
         Judged { tool: Some(call.tool.clone()), effect: Some(effect), ruling }
     }
 
-    fn asked(&self, call: &NamedCall) -> Call {
+    /// The call as the tools file has it.
+    pub fn asked(&self, call: &NamedCall) -> Call {
         Call {
             call_id: String::new(),
             agent: self.agent.to_owned(),
@@ -163,6 +162,13 @@ impl Judge<'_> {
     }
 }
 
+/// Lets go of a session, so that others may take a step.
+pub(super) async fn release(step: Option<Stepping>, patience: &mut Patience<'_>) {
+    if let Some(step) = step {
+        patience.ask("the session is not let go", step.release()).await;
+    }
+}
+
 /// Counts what was said.
 pub(super) fn count(tally: &mut Tally, decision: SidecarVerdict) {
     let slot = match decision {
@@ -185,15 +191,6 @@ pub(super) fn call_marks(call: &NamedCall) -> Vec<Mark> {
     marks(Subject::Call { tool: &call.tool, effect: Effect::Read, args: &args })
 }
 
-/// What a rule in words is asked about.
-#[derive(Clone, Copy)]
-pub(super) enum Shown<'a> {
-    /// Something that is said.
-    Message { role: &'a str, text: &'a str },
-    /// A call.
-    Call(&'a NamedCall),
-}
-
 impl Pipeline {
     /// What the rules say of one call or message, in a session or without one.
     ///
@@ -207,150 +204,23 @@ impl Pipeline {
             Asked::Call(call) => call_marks(call),
         };
         let named = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
-        let request = redacted::guard(&request);
-        let step = match request.session {
-            None => None,
-            Some(id) => {
-                let missed = "the session is not known: rules that ask for it, its labels or its documents saw none";
-                taken(patience.ask(missed, sidecar.store.step(id)).await, may)?
-            }
-        };
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
-        let session = step.as_ref().map(|step| step.session.clone());
-        let documents = step.as_ref().map(|step| Read::all(&step.documents));
-        let id = request.session.map(|id| id.to_string());
-        let of_session = session.as_ref();
-        let mut judge = Judge {
-            rules: &rules,
-            tools: &boundary.tools,
-            agent: of_session.map_or(&named, |session| &session.agent),
-            route: request.route.as_deref().or(of_session.and_then(|session| session.route.as_deref())),
-            modes: request.modes.as_deref().unwrap_or(of_session.map_or(&[], |session| &session.modes)),
-            session: id.as_deref(),
-            documents: documents.as_deref(),
-            taints: of_session.map(|session| session.taints.clone()).unwrap_or_default(),
-        };
-        let before = step.as_ref().map(Situation::of);
-        let mut judged = if of_session.is_some_and(|session| !session.has(Objective::Guardrail)) {
-            patience.warn("the guardrail is not among the objectives of this session".to_owned());
-            Judged::default()
-        } else {
-            match &request.subject {
-                Asked::Message { role, content } => {
-                    Judged { ruling: judge.message(role, content, &marks), ..Judged::default() }
-                }
-                Asked::Call(call) => judge.call(call, &marks),
-            }
-        };
-        let shown = match &request.subject {
-            Asked::Message { role, content } => Shown::Message { role, text: content },
-            Asked::Call(call) => Shown::Call(call),
-        };
-        judged.ruling = self.in_words(&judge, shown, of_session, judged.ruling, &mut patience).await;
-        let before = before.unwrap_or_else(|| Situation {
-            taints: Vec::new(),
-            route: judge.route.map(ToOwned::to_owned),
-            modes: judge.modes.to_vec(),
-            documents: Vec::new(),
-        });
-        let recorded = Recorded::new(&request, before, vec![marks], &judged, &rules);
-        let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
-        if let Some(mut step) = step {
-            count(&mut step.session.rulings, judged.ruling.decision);
-            patience.ask("this ruling is not kept", step.write(StepKind::Guard, &recorded.to_json())).await;
-        } else {
-            count(&mut Tally::default(), judged.ruling.decision);
-        }
-        let (degraded, warnings) = patience.end();
-        Ok(GuardAnswer { judged, inputs, policy_version, degraded, warnings })
-    }
-
-    /// Asks the shadows of rules in words, as long as that can change the ruling.
-    pub(super) async fn in_words(
-        &self,
-        judge: &Judge<'_>,
-        shown: Shown<'_>,
-        session: Option<&Session>,
-        mut ruling: Ruling,
-        patience: &mut Patience<'_>,
-    ) -> Ruling {
-        let args;
-        let subject = match shown {
-            Shown::Message { role, text } => Subject::Message { role, text },
-            Shown::Call(call) => {
-                args = Value::Object(call.arguments.clone());
-                let effect = judge.tools.effect(&judge.asked(call)).effect;
-                Subject::Call { tool: &call.tool, effect, args: &args }
-            }
-        };
-        let rules: Vec<&ModelRule> =
-            judge.with(subject, &[], |moment| judge.rules.guardrail.model_rules(moment, &ruling));
-        for rule in rules {
-            let left = patience.for_words(rule.deadline);
-            let began = Instant::now();
-            let said = self.ask_shadow(&rule.shadow, shown, judge, session, left).await;
-            patience.prolong(began.elapsed());
-            ruling = match said {
-                Ok((violated, why)) => ruling.with_model(rule, Some(violated), &why),
-                Err(why) => {
-                    patience.miss("model", format!("the rule {} was not judged: {why}", rule.name));
-                    ruling.with_model(rule, None, &why)
+        let question = Question { request: redacted::guard(&request), named, marks };
+        let mut words = Words::default();
+        loop {
+            let step = match question.request.session {
+                None => None,
+                Some(id) => {
+                    let missed =
+                        "the session is not known: rules that ask for it, its labels or its documents saw none";
+                    taken(patience.ask(missed, sidecar.store.step(id)).await, may)?
                 }
             };
-        }
-        ruling
-    }
-
-    /// Has a shadow review a message or call now; whether it rejects it, and why.
-    async fn ask_shadow(
-        &self,
-        shadow: &str,
-        shown: Shown<'_>,
-        judge: &Judge<'_>,
-        session: Option<&Session>,
-        wait: Duration,
-    ) -> Result<(bool, String), String> {
-        let mut event = Event {
-            agent: judge.agent.to_owned(),
-            task: session.and_then(|session| session.task.clone()),
-            task_id: session.and_then(|session| session.task_id.clone()),
-            session_id: judge.session.map(ToOwned::to_owned),
-            triggers: vec![Trigger::TaskComplete],
-            ..Event::default()
-        };
-        match shown {
-            Shown::Message { text, .. } => event.output = Some(text.to_owned()),
-            Shown::Call(call) => {
-                event.tool = Some(ToolCall {
-                    name: call.tool.to_string(),
-                    args: Value::Object(call.arguments.clone()),
-                    result: None,
-                    error: None,
-                });
+            if let Some((judged, recorded)) = sidecar.judge_one(step, &question, &mut words, &mut patience).await {
+                let (degraded, warnings) = patience.end();
+                let Recorded { inputs, policy_version, .. } = recorded;
+                return Ok(GuardAnswer { judged, inputs, policy_version, degraded, warnings });
             }
-        }
-        let until = Instant::now() + wait;
-        let origin = Origin {
-            own_traffic: false,
-            on_demand: Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete }),
-        };
-        let incoming = Incoming { event, key: None, digest_input: Vec::new() };
-        let asking = async {
-            let accepted = self.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
-            let review = accepted.dispositions.first().and_then(|disposition| disposition.review_id);
-            let review =
-                review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
-            let left = until.saturating_duration_since(Instant::now());
-            self.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
-        };
-        let review = tokio::time::timeout_at(until, asking).await.map_err(|_| "no answer in time".to_owned())??;
-        let review = review.filter(Review::has_ended).ok_or("no answer in time")?;
-        match review.assessment {
-            Some(Assessment::Flag | Assessment::Suggest) => {
-                Ok((true, format!("{} by {}", review.assessment.map_or("", Assessment::as_str), review.id)))
-            }
-            Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
-            _ => Err(format!("{} came to no verdict", review.id)),
+            self.ask_in_words(&mut words, &mut patience).await;
         }
     }
 
@@ -395,7 +265,78 @@ impl Pipeline {
     }
 }
 
+/// A question to the guardrail, as it is kept.
+struct Question {
+    request: GuardRequest,
+    /// Who asks, where no session says so.
+    named: String,
+    marks: Vec<Mark>,
+}
+
 impl Sidecar {
+    /// What is said of one call or message, kept with its session; nothing while shadows are to be asked first.
+    async fn judge_one(
+        &self,
+        step: Option<Stepping>,
+        question: &Question,
+        words: &mut Words,
+        patience: &mut Patience<'_>,
+    ) -> Option<(Judged, Recorded)> {
+        let Question { request, named, marks } = question;
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
+        let session = step.as_ref().map(|step| step.session.clone());
+        let documents = step.as_ref().map(|step| Read::all(&step.documents));
+        let id = request.session.map(|id| id.to_string());
+        let of_session = session.as_ref();
+        let mut judge = Judge {
+            rules: &rules,
+            tools: &boundary.tools,
+            agent: of_session.map_or(named, |session| &session.agent),
+            route: request.route.as_deref().or(of_session.and_then(|session| session.route.as_deref())),
+            modes: request.modes.as_deref().unwrap_or(of_session.map_or(&[], |session| &session.modes)),
+            session: id.as_deref(),
+            documents: documents.as_deref(),
+            taints: of_session.map(|session| session.taints.clone()).unwrap_or_default(),
+        };
+        let before = step.as_ref().map_or_else(
+            || Situation {
+                taints: Vec::new(),
+                route: judge.route.map(ToOwned::to_owned),
+                modes: judge.modes.to_vec(),
+                documents: Vec::new(),
+            },
+            Situation::of,
+        );
+        let mut judged = Judged::default();
+        if of_session.is_some_and(|session| !session.has(Objective::Guardrail)) {
+            patience.warn("the guardrail is not among the objectives of this session".to_owned());
+        } else {
+            let shown = match &request.subject {
+                Asked::Message { role, content } => {
+                    judged.ruling = judge.message(role, content, marks);
+                    Shown::Message { role, text: content }
+                }
+                Asked::Call(call) => {
+                    judged = judge.call(call, marks);
+                    Shown::Call(call)
+                }
+            };
+            judged.ruling = words.on(0, shown, &judge, of_session, judged.ruling);
+            if words.are_due() {
+                release(step, patience).await;
+                return None;
+            }
+        }
+        let recorded = Recorded::new(request, before, vec![marks.clone()], &judged, &rules);
+        if let Some(mut step) = step {
+            count(&mut step.session.rulings, judged.ruling.decision);
+            patience.ask("this ruling is not kept", step.write(StepKind::Guard, &recorded.to_json())).await;
+        } else {
+            count(&mut Tally::default(), judged.ruling.decision);
+        }
+        Some((judged, recorded))
+    }
+
     /// Names the rules in force.
     pub fn policy_version(&self) -> String {
         self.rules.load().guardrail.version().to_owned()

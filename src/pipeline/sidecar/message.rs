@@ -7,9 +7,11 @@ use utoipa::ToSchema;
 use super::{
     May,
     attach::{StepError, taken},
-    guard::{Judge, Judged, Shown, call_marks, count, marks},
+    guard::{Judge, Judged, call_marks, count, marks, release},
+    patience::Patience,
     redacted,
     step::{Read, Recorded, Situation},
+    words::{Shown, Words},
 };
 use crate::{
     domain::{
@@ -20,6 +22,7 @@ use crate::{
     ingest::MessageRequest,
     pipeline::Pipeline,
     sidecar::guard::Subject,
+    store::sessions::Stepping,
 };
 
 /// What an agent is told of what was said and done.
@@ -69,7 +72,28 @@ impl Pipeline {
         let gone: Vec<Vec<Mark>> = calls.chain(results).chain(said).collect();
         let request = redacted::message(&request);
         let missed = "the session is not known: the message is not kept, and rules saw no labels or documents";
-        let mut step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+        let mut words = Words::default();
+        loop {
+            let step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+            if let Some(mut answer) = self.take_message(step, id, &request, &gone, &mut words, &mut patience).await {
+                (answer.degraded, answer.warnings) = patience.end();
+                return Ok(answer);
+            }
+            self.ask_in_words(&mut words, &mut patience).await;
+        }
+    }
+
+    /// Takes a message of a session, where it is had, and keeps it; nothing while shadows are to be asked first.
+    async fn take_message(
+        &self,
+        mut step: Option<Stepping>,
+        id: SessionId,
+        request: &MessageRequest,
+        gone: &[Vec<Mark>],
+        words: &mut Words,
+        patience: &mut Patience<'_>,
+    ) -> Option<MessageAnswer> {
+        let sidecar = &self.sidecar;
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         if let Some(step) = &mut step {
             step.session.route = request.route.clone().or(step.session.route.take());
@@ -95,23 +119,15 @@ impl Pipeline {
         };
         let mut answer = MessageAnswer { message: known.map_or(0, |session| session.messages), ..Default::default() };
         if known.is_none_or(|session| session.has(Objective::Guardrail)) {
-            let mut gone = gone.iter();
-            let mut marks = || gone.next().map_or(&[][..], Vec::as_slice);
-            for call in &request.tool_calls {
-                answer.calls.push(judge.call(call, marks()));
-            }
-            for result in &request.results {
-                answer.results.push(judge.result(&result.tool, &result.content, marks()));
-            }
-            if let Some(content) = &request.content {
-                let ruling = judge.message(&request.role, content, marks());
+            judge_parts(&mut judge, request, gone, &mut answer);
+            if let Some(content) = request.content.as_ref().filter(|_| request.role == "assistant") {
                 let shown = Shown::Message { role: &request.role, text: content };
-                answer.said.ruling = if request.role == "assistant" {
-                    self.in_words(&judge, shown, known, ruling, &mut patience).await
-                } else {
-                    ruling
-                };
+                answer.said.ruling = words.on(0, shown, &judge, known, answer.said.ruling);
             }
+        }
+        if words.are_due() {
+            release(step, patience).await;
+            return None;
         }
         if known.is_some_and(|session| session.has(Objective::TodoEnforcement)) {
             answer.documents_due = judge.turn().due;
@@ -128,13 +144,27 @@ impl Pipeline {
                 }
             }
             step.session.taint(answer.taints.iter().cloned());
-            remember(&mut step.session, &request, &answer.calls);
-            let recorded = Recorded::new(&request, before, gone, &answer, &rules);
+            remember(&mut step.session, request, &answer.calls);
+            let recorded = Recorded::new(request, before, gone.to_vec(), &answer, &rules);
             answer.inputs.clone_from(&recorded.inputs);
             patience.ask("this message is not kept", step.write(StepKind::Message, &recorded.to_json())).await;
         }
-        (answer.degraded, answer.warnings) = patience.end();
-        Ok(answer)
+        Some(answer)
+    }
+}
+
+/// Holds calls, results and what is said against the rules, in this order: what a call leaves behind clings to what comes after.
+fn judge_parts(judge: &mut Judge<'_>, request: &MessageRequest, gone: &[Vec<Mark>], answer: &mut MessageAnswer) {
+    let mut gone = gone.iter();
+    let mut marks = || gone.next().map_or(&[][..], Vec::as_slice);
+    for call in &request.tool_calls {
+        answer.calls.push(judge.call(call, marks()));
+    }
+    for result in &request.results {
+        answer.results.push(judge.result(&result.tool, &result.content, marks()));
+    }
+    if let Some(content) = &request.content {
+        answer.said.ruling = judge.message(&request.role, content, marks());
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`attach`]: a session begins, with tools and documents, and ends;
 //! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
-//! - [`guard`]: what the rules say of a call or a message, in a session or without one;
+//! - [`guard`]: what the rules say of a call or a message, in a session or without one (`words`: those that ask a shadow);
 //! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
 //!   `trajectories`: in tasks without a session;
 //! - [`replay`]: a session once more, by the rules of today.
@@ -23,6 +23,7 @@ pub mod select;
 pub mod step;
 mod trajectories;
 pub mod turn;
+mod words;
 
 use std::{
     collections::HashMap,

@@ -6,13 +6,15 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May,
+    May, Sidecar,
     attach::{StepError, taken},
-    guard::{Judge, Judged, Shown, call_marks, count},
+    guard::{Judge, Judged, call_marks, count, release},
+    patience::Patience,
     patterns::PATTERNS,
     redacted,
     select::{For, RANKED, ToolChoice},
     step::{Read, Recorded, Situation},
+    words::{Shown, Words},
 };
 use crate::{
     domain::{
@@ -22,6 +24,7 @@ use crate::{
     ingest::TurnRequest,
     pipeline::Pipeline,
     sidecar::patterns::Offered,
+    store::sessions::Stepping,
 };
 
 /// What an agent is told before it goes on.
@@ -68,26 +71,32 @@ impl Pipeline {
         let marks: Vec<Vec<Mark>> = request.planned_calls.iter().map(call_marks).collect();
         let request = redacted::turn(&request);
         let missed = "the session is not known: there are no tools, documents or patterns, and rules saw no labels";
-        let step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
-        let Some(mut step) = step else {
-            // Rules are in memory: what they forbid whoever acts, they forbid now.
-            let mut judge = Judge {
-                rules: &rules,
-                tools: &boundary.tools,
-                agent: "",
-                route: request.route.as_deref(),
-                modes: request.modes.as_deref().unwrap_or_default(),
-                session: None,
-                documents: None,
-                taints: Vec::new(),
+        let mut words = Words::default();
+        loop {
+            let step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+            let answer = match step {
+                Some(step) => self.take_turn(step, &request, &marks, &mut words, &mut patience).await,
+                None => Some(sidecar.turn_of_nobody(&request, &marks)),
             };
-            let planned = request.planned_calls.iter().zip(&marks);
-            let decisions = planned.map(|(call, marks)| judge.call(call, marks)).collect();
-            let (degraded, warnings) = patience.end();
-            let policy_version = sidecar.policy_version();
-            return Ok(TurnAnswer { decisions, policy_version, degraded, warnings, ..TurnAnswer::default() });
-        };
+            if let Some(mut answer) = answer {
+                (answer.degraded, answer.warnings) = patience.end();
+                return Ok(answer);
+            }
+            self.ask_in_words(&mut words, &mut patience).await;
+        }
+    }
+
+    /// Answers a turn of a session and keeps it; nothing while shadows are to be asked first.
+    async fn take_turn(
+        &self,
+        mut step: Stepping,
+        request: &TurnRequest,
+        marks: &[Vec<Mark>],
+        words: &mut Words,
+        patience: &mut Patience<'_>,
+    ) -> Option<TurnAnswer> {
+        let sidecar = &self.sidecar;
+        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         step.session.route = request.route.clone().or(step.session.route.take());
         if let Some(modes) = &request.modes {
             step.session.modes.clone_from(modes);
@@ -113,18 +122,23 @@ impl Pipeline {
             answer.documents_due = ruling.due;
         }
         if session.has(Objective::Guardrail) {
-            for (call, marks) in request.planned_calls.iter().zip(&marks) {
+            for (part, (call, marks)) in request.planned_calls.iter().zip(marks).enumerate() {
                 let mut judged = judge.call(call, marks);
-                judged.ruling =
-                    self.in_words(&judge, Shown::Call(call), Some(&session), judged.ruling, &mut patience).await;
-                count(&mut step.session.rulings, judged.ruling.decision);
-                self.tell_intervention(&judge, &session, &judged);
+                judged.ruling = words.on(part, Shown::Call(call), &judge, Some(&session), judged.ruling);
                 answer.decisions.push(judged);
             }
         }
+        if words.are_due() {
+            release(Some(step), patience).await;
+            return None;
+        }
+        for judged in &answer.decisions {
+            count(&mut step.session.rulings, judged.ruling.decision);
+            self.tell_intervention(&judge, &session, judged);
+        }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
         if session.has(Objective::ToolSelection)
-            && let Some(catalogue) = sidecar.catalogue(&session, &mut patience).await
+            && let Some(catalogue) = sidecar.catalogue(&session, patience).await
         {
             let who = For {
                 agent: &session.agent,
@@ -140,14 +154,32 @@ impl Pipeline {
             answer.patterns = sidecar.offers(task, &session, most);
         }
         answer.directives = directives(&answer);
-        let recorded = Recorded::new(&request, before, marks, &answer, &rules);
+        let recorded = Recorded::new(request, before, marks.to_vec(), &answer, &rules);
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let recorded = recorded.to_json();
         let writing = step.write(StepKind::Turn, &recorded);
         patience.ask("this turn is not kept: documents changed since the one before count as changed", writing).await;
-        (answer.degraded, answer.warnings) = patience.end();
-        Ok(answer)
+        Some(answer)
+    }
+}
+
+impl Sidecar {
+    /// Answers a turn of a session that is not had. Rules are in memory: what they forbid whoever acts, they forbid now.
+    fn turn_of_nobody(&self, request: &TurnRequest, marks: &[Vec<Mark>]) -> TurnAnswer {
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
+        let mut judge = Judge {
+            rules: &rules,
+            tools: &boundary.tools,
+            agent: "",
+            route: request.route.as_deref(),
+            modes: request.modes.as_deref().unwrap_or_default(),
+            session: None,
+            documents: None,
+            taints: Vec::new(),
+        };
+        let decisions = request.planned_calls.iter().zip(marks).map(|(call, marks)| judge.call(call, marks)).collect();
+        TurnAnswer { decisions, policy_version: self.policy_version(), ..TurnAnswer::default() }
     }
 }
 
