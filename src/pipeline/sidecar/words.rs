@@ -152,8 +152,8 @@ impl Pipeline {
     ) -> Answer {
         let mut event = Event {
             agent: scene.agent.clone(),
+            // It is of no task: what is planned was not done, and must neither end the task nor count against it.
             task: session.and_then(|session| session.task.clone()),
-            task_id: session.and_then(|session| session.task_id.clone()),
             session_id: scene.session.clone(),
             triggers: vec![Trigger::TaskComplete],
             ..Event::default()

@@ -8,6 +8,7 @@ mod patterns;
 mod poisoned;
 mod replay;
 mod sessions;
+mod words;
 mod work;
 
 use serde_json::{Value, json};

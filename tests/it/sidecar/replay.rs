@@ -61,7 +61,11 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
     umbra.schema.run("UPDATE sidecar_step SET body = replace(body, 'block', 'allow') WHERE number = 1").await;
     umbra.schema.run("DELETE FROM sidecar_step WHERE number = 3").await;
     let (code, changed) = again(RULES);
-    assert_eq!((code, &changed["unreadable"], &changed["missing"]), (Some(1), &json!([1, 4]), &json!([3])), "{changed}");
+    assert_eq!(
+        (code, &changed["unreadable"], &changed["missing"]),
+        (Some(1), &json!([1, 4]), &json!([3])),
+        "{changed}"
+    );
     umbra.schema.run("DELETE FROM sidecar_step WHERE number <> 2").await;
     let (_, changed) = again(RULES);
     assert_eq!(changed["missing"], json!([1, 3]), "{changed}");
