@@ -137,3 +137,22 @@ fn a_section_says_how_far_it_has_come() {
     }
     assert!(markdown("").progress(None).is_some_and(|progress| progress.is_empty && progress.open == 0));
 }
+
+#[test]
+fn what_is_complete_has_had_something_to_do() {
+    for (text, tasks, open) in [
+        ("", 0, 0),
+        ("# Todo\n\nAll done.\n", 0, 0),
+        ("- no box\n- [a link](x)\n- [label] x\n- [1] note\n", 0, 0),
+        ("- [x] a\n- [X] b\n- [-] c\n- none\n", 3, 0),
+        ("- [ ] a\n- [ x] b\n- [x ] c\n- [~] d\n- [/] e\n- [] f\n- [?] g\n- [\u{2713}] h\n", 8, 8),
+        ("> - [ ] a\n> > - [x] b\n> ```\n> - [ ] no item\n> ```\n", 2, 1),
+        ("- [x] a\n  > said:\n  > 1. [ ] b\n", 2, 1),
+        ("```\n- [ ] a\n```\n<!--\n- [x] b\n- [ ] c\n-->\n", 0, 0),
+    ] {
+        let progress = markdown(text).progress(None).unwrap();
+        assert_eq!((progress.tasks, progress.open), (tasks, open), "{text}");
+        assert_eq!(progress.is_complete(), tasks > 0 && open == 0, "{text}");
+    }
+    assert!(!yaml("todo:\n  - a\n").progress(None).unwrap().is_complete(), "YAML has no boxes");
+}
