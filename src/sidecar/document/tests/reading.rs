@@ -75,6 +75,12 @@ fn yaml_has_keys_as_sections_and_elements_as_items() {
     let words: Vec<_> =
         items(&document).into_iter().map(|(section, _, words, _)| format!("{section}: {words}")).collect();
     assert_eq!(words, ["todo: one", "todo: two: 2 done: no", "list: a", "list: - b"]);
+    let document = yaml("a:\n  list:\n  - one\n  # of more\n  more:\n    - two\n    - k: v\n      l: w\n  last: 1\n");
+    let words: Vec<_> = items(&document).into_iter().map(|(.., words, depth)| (words, depth)).collect();
+    assert_eq!(words, [("one".to_owned(), 0), ("two".into(), 0), ("k: v l: w".into(), 0)]);
+    let titles: Vec<_> =
+        (0..document.nodes.len()).map(|at| document.title(at)).filter(|title| !title.is_empty()).collect();
+    assert_eq!(titles, ["a", "list", "more", "last"]);
 }
 
 #[test]
