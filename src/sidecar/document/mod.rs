@@ -34,6 +34,7 @@ use utoipa::ToSchema;
 
 pub use lines::ItemState;
 pub use state::Progress;
+pub use yaml::YamlError;
 
 /// How a document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

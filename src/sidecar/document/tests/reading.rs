@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{items, lines, markdown, yaml};
-use crate::sidecar::document::{Document, Format, ItemState, LimitError, Limits};
+use crate::sidecar::document::{Document, Format, ItemState, LimitError, Limits, YamlError};
 
 const TODO: &str = "---\ntitle: Ship it # not yet\ntags: [a, b]\n---\nIntro line.\n\n# Plan\n\n- [ ] first <!-- id: f1 -->\n  goes on\n  - [x] nested\n    1. deeper\n- [-] given up\n* plain\n\n    of plain\n\n## Findings\nNone\n\n```md\n# no heading\n- [ ] no item\n```\n<!--\n## hidden\n- hidden\n-->\n## Findings\n1. one\n2. two\nUnderlined\n----------\n- last";
 
@@ -161,4 +161,20 @@ fn what_is_complete_has_had_something_to_do() {
         assert_eq!(progress.is_complete(), tasks > 0 && open == 0, "{text}");
     }
     assert!(!yaml("todo:\n  - a\n").progress(None).unwrap().is_complete(), "YAML has no boxes");
+}
+
+#[test]
+fn yaml_that_is_none_is_told_with_its_line() {
+    for (text, line) in
+        [("a:\n\tb: 1\n", 2), ("a: 1\nb: 2\na: 3\n", 3), ("a:\n  b: 1\n  b: 2\n", 3), ("a: [1\nb: 2\n", 2)]
+    {
+        match yaml(text).check() {
+            Err(YamlError::Syntax { line: its, .. }) => assert_eq!(its, line, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    for text in ["", "# c\n", "a: 1\n", "- a\n- b\n", "a\n", "a: &x 1\nb: *x\n"] {
+        assert_eq!(yaml(text).check(), Ok(()), "{text}");
+    }
+    assert_eq!(markdown("---\na\tb: : c\n---\n").check(), Ok(()));
 }
