@@ -305,6 +305,7 @@ fn refused(error: DocumentError) -> Problem {
                 format!("{}{more}", fault.cause),
             )
         }
+        DocumentError::Yaml(_) => Problem::invalid_request("the text is no YAML").at("/text", "format", text),
         DocumentError::Name(_) => Problem::bad_path(text),
         DocumentError::Limit(_) => Problem::body_too_large(text),
         DocumentError::Closed | DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),

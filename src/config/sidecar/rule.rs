@@ -88,8 +88,8 @@ fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
     );
     let needs = keys.required(
         "needs",
-        "exists: it is there, and a section not empty. updated: it was changed in substance. complete: no item of it is \
-         open. What is not there fulfils none of these.",
+        "exists: it is there, and a section not empty. updated: it was changed in substance, by words or an item's state. \
+         complete: it has items with boxes, and none of them is open. What is not there fulfils none of these.",
         word(&DocumentNeed::ALL, DocumentNeed::as_str),
     );
     let since = keys.optional(

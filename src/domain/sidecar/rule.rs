@@ -16,9 +16,10 @@ use super::{
 pub enum DocumentNeed {
     /// The document is there; where a section is named, that is there too, and not empty.
     Exists,
-    /// It was changed in substance since.
+    /// It was changed in substance since: words were added or changed, or an item was given another state. Whatever else is
+    /// changed is no update: what is removed, blanks, case and signs, titles, comments and front matter.
     Updated,
-    /// No item of it is open.
+    /// It has items with boxes, and none of them is open. Without any it is no finished work; YAML has none.
     Complete,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     checks,
     domain::SessionId,
     sidecar::document::{
-        Document, Format, LimitError, Limits,
+        Document, Format, LimitError, Limits, YamlError,
         edit::{self, Edit, EditFault},
         merge::{Conflict, MergeError, merge},
         name::{Name, NameError},
@@ -96,6 +96,9 @@ pub enum DocumentError {
     /// It would be too large.
     #[error(transparent)]
     Limit(#[from] LimitError),
+    /// It should be YAML, and is not.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
     /// It is written otherwise.
     #[error("the document is {0}, and stays so: put it under another name")]
     Format(&'static str),
@@ -179,9 +182,13 @@ impl Sidecar {
                 (merged, Change::Merge { from: Etag::of(base) })
             }
         };
+        let merged = base.is_some();
+        if text == known.text {
+            return Ok(Revised { document: known, created: false, merged });
+        }
         let document = keep(&mut step, &known, &text, change, by).await?;
         step.keep().await?;
-        Ok(Revised { document, created: false, merged: base.is_some() })
+        Ok(Revised { document, created: false, merged })
     }
 
     async fn create(
@@ -201,7 +208,7 @@ impl Sidecar {
             return Err(DocumentError::TooMany(most));
         }
         let text = screened(&text);
-        Document::parse(text.as_str(), format, &Limits::default())?;
+        Document::parse(text.as_str(), format, &Limits::default())?.check()?;
         let new = NewDocument {
             name: name.as_str().to_owned(),
             format: word(format),
@@ -225,17 +232,18 @@ impl Sidecar {
     /// A new session's document.
     ///
     /// # Errors
-    /// Its name is none, or it is too large.
+    /// Its name is none, it is too large, or it should be YAML and is not.
     pub(super) fn first_document(name: &str, format: Option<Format>, text: &str) -> Result<NewDocument, Fault> {
         let (name, by_ending) = Name::of_document(name).map_err(|error| Fault::new(name, error.to_string()))?;
         let (format, text) = (format.unwrap_or(by_ending), screened(text));
-        Document::parse(text.as_str(), format, &Limits::default())
-            .map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
+        let read = Document::parse(text.as_str(), format, &Limits::default());
+        let read = read.map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
+        read.check().map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
         Ok(NewDocument { name: name.as_str().to_owned(), format: word(format), first: text.clone(), text })
     }
 }
 
-/// Gives a document its next version, unless nothing is changed.
+/// Gives a document its next version.
 async fn keep(
     step: &mut Stepping,
     known: &StoredDocument,
@@ -243,9 +251,6 @@ async fn keep(
     change: Change,
     by: String,
 ) -> Result<StoredDocument, DocumentError> {
-    if known.text == text && known.version > 0 {
-        return Ok(known.clone());
-    }
     let entry = Entry::between(by, Some(step.now), change, &known.text, text);
     let (before, after) = (entry.before.to_string(), entry.after.to_string());
     let written = serde_json::to_string(&entry).map_err(|_| DocumentError::History)?;
@@ -259,7 +264,7 @@ fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Resu
     match revise {
         Revise::Put(text) => {
             let text = screened(text);
-            Document::parse(text.as_str(), format, limits)?;
+            Document::parse(text.as_str(), format, limits)?.check()?;
             Ok((text, Change::Put))
         }
         Revise::Edits(edits) => {

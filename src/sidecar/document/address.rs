@@ -80,7 +80,8 @@ impl Document {
             super::Format::Markdown => Kind::Entry,
             super::Format::Yaml => Kind::Section,
         };
-        (0..self.nodes.len()).find(|at| self.nodes[*at].kind == wanted && self.title(*at) == key)
+        let is_first = |at: &usize| self.nodes[*at].parent.is_none_or(|above| self.nodes[above].kind != Kind::Entry);
+        (0..self.nodes.len()).find(|at| self.nodes[*at].kind == wanted && is_first(at) && self.title(*at) == key)
     }
 }
 

@@ -1,16 +1,24 @@
 //! Which element of one text is which of another that came from it.
 //!
-//! In this order, each step among what the ones before left: by explicit id; sections and keys by their path of titles, then by
-//! title; items and paragraphs by section, what they lie within, state and words, then by section and words, then by words
-//! anywhere (they were moved); at last what says nearly the same in the same section: at least six words of ten in common,
-//! and no figure that only one of them has, since `step 7` is not `step 8`. Among namesakes the first is the first.
+//! In this order, each step among what the ones before left: by explicit id; sections and keys by their path of titles, then
+//! sections by title; items and paragraphs by section, what they lie within, state and words, then by section and words, first
+//! in the order of both texts and then in any (they were moved), then by words anywhere; what says nearly the same in the same
+//! section: at least six words of ten in common, and no figure that only one of them has, since `step 7` is not `step 8`; at
+//! last by place: what stands between the same neighbours, the first for the first.
+//!
+//! What the place alone tells is only supposed. Whoever puts one item in the place of another does what whoever rewords it
+//! does: nobody can know which it was. Of namesakes in equal numbers the first is the first; where their number has changed, which
+//! of them went cannot be known either.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     hash::Hash,
 };
 
-use super::{Document, ItemState, Kind, lines};
+use super::{
+    Document, Format, ItemState, Kind, lines,
+    patch::{align, longest_rising},
+};
 
 /// Most words that a likeness is reckoned from.
 const MOST_WORDS: usize = 64;
@@ -20,6 +28,8 @@ const MOST_CANDIDATES: usize = 32;
 const BEGINNING: usize = 200;
 /// Least share of words that two have in common, in tenths.
 const LEAST_TENTHS: usize = 6;
+/// Least share of words that have to stay for a mark to be about them still, in tenths.
+const SAME_MATTER_TENTHS: usize = 8;
 
 /// What the elements of a document say, for comparing.
 pub(super) struct Said {
@@ -51,9 +61,11 @@ impl Said {
                 Kind::Section => Some(parent),
                 _ => said.section[parent],
             });
-            let path = match (node.kind, parent_section) {
-                (Kind::Section, Some(parent)) => format!("{}\n{}", said.paths[parent], beginning(&words)),
-                (Kind::Section, None) => beginning(&words).to_owned(),
+            let path = match (node.kind, node.parent) {
+                (Kind::Section | Kind::Entry, Some(parent)) => {
+                    format!("{}\n{}", said.paths[parent], beginning(&words))
+                }
+                (Kind::Section | Kind::Entry, None) => beginning(&words).to_owned(),
                 _ => String::new(),
             };
             said.section.push(parent_section);
@@ -69,12 +81,15 @@ impl Said {
 pub(super) struct Pairs {
     pub to: Vec<Option<usize>>,
     pub from: Vec<Option<usize>>,
+    /// Elements of the first text that are paired by place alone.
+    pub supposed: Vec<bool>,
 }
 
 /// Pairs the elements of a text with those of one that came from it.
 pub(super) fn pair(base: (&Document, &Said), side: (&Document, &Said)) -> Pairs {
     let (a, b) = (base.0, side.0);
-    let mut pairs = Pairs { to: vec![None; a.nodes.len()], from: vec![None; b.nodes.len()] };
+    let count = a.nodes.len();
+    let mut pairs = Pairs { to: vec![None; count], from: vec![None; b.nodes.len()], supposed: vec![false; count] };
     pairs.by(base.0, side.0, |at| named(a, at), |at| named(b, at));
     pairs.by(a, b, |at| titled(a, base.1, at), |at| titled(b, side.1, at));
     let is = |document: &Document, at: usize, kind| document.nodes[at].kind == kind;
@@ -87,6 +102,7 @@ pub(super) fn pair(base: (&Document, &Said), side: (&Document, &Said)) -> Pairs 
     pairs.alike_sections(base, side);
     pairs.contents(base, side);
     pairs.alike_contents(base, side);
+    pairs.by_place(a, b);
     pairs
 }
 
@@ -99,8 +115,7 @@ fn named(document: &Document, at: usize) -> Option<(Kind, &str)> {
 fn titled<'a>(document: &'a Document, said: &'a Said, at: usize) -> Option<(Kind, usize, &'a str)> {
     let node = &document.nodes[at];
     let is_titled = matches!(node.kind, Kind::Front | Kind::Close | Kind::Entry | Kind::Section);
-    let name = if node.kind == Kind::Section { &said.paths[at] } else { &said.words[at] };
-    is_titled.then_some((node.kind, node.level, name))
+    is_titled.then_some((node.kind, node.level, &said.paths[at]))
 }
 
 /// What tells an item or a paragraph from others, ever less from step to step: kind, section, surroundings, words.
@@ -154,8 +169,79 @@ impl Pairs {
         let new = self.to.len();
         let home: Vec<Option<usize>> =
             side.1.section.iter().map(|section| section.map(|at| self.from[at].unwrap_or(new))).collect();
+        let key_of = |at, step| key(base, at, base.1.section[at], step);
+        let key_of_side = |at, step| key(side, at, home[at], step);
+        for step in 0..2 {
+            self.in_order(base.0, side.0, |at| key_of(at, step), |at| key_of_side(at, step));
+        }
         for step in 0..3 {
-            self.by(base.0, side.0, |at| key(base, at, base.1.section[at], step), |at| key(side, at, home[at], step));
+            self.by(base.0, side.0, |at| key_of(at, step), |at| key_of_side(at, step));
+        }
+    }
+
+    /// Pairs what has the same key and stands in the same order, between what is paired already.
+    fn in_order<'a>(
+        &mut self,
+        base: &Document,
+        side: &Document,
+        key: impl Fn(usize) -> Option<Key<'a>>,
+        key_of_side: impl Fn(usize) -> Option<Key<'a>>,
+    ) {
+        let stands = |at: usize, paired: Option<usize>, key: Option<Key<'a>>| match (paired, key) {
+            (Some(paired), _) => Stands::Paired(paired),
+            (None, Some(key)) => Stands::Says(key),
+            (None, None) => Stands::Alone(at),
+        };
+        let of_base: Vec<_> = (0..self.to.len()).map(|at| stands(at, self.to[at].map(|_| at), key(at))).collect();
+        let new = self.to.len();
+        let of_side: Vec<_> = (0..self.from.len()).map(|at| stands(new + at, self.from[at], key_of_side(at))).collect();
+        for (a, b) in align(&of_base, &of_side) {
+            if self.to[a].is_none() && may_be(base.id(a), side.id(b)) {
+                self.set(a, b);
+            }
+        }
+    }
+
+    /// Pairs what is left between the same neighbours within the same element, kind by kind, the first with the first.
+    fn by_place(&mut self, base: &Document, side: &Document) {
+        let within = |document: &Document| {
+            let mut within: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+            for (at, node) in document.nodes.iter().enumerate() {
+                within.entry(node.parent).or_default().push(at);
+            }
+            within
+        };
+        let (in_base, in_side) = (within(base), within(side));
+        // An element stands before what lies within it, and may have been paired just now.
+        for parent in std::iter::once(None).chain((0..self.to.len()).map(Some)) {
+            let Some(there) = parent.map_or(Some(None), |at| self.to[at].map(Some)) else { continue };
+            let (Some(left), Some(right)) = (in_base.get(&parent), in_side.get(&there)) else { continue };
+            let rank: HashMap<usize, usize> = right.iter().enumerate().map(|(rank, b)| (*b, rank)).collect();
+            let to = |a: &usize| self.to[*a].and_then(|b| rank.get(&b).copied());
+            let shared: Vec<_> = left.iter().enumerate().filter_map(|(rank, a)| Some((rank, to(a)?))).collect();
+            let (mut from_a, mut from_b) = (0, 0);
+            for (to_a, to_b) in longest_rising(&shared).into_iter().chain([(left.len(), right.len())]) {
+                self.by_place_between(base, side, &left[from_a..to_a], &right[from_b..to_b]);
+                (from_a, from_b) = (to_a + 1, to_b + 1);
+            }
+        }
+    }
+
+    fn by_place_between(&mut self, base: &Document, side: &Document, left: &[usize], right: &[usize]) {
+        // Keys have names: another name is another key.
+        let kinds = [Kind::Item, Kind::Prose, Kind::Section];
+        let with_place = if base.format == Format::Yaml { &kinds[..2] } else { &kinds };
+        for kind in with_place {
+            let open = |at: &usize| self.to[*at].is_none() && base.nodes[*at].kind == *kind;
+            let left: Vec<usize> = left.iter().copied().filter(open).collect();
+            let open = |at: &usize| self.from[*at].is_none() && side.nodes[*at].kind == *kind;
+            let right: Vec<usize> = right.iter().copied().filter(open).collect();
+            for (a, b) in left.into_iter().zip(right) {
+                if base.nodes[a].level == side.nodes[b].level && may_be(base.id(a), side.id(b)) {
+                    self.set(a, b);
+                    self.supposed[a] = true;
+                }
+            }
         }
     }
 
@@ -168,7 +254,7 @@ impl Pairs {
         let (left, right) = (open(base.0, &self.to), open(side.0, &self.from));
         let in_left: Vec<_> = left.iter().map(|at| held(base, *at)).collect();
         let in_right: Vec<_> = right.iter().map(|at| held(side, *at)).collect();
-        self.alike(base.0, side.0, &left, &right, |a, b| likeness(&in_left[a], &in_right[b]));
+        self.alike(base.0, side.0, &left, &right, |a, b| likeness(&in_left[a], &in_right[b], LEAST_TENTHS));
     }
 
     /// Items and paragraphs that were reworded, section by section.
@@ -193,10 +279,8 @@ impl Pairs {
         for [left, right] in groups.into_values() {
             let of_left: Vec<_> = left.iter().map(|at| Words::of(&base.1.words[*at])).collect();
             let of_right: Vec<_> = right.iter().map(|at| Words::of(&side.1.words[*at])).collect();
-            self.alike(base.0, side.0, &left, &right, |a, b| {
-                let (a, b) = (&of_left[a], &of_right[b]);
-                (a.figures == b.figures).then(|| likeness(&a.all, &b.all))?
-            });
+            let score = |a: usize, b: usize| of_left[a].likeness(&of_right[b], LEAST_TENTHS);
+            self.alike(base.0, side.0, &left, &right, score);
         }
     }
 
@@ -234,6 +318,16 @@ fn may_be(a: Option<&str>, b: Option<&str>) -> bool {
     a.is_none() || b.is_none() || a == b
 }
 
+/// Where an element stands among others, for comparing.
+#[derive(PartialEq, Eq, Hash)]
+enum Stands<'a> {
+    /// It is that one of the first text.
+    Paired(usize),
+    Says(Key<'a>),
+    /// Nothing is like it.
+    Alone(usize),
+}
+
 fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(BEGINNING)]
 }
@@ -251,11 +345,20 @@ impl<'a> Words<'a> {
         let has_digit = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
         Self { figures: all.iter().filter(has_digit).copied().collect(), all }
     }
+
+    fn likeness(&self, other: &Self, least_tenths: usize) -> Option<usize> {
+        (self.figures == other.figures).then(|| likeness(&self.all, &other.all, least_tenths))?
+    }
+}
+
+/// Whether other words are about the same matter: nearly all stay, with all figures.
+pub(super) fn same_matter(a: &str, b: &str) -> bool {
+    Words::of(a).likeness(&Words::of(b), SAME_MATTER_TENTHS).is_some()
 }
 
 /// What two have in common, in thousandths of what they have (Dice); nothing below the least share.
-fn likeness(a: &HashSet<&str>, b: &HashSet<&str>) -> Option<usize> {
+fn likeness(a: &HashSet<&str>, b: &HashSet<&str>, least_tenths: usize) -> Option<usize> {
     let all = a.len() + b.len();
     let both = 2 * a.intersection(b).count();
-    (both * 10 >= all * LEAST_TENTHS && both > 0).then(|| both * 1_000 / all)
+    (both * 10 >= all * least_tenths && both > 0).then(|| both * 1_000 / all)
 }

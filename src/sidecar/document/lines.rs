@@ -14,20 +14,23 @@ pub(super) const CODE: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
-    /// `[ ]`
+    /// `[ ]`, and whatever is none of the others, such as `[~]`, `[/]` or `[ x]`.
     Open,
     /// `[x]`, also `[X]`
     Done,
-    /// `[-]`, also `[~]`: it will not be done.
+    /// `[-]`: it will not be done.
     Dropped,
 }
 
 impl ItemState {
-    fn of(sign: u8) -> Option<Self> {
-        match sign {
-            b' ' => Some(Self::Open),
-            b'x' | b'X' => Some(Self::Done),
-            b'-' | b'~' => Some(Self::Dropped),
+    /// What stands between brackets. Letters and digits but for `x` are labels, and no box.
+    fn of(sign: &str) -> Option<Self> {
+        let mut bare = sign.trim_matches([' ', '\t']).chars();
+        match (sign, bare.next(), bare.next()) {
+            ("x" | "X", ..) => Some(Self::Done),
+            ("-", ..) => Some(Self::Dropped),
+            (_, None, _) | (_, Some('x' | 'X'), None) => Some(Self::Open),
+            (_, Some(sign), None) if !sign.is_alphanumeric() && !sign.is_control() => Some(Self::Open),
             _ => None,
         }
     }
@@ -63,12 +66,11 @@ impl Marker {
             return None;
         }
         let mut marker = Self::bare(line, |c| matches!(c, b'-' | b'*' | b'+'), true)?;
-        let rest = &line.as_bytes()[marker.prefix..];
-        if let [b'[', sign, b']', after @ ..] = rest
-            && after.first().is_none_or(u8::is_ascii_whitespace)
+        if let Some((sign, rest)) = line[marker.prefix..].strip_prefix('[').and_then(|rest| rest.split_once(']'))
+            && rest.bytes().next().is_none_or(|c| c.is_ascii_whitespace())
         {
-            marker.state = ItemState::of(*sign);
-            marker.text += if marker.state.is_some() { 3 } else { 0 };
+            marker.state = ItemState::of(sign);
+            marker.text += if marker.state.is_some() { sign.len() + 2 } else { 0 };
         }
         Some(marker)
     }

@@ -34,6 +34,7 @@ use utoipa::ToSchema;
 
 pub use lines::ItemState;
 pub use state::Progress;
+pub use yaml::YamlError;
 
 /// How a document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -104,7 +105,7 @@ pub enum LimitError {
 enum Kind {
     /// The line that opens front matter.
     Front,
-    /// A key of front matter with its value.
+    /// A key of front matter, or of a mapping of YAML, with its value.
     Entry,
     /// The line that closes front matter.
     Close,
@@ -231,7 +232,7 @@ impl Document {
     fn title(&self, at: usize) -> &str {
         let own = self.own(at);
         match (self.format, self.nodes[at].kind) {
-            (Format::Yaml, _) | (_, Kind::Entry) => lines::key(own).unwrap_or_default(),
+            (Format::Yaml, _) | (_, Kind::Entry) => lines::key(own.trim_start()).unwrap_or_default(),
             _ => lines::heading(own).map_or_else(|| own.lines().next().unwrap_or_default().trim(), |(_, title)| title),
         }
     }

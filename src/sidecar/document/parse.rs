@@ -85,6 +85,8 @@ struct Reader<'a> {
     taken: usize,
     /// Sections around the line, outermost first.
     sections: Vec<usize>,
+    /// Keys of YAML around the line, outermost first, with their columns.
+    keys: Vec<(usize, usize)>,
     /// Items around the line, outermost first, with their columns.
     items: Vec<(usize, usize)>,
     /// Whether a line may carry on the last element.
@@ -100,6 +102,7 @@ impl<'a> Reader<'a> {
             nodes: Vec::new(),
             taken: 0,
             sections: Vec::new(),
+            keys: Vec::new(),
             items: Vec::new(),
             runs_on: false,
             counts: (0, 0),
@@ -152,13 +155,17 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn push_item(&mut self, indent: usize, step: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
+    fn push_item(
+        &mut self,
+        indent: usize,
+        parent: Option<usize>,
+        own: std::ops::Range<usize>,
+    ) -> Result<(), LimitError> {
         self.counts.1 += 1;
         if self.counts.1 > self.limits.items {
             return Err(LimitError::Items { most: self.limits.items });
         }
         let start = own.start;
-        let parent = self.within(indent, step);
         let at = self.push(Kind::Item, parent, 0, own);
         self.items.push((at, indent));
         if self.items.len() > self.limits.depth {
@@ -215,7 +222,8 @@ impl<'a> Reader<'a> {
             !is_code && interrupts
         });
         if let Some(marker) = marker {
-            return self.push_item(marker.indent, STEP, start..end);
+            let parent = self.within(marker.indent, STEP);
+            return self.push_item(marker.indent, parent, start..end);
         }
         let stands_alone = lines::is_break(line);
         let quotes = line.trim_start().starts_with('>');
@@ -244,6 +252,8 @@ impl<'a> Reader<'a> {
         self.push(Kind::Close, Some(front), 0, closes..end);
         self.runs_on = false;
         self.sections.clear();
+        self.keys.clear();
+        self.items.clear();
         Ok(end)
     }
 
@@ -257,42 +267,71 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads YAML whose keys are of this kind: sections with items, or entries with all their lines.
+    /// What a line of YAML at this column lies within: an item, or the last key that stands before the column `least`.
+    fn within_yaml(&mut self, column: usize, least: usize) -> Option<usize> {
+        while self.items.last().is_some_and(|(_, indent)| *indent >= column) {
+            self.items.pop();
+        }
+        let key = self.keys.iter().rev().find(|(_, indent)| *indent < least);
+        self.items.last().or(key).map(|(at, _)| *at).or_else(|| self.sections.last().copied())
+    }
+
+    /// Reads YAML. Keys are entries with what lies within them; those at the first column are of this kind: sections of a
+    /// document with items, or entries of front matter, in which lists belong to their key. A mapping within an item is the
+    /// item's own.
     fn read_yaml(&mut self, part: std::ops::Range<usize>, keys: Kind) -> Result<(), LimitError> {
+        let has_items = keys == Kind::Section;
         // The column of the line whose block scalar this is.
         let mut block: Option<usize> = None;
         for (start, end, line) in self.lines(part) {
-            let (column, _) = lines::indent(line);
+            let (column, begin) = lines::indent(line);
             if lines::is_blank(line) {
                 continue;
             }
             block = block.filter(|outer| column > *outer);
-            let is_comment = line.trim_start().starts_with('#');
+            let is_comment = line[begin..].starts_with('#');
             let has_last =
                 self.nodes.last().is_some_and(|last| matches!(last.kind, Kind::Section | Kind::Entry | Kind::Item));
             if block.is_some() && has_last {
                 self.extend(end);
                 continue;
             }
-            let item = Marker::of_yaml(line).filter(|_| keys == Kind::Section);
-            if lines::key(line).is_some() && keys == Kind::Section {
-                self.release_comments();
-                self.push_section(1, start..end)?;
-            } else if lines::key(line).is_some() {
-                self.push(keys, self.sections.last().copied(), 0, start..end);
-            } else if let Some(marker) = item {
-                self.push_item(marker.indent, 1, start..end)?;
+            let in_item = self.items.first().is_some_and(|(_, indent)| *indent < column);
+            if lines::key(&line[begin..]).is_some() && !in_item {
+                self.push_key(if column == 0 { keys } else { Kind::Entry }, column, start..end)?;
+            } else if let Some(marker) = Marker::of_yaml(line).filter(|_| has_items) {
+                let parent = self.within_yaml(column, column + 1);
+                self.push_item(marker.indent, parent, start..end)?;
             } else if has_last
                 && (column > 0 || line.starts_with(['-', ']', '}']))
-                && !(is_comment && (column == 0 || keys == Kind::Section))
+                && !(is_comment && (column == 0 || has_items))
             {
+                if self.items.is_empty() && Marker::of_yaml(line).is_some() {
+                    self.items.push((self.nodes.len() - 1, column));
+                }
                 self.extend(end);
             } else {
-                let parent = self.within(column, 1);
+                let parent = self.within_yaml(column, column);
                 self.push(Kind::Prose, parent, 0, start..end);
             }
             block = lines::opens_block(line).then_some(column).filter(|_| !is_comment);
         }
+        Ok(())
+    }
+
+    fn push_key(&mut self, kind: Kind, column: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
+        self.items.clear();
+        while self.keys.last().is_some_and(|(_, indent)| *indent >= column) {
+            self.keys.pop();
+        }
+        if kind == Kind::Section {
+            self.release_comments();
+            self.push_section(1, own)?;
+        } else {
+            let parent = self.keys.last().map(|(at, _)| *at).or_else(|| self.sections.last().copied());
+            self.push(kind, parent, 0, own);
+        }
+        self.keys.push((self.nodes.len() - 1, column));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The difference of two texts in lines: to be read, and to be applied again.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::{collections::HashMap, fmt::Write as _, hash::Hash};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -111,10 +111,10 @@ fn mark<'a>(out: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) 
     }
 }
 
-/// Which lines are the same, in the order of both.
-fn align(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
-    let mut seen: HashMap<&str, [Option<usize>; 2]> = HashMap::new();
-    let mut twice: HashMap<&str, [bool; 2]> = HashMap::new();
+/// Which parts are the same, in the order of both.
+pub(super) fn align<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
+    let mut seen: HashMap<&T, [Option<usize>; 2]> = HashMap::new();
+    let mut twice: HashMap<&T, [bool; 2]> = HashMap::new();
     for (side, lines) in [old, new].into_iter().enumerate() {
         for (at, line) in lines.iter().enumerate() {
             if seen.entry(line).or_default()[side].replace(at).is_some() {
@@ -122,7 +122,7 @@ fn align(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
             }
         }
     }
-    let once = |line: &&str| match (seen.get(line), twice.get(line)) {
+    let once = |line: &T| match (seen.get(line), twice.get(line)) {
         (Some([Some(_), Some(b)]), None) => Some(*b),
         _ => None,
     };
@@ -148,7 +148,7 @@ fn align(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
 }
 
 /// Of pairs in order of their first part a longest part in order of their second too.
-fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+pub(super) fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For each length the pair that ends such a sequence lowest, and for each pair the one before it.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::with_capacity(pairs.len()));
     for (at, (_, b)) in pairs.iter().enumerate() {

@@ -1,16 +1,17 @@
 //! The history of a document: what its states are called, which change led from one to the next, and what moved on.
 
-use std::{fmt, str::FromStr};
+use std::{collections::HashMap, fmt, ops::Range, str::FromStr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Document,
+    Document, ItemState, Kind,
     edit::Edit,
-    lines::substance,
+    identity::{Said, pair},
     patch::{Patch, PatchError},
+    state::words,
 };
 
 /// What a text is called: the first half of its BLAKE3. Equal texts have equal ones, and no others do.
@@ -176,11 +177,12 @@ pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Moved {
-    /// It says the same: at most blank space and ids are others.
+    /// It says nothing that it did not say: at most something was removed, or blanks, case, signs, titles, comments, front
+    /// matter or the order are others.
     Unchanged,
-    /// It says something else.
+    /// It says more or something else, or an item of it has another state.
     Updated,
-    /// It is new.
+    /// It is new, and says something.
     Added,
     /// It was there, and is gone.
     Removed,
@@ -190,20 +192,44 @@ pub enum Moved {
 
 /// Whether a section was updated in substance, with the sections within it, by its slug; an empty one is the whole document.
 pub fn moved(before: &Document, after: &Document, slug: &str) -> Moved {
-    match (substance_of(before, slug), substance_of(after, slug)) {
-        (Some(was), Some(is)) if was == is => Moved::Unchanged,
-        (Some(_), Some(_)) => Moved::Updated,
-        (None, Some(_)) => Moved::Added,
+    match (part(before, slug), part(after, slug)) {
+        (Some(was), Some(is)) if says_more((before, was.clone()), (after, is.clone())) => Moved::Updated,
+        (Some(_), Some(is)) if has_other_states(before, after, is.clone()) => Moved::Updated,
+        (None, Some(is)) if says_more((before, 0..0), (after, is.clone())) => Moved::Added,
+        (_, Some(_)) => Moved::Unchanged,
         (Some(_), None) => Moved::Removed,
         (None, None) => Moved::Missing,
     }
 }
 
-fn substance_of(document: &Document, slug: &str) -> Option<String> {
+/// The elements of a section.
+fn part(document: &Document, slug: &str) -> Option<Range<usize>> {
     if slug.is_empty() {
-        return Some(substance(&document.text));
+        return Some(0..document.nodes.len());
     }
     let (at, _) = document.slugs.iter().find(|(_, name)| name == slug)?;
-    let until = document.nodes[*at].until;
-    Some(substance(&document.text[document.nodes[*at].own.start..document.nodes[until - 1].own.end]))
+    Some(*at..document.nodes[*at].until)
+}
+
+/// Whether a part of a text has words that one of another has not, or has them more often.
+fn says_more((before, was): (&Document, Range<usize>), (after, is): (&Document, Range<usize>)) -> bool {
+    let mut left: HashMap<String, usize> = HashMap::new();
+    was.flat_map(|at| words(&before.says(at)).collect::<Vec<_>>()).for_each(|word| *left.entry(word).or_default() += 1);
+    let mut said = is.flat_map(|at| words(&after.says(at)).collect::<Vec<_>>());
+    said.any(|word| match left.get_mut(&word) {
+        Some(more) if *more > 0 => {
+            *more -= 1;
+            false
+        }
+        _ => true,
+    })
+}
+
+/// Whether an item of a part has another state than it had. One without a box is open.
+fn has_other_states(before: &Document, after: &Document, part: Range<usize>) -> bool {
+    let pairs = pair((before, &Said::of(before)), (after, &Said::of(after)));
+    let state = |document: &Document, at| document.item(at).1.unwrap_or(ItemState::Open);
+    let is_item = |at: &usize| after.nodes[*at].kind == Kind::Item;
+    let mut items = part.filter(is_item).filter_map(|at| Some((pairs.from[at]?, at)));
+    items.any(|(was, is)| state(before, was) != state(after, is))
 }

@@ -67,6 +67,6 @@ fn is_in_order(rule: &DocumentRule, documents: &[Standing<'_>]) -> bool {
     match rule.needs {
         DocumentNeed::Exists => slug.is_none() || !progress.is_empty,
         DocumentNeed::Updated => (standing.changed)(slug, rule.since),
-        DocumentNeed::Complete => progress.open == 0,
+        DocumentNeed::Complete => progress.is_complete(),
     }
 }

@@ -89,6 +89,10 @@ async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
     let clash = umbra.document("PUT", &path, Some(&first), &json!({"text": "# A\n- [ ] one, otherwise\n"})).await;
     assert_eq!((clash.status.as_u16(), &clash.body["code"]), (409, &json!("conflict")), "{}", clash.body);
     assert!(clash.body["errors"][0]["pointer"].to_string().contains("a / one"), "{}", clash.body);
+    // The very same text is no change.
+    let now = umbra.get(&path).await;
+    let same = umbra.document("PUT", &path, Some("*"), &json!({"text": now["text"]})).await;
+    assert_eq!((same.status.as_u16(), &same.body["version"]), (200, &now["version"]), "{}", same.body);
     let unknown =
         umbra.document("PUT", &path, Some("\"00000000000000000000000000000000\""), &json!({"text": "x"})).await;
     assert_eq!(unknown.status.as_u16(), 412, "{}", unknown.body);
@@ -129,4 +133,14 @@ async fn yaml_keeps_comments_and_order() {
     let expected: Value = json!("# the plan\nsteps:  # in order\n  - one\n  - two\n  - three\nowner: bob\n");
     assert_eq!(patched.body["text"], expected, "{}", patched.body);
     assert_eq!(raw.headers.get("content-type").and_then(|value| value.to_str().ok()), Some("application/yaml"));
+    // The text that it was attached with is no change either, and what is no YAML is refused with its line.
+    let attached = umbra.attach(&json!({"agent": "a", "documents": {"plan.yaml": text}})).await;
+    let path = format!("/v1/sessions/{attached}/documents/plan");
+    let same = umbra.document("PUT", &path, Some("*"), &json!({"text": text})).await;
+    assert_eq!((same.status.as_u16(), &same.body["version"]), (200, &json!(0)), "{}", same.body);
+    for (path, if_match) in [(path.clone(), Some("*")), (format!("/v1/sessions/{attached}/documents/new.yaml"), None)] {
+        let refused = umbra.document("PUT", &path, if_match, &json!({"text": "a: 1\na: 2\n"})).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/text")), "{path}");
+        assert!(refused.body["errors"][0].to_string().contains("line 2"), "{}", refused.body);
+    }
 }

@@ -49,6 +49,9 @@ impl Document {
             let lines = self.item_lines(&self.lead_beside(last, 1, state), text)?;
             return Ok(self.insert(self.nodes[last].until, &lines, false, Some(1)));
         }
+        // Where nothing stands beside it, it is as the other items of the document are: a task among tasks, a note among notes.
+        let has_tasks = (0..self.nodes.len()).any(|at| self.marker(at).is_some_and(|marker| marker.state.is_some()));
+        let state = state.or(has_tasks.then_some(ItemState::Open));
         let lead = state.map_or("- ".to_owned(), |state| format!("- {} ", state.sign()));
         let lead = if self.format == Format::Yaml { format!("  {lead}") } else { lead };
         let lines = self.item_lines(&lead, text)?;

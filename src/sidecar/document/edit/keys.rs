@@ -56,4 +56,19 @@ impl Document {
         let Some((front, close)) = self.nodes.first().zip(close) else { return Ok(None) };
         yaml::read(&self.text[front.own.end..close.own.start]).map(Some)
     }
+
+    /// Refuses a document in YAML that cannot be read as such: whoever puts one is to hear of it. Front matter of markdown may
+    /// be a rule with words below it, and is looked at when a key of it is edited.
+    ///
+    /// # Errors
+    /// Where it is faulty: a tab indents, or a key stands twice.
+    pub fn check(&self) -> Result<(), YamlError> {
+        match self.format {
+            Format::Yaml => yaml::read(&self.text).map(drop).or_else(|error| match error {
+                YamlError::NoMapping => Ok(()),
+                error => Err(error),
+            }),
+            Format::Markdown => Ok(()),
+        }
+    }
 }

@@ -6,6 +6,8 @@ mod keys;
 mod sections;
 mod splice;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -71,7 +73,8 @@ pub enum Edit {
         section: String,
         /// One paragraph.
         text: String,
-        /// As its neighbours where none is given: open, or without a box.
+        /// Where none is given: open, or without a box, as its neighbours are; without neighbours, open where the document has
+        /// items with boxes.
         #[serde(default)]
         state: Option<ItemState>,
     },
@@ -165,6 +168,9 @@ pub enum EditError {
         /// Their places, counted from 1.
         indexes: Vec<usize>,
     },
+    /// Another element has the id that comes in.
+    #[error("something else in the document has that id (`<!-- id: x -->`) already; give it another one, or none")]
+    TakenId,
     /// Neither id nor index nor words.
     #[error("say which item: by `id`, `index` or `text`")]
     NoItemNamed,
@@ -231,6 +237,20 @@ pub fn apply(document: &Document, edits: &[Edit], limits: &Limits) -> Result<Doc
 }
 
 impl Document {
+    /// Refuses ids that several have, as far as they had none of their own before.
+    fn shares_no_id(&self, before: &Self) -> Result<(), EditError> {
+        let count = |document: &Self| {
+            let mut count: HashMap<String, usize> = HashMap::new();
+            let ids = (0..document.nodes.len()).filter_map(|at| document.id(at));
+            ids.for_each(|id| *count.entry(id.to_owned()).or_default() += 1);
+            count
+        };
+        let was = count(before);
+        let comes_twice =
+            |(id, count): (&String, &usize)| *count > 1 && *count > was.get(id).copied().unwrap_or_default();
+        if count(self).iter().any(comes_twice) { Err(EditError::TakenId) } else { Ok(()) }
+    }
+
     fn edit(&self, edit: &Edit, limits: &Limits) -> Result<Self, EditError> {
         let splice = match edit {
             Edit::AddSection { title, level, after, body } => {
@@ -264,6 +284,7 @@ impl Document {
             Edit::AppendText { section, text } => self.append_text(section.as_deref(), text)?,
         };
         let edited = self.spliced(&splice, limits)?;
+        edited.shares_no_id(self)?;
         if self.format == Format::Yaml {
             yaml::read(&edited.text)?;
         }

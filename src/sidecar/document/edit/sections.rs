@@ -22,13 +22,13 @@ impl Document {
         after: Option<&str>,
         body: &str,
     ) -> Result<Splice, EditError> {
-        let last = self.slugs.iter().rev().map(|(at, _)| *at);
+        let last = self.slugs.last().map(|(at, _)| *at);
         let (beside, until) = match after {
             Some(name) => {
                 let at = self.find_section(name)?;
                 (at, at.map_or_else(|| self.first_section(), |at| self.nodes[at].until))
             }
-            None => (last.min_by_key(|at| self.nodes[*at].level), self.nodes.len()),
+            None => (last, self.nodes.len()),
         };
         let level = level.or(beside.map(|at| self.nodes[at].level)).unwrap_or(2);
         if !(1..=6).contains(&level) {
@@ -49,9 +49,12 @@ impl Document {
     /// Refuses what a section cannot hold: sections beside it, and what does not end with it.
     pub(super) fn holds_below(&self, level: usize, body: &str) -> Result<(), EditError> {
         let limits = Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, ..Limits::default() };
-        let body = Self::parse(format!("\n{body}"), self.format, &limits)?;
-        let beside = body.slugs.iter().any(|(at, _)| body.nodes[*at].level <= level);
-        if beside { Err(EditError::BeyondItsPlace) } else { Ok(()) }
+        let read = Self::parse(format!("\n{body}"), self.format, &limits)?;
+        let beside = read.slugs.iter().any(|(at, _)| read.nodes[*at].level <= level);
+        // What comes behind it, some day, is to be read as what it is.
+        let followed = Self::parse(format!("\n{body}\n\n# x\n"), self.format, &limits)?;
+        let is_open = self.format == Format::Markdown && followed.slugs.len() == read.slugs.len();
+        if beside || is_open { Err(EditError::BeyondItsPlace) } else { Ok(()) }
     }
 
     pub(super) fn replace_section(&self, section: &str, body: &str) -> Result<Splice, EditError> {
@@ -99,7 +102,10 @@ impl Document {
             return Err(EditError::Empty("text"));
         }
         let until = match section {
-            None => self.nodes.len(),
+            None => {
+                self.holds_below(0, text)?;
+                self.nodes.len()
+            }
             Some(name) => {
                 let at = self.find_section(name)?;
                 self.holds_below(at.map_or(0, |at| self.nodes[at].level), text)?;

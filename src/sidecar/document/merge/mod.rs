@@ -1,15 +1,19 @@
-//! Two texts that came from the same one become one again, element by element.
+//! Two texts that came from the same one become one again, element by element: what one side did to an element is done, what
+//! both did alike is done once, and what both did differently is a conflict.
 //!
-//! What only one side did is done. What both did alike is done once. A new state meets new words, a move meets either. What
-//! contradicts itself is a conflict that names section and item: other words on both sides, other states, and what one side
-//! removed while the other changed it or put something into it. Which element is which is told by `identity`.
+//! Which element is which is told by `identity`; by place, if by nothing else. An element's place, its state and its words are
+//! apart (`own`), and so are the lines of a block that is no item (`lines`). A conflict names section and item: other words on
+//! both sides, other states, and what one side removed or replaced while the other changed it or put something into it.
 //!
-//! Where both put something at the same place, ours stands first. The result is read again at last: if it is not what was
-//! meant (a fence that one side left open swallows what the other wrote), that is a conflict too. So no item is lost.
+//! Where both put something at the same place, ours stands first. Blank lines belong to the two that they stand between
+//! (`text`). The result is read again at last: if it is not what was meant (a fence that one side left open swallows what the
+//! other wrote), that is a conflict too. So no item is lost.
 
+mod lines;
 mod order;
 mod own;
 mod plan;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,9 +32,11 @@ pub enum ConflictKind {
     RemovedByOurs,
     /// Theirs removed what ours changed, or put something into.
     RemovedByTheirs,
+    /// One marked it, moved it or put something into it; the other gave it words so different that it may be another one.
+    Reworded,
     /// Each moved a part into what the other one moved.
     Moved,
-    /// Joined, the texts would not be read as what they are apart: a fence or a comment is open.
+    /// Joined, the texts would not be read as what they are apart: a fence or a comment is open, or it would be no YAML.
     Layout,
 }
 

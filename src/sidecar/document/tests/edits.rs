@@ -44,6 +44,7 @@ fn an_edit_changes_what_it_names() {
         ),
         (json!({"op": "append_item", "section": "plan", "text": "third"}), "second\n", "second\n- [ ] third\n"),
         (json!({"op": "append_item", "section": "risks", "text": "a\nb"}), "none\n", "none\n2) a\n   b\n"),
+        (json!({"op": "append_item", "section": "log", "text": "new"}), "Text.\n", "Text.\n\n- [ ] new\n"),
         (
             json!({"op": "append_item", "section": "log", "text": "new", "state": "done"}),
             "Text.\n",
@@ -125,6 +126,8 @@ fn an_empty_text_and_one_without_an_end_take_edits() {
         ("- a\n- b", json!({"op": "remove_item", "section": "", "item": {"text": "b"}}), "- a\n"),
         ("- [ ] a", json!({"op": "replace_item", "section": "", "item": {"text": "a"}, "text": "b"}), "- [ ] b"),
         ("-\n", json!({"op": "replace_item", "section": "", "item": {"index": 1}, "text": "b"}), "- b\n"),
+        ("# P\n- a\n# Q\n", json!({"op": "append_item", "section": "q", "text": "b"}), "# P\n- a\n# Q\n\n- b\n"),
+        ("# P\n## Plan\n", json!({"op": "add_section", "title": "Next"}), "# P\n## Plan\n\n## Next\n"),
         ("# P", json!({"op": "replace_section", "section": "p", "body": "x"}), "# P\n\nx\n"),
         ("# P\nText", json!({"op": "set_key", "key": "a", "value": true}), "---\na: true\n---\n\n# P\nText"),
         ("---\n---\n", json!({"op": "set_key", "key": "a", "value": "no"}), "---\na: \"no\"\n---\n"),
@@ -157,7 +160,7 @@ fn yaml_keeps_its_comments_and_order() {
 
 #[test]
 fn what_is_meant_has_to_be_clear() {
-    let text = "# A\n- [ ] same\n- [ ] same\n- other\n# A\n# B\n```\nx\n```\n";
+    let text = "# A\n- [ ] same <!-- id: taken -->\n- [ ] same\n- other\n# A\n# B\n```\nx\n```\n";
     let item = |item: serde_json::Value| json!({"op": "remove_item", "section": "a", "item": item});
     let replaced =
         |words: &str| json!({"op": "replace_item", "section": "a", "item": {"text": "other"}, "text": words});
@@ -186,6 +189,14 @@ fn what_is_meant_has_to_be_clear() {
         (json!({"op": "add_section", "title": "a", "after": "a", "body": "# b"}), EditError::BeyondItsPlace),
         (json!({"op": "add_section", "title": "a", "after": "a", "body": "```"}), EditError::BeyondItsPlace),
         (json!({"op": "replace_section", "section": "a", "body": "<!-- "}), EditError::BeyondItsPlace),
+        // Also where nothing comes behind it now.
+        (json!({"op": "add_section", "title": "c", "body": "```\nx"}), EditError::BeyondItsPlace),
+        (json!({"op": "replace_section", "section": "b", "body": "<!-- x"}), EditError::BeyondItsPlace),
+        (json!({"op": "append_text", "text": "~~~"}), EditError::BeyondItsPlace),
+        (json!({"op": "append_text", "section": "b", "text": "<!--"}), EditError::BeyondItsPlace),
+        (replaced("x <!-- id: taken -->"), EditError::TakenId),
+        (json!({"op": "append_item", "section": "b", "text": "x <!-- id: taken -->"}), EditError::TakenId),
+        (json!({"op": "append_text", "text": "- x <!-- id: new -->\n- y <!-- id: new -->"}), EditError::TakenId),
         (json!({"op": "remove_key", "key": "x"}), EditError::UnknownKey),
         (json!({"op": "set_key", "key": "a\nb", "value": 1}), EditError::Empty("key")),
     ] {

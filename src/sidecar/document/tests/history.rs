@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{lines, markdown};
+use super::{lines, markdown, yaml};
 use crate::sidecar::document::{
     patch::Patch,
     revision::{Change, Entry, Etag, Moved, ReplayError, moved, replay},
@@ -61,20 +61,35 @@ fn a_history_with_a_gap_is_refused() {
 
 #[test]
 fn a_section_is_updated_by_what_it_says() {
-    let before = markdown("# Plan\n- [ ] a\n\n## Findings\n\nNone  yet.\n\n# Other\n");
-    for (text, plan, findings) in [
-        ("# Plan\n\n- [ ] a\n## Findings\nNone yet.\n\n\n# Other\nnew\n", Moved::Unchanged, Moved::Unchanged),
-        ("# Plan\n- [ ] a <!-- id: a1 -->\n\n## Findings\n\nNone  yet.\n", Moved::Unchanged, Moved::Unchanged),
-        ("# Plan\n- [x] a\n\n## Findings\n\nNone  yet.\n", Moved::Updated, Moved::Unchanged),
-        ("# Plan\n- [ ] a\n\n## Findings\n\nTwo.\n", Moved::Updated, Moved::Updated),
-        ("# Plan\n- [ ] a\n", Moved::Updated, Moved::Removed),
+    let before = markdown("# Plan\n- [ ] a\n\n## Findings\n\nNone  yet: Rust 1.\n\n# Other\n");
+    let findings = |text: &str| format!("# Plan\n- [ ] a\n\n## Findings\n\n{text}\n");
+    for (text, plan, of_findings) in [
+        ("# Plan\n\n- [ ] a\n## Findings\nNone yet: Rust 1.\n\n\n# Other\nnew\n", Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [ ] a <!-- id: a1 -->\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [x] a\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Updated, Moved::Unchanged),
+        ("# Plan\n- [~] a\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Unchanged, Moved::Unchanged),
+        (&findings("Two."), Moved::Updated, Moved::Updated),
+        (&findings("None yet: Rust 1. None."), Moved::Updated, Moved::Updated),
+        (&findings("None yet: Rust 2."), Moved::Updated, Moved::Updated),
+        // Nothing is said by these.
+        (&findings(""), Moved::Unchanged, Moved::Unchanged),
+        (&findings("NONE YET; rust 1!"), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None.\n\nYet rust 1."), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None yet: Rust 1. <!-- more to come -->"), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None yet: Rust 1.\n<!--\nmore -->\n\n### More"), Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [ ] a\n", Moved::Unchanged, Moved::Removed),
     ] {
         let after = markdown(text);
-        assert_eq!((moved(&before, &after, "plan"), moved(&before, &after, "findings")), (plan, findings), "{text}");
+        assert_eq!((moved(&before, &after, "plan"), moved(&before, &after, "findings")), (plan, of_findings), "{text}");
     }
     assert_eq!(moved(&markdown(""), &before, "plan"), Moved::Added);
+    assert_eq!(moved(&markdown(""), &before, "other"), Moved::Unchanged, "it is there, and says nothing");
     assert_eq!(moved(&before, &before, "nothing"), Moved::Missing);
-    assert_eq!(moved(&before, &markdown(" "), ""), Moved::Updated);
+    assert_eq!(moved(&before, &markdown(" "), ""), Moved::Unchanged);
+    let front = |by: u32| markdown(&format!("---\nat: {by}\n---\n- [ ] a\n"));
+    assert_eq!(moved(&front(1), &front(2), ""), Moved::Unchanged);
+    assert_eq!(moved(&yaml("a: 1 # x\nb:\n  c: 2\n"), &yaml("a: 1 # y\nb:\n  c: 2\n# z\nd:\n"), ""), Moved::Unchanged);
+    assert_eq!(moved(&yaml("a: 1\nb:\n  c: 2\n"), &yaml("a: 1\nb:\n  c: 3\n"), "b"), Moved::Updated);
 }
 
 proptest! {

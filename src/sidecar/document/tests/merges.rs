@@ -88,7 +88,7 @@ fn what_two_did_is_joined() {
         (
             &[("A word.", "A word.\n\n# New\n\n- x")],
             &[("A word.", "A word.\n\n# New\n\n- y")],
-            &[("A word.", "A word.\n\n# New\n\n- x\n\n- y")],
+            &[("A word.", "A word.\n\n# New\n\n- x\n- y")],
         ),
         // An item whose parent is removed, but which was moved out of it.
         (

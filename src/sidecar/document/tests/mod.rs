@@ -1,5 +1,6 @@
 //! Documents by tables and by random texts: what is read, edited, merged, replayed and named.
 
+mod contested;
 mod edits;
 mod history;
 mod merges;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{items, lines, markdown, yaml};
-use crate::sidecar::document::{Document, Format, ItemState, LimitError, Limits};
+use crate::sidecar::document::{Document, Format, ItemState, LimitError, Limits, YamlError};
 
 const TODO: &str = "---\ntitle: Ship it # not yet\ntags: [a, b]\n---\nIntro line.\n\n# Plan\n\n- [ ] first <!-- id: f1 -->\n  goes on\n  - [x] nested\n    1. deeper\n- [-] given up\n* plain\n\n    of plain\n\n## Findings\nNone\n\n```md\n# no heading\n- [ ] no item\n```\n<!--\n## hidden\n- hidden\n-->\n## Findings\n1. one\n2. two\nUnderlined\n----------\n- last";
 
@@ -75,6 +75,12 @@ fn yaml_has_keys_as_sections_and_elements_as_items() {
     let words: Vec<_> =
         items(&document).into_iter().map(|(section, _, words, _)| format!("{section}: {words}")).collect();
     assert_eq!(words, ["todo: one", "todo: two: 2 done: no", "list: a", "list: - b"]);
+    let document = yaml("a:\n  list:\n  - one\n  # of more\n  more:\n    - two\n    - k: v\n      l: w\n  last: 1\n");
+    let words: Vec<_> = items(&document).into_iter().map(|(.., words, depth)| (words, depth)).collect();
+    assert_eq!(words, [("one".to_owned(), 0), ("two".into(), 0), ("k: v l: w".into(), 0)]);
+    let titles: Vec<_> =
+        (0..document.nodes.len()).map(|at| document.title(at)).filter(|title| !title.is_empty()).collect();
+    assert_eq!(titles, ["a", "list", "more", "last"]);
 }
 
 #[test]
@@ -136,4 +142,39 @@ fn a_section_says_how_far_it_has_come() {
         assert_eq!(document.progress(Some(section)).map(|progress| progress.is_empty), Some(is_empty), "{section}");
     }
     assert!(markdown("").progress(None).is_some_and(|progress| progress.is_empty && progress.open == 0));
+}
+
+#[test]
+fn what_is_complete_has_had_something_to_do() {
+    for (text, tasks, open) in [
+        ("", 0, 0),
+        ("# Todo\n\nAll done.\n", 0, 0),
+        ("- no box\n- [a link](x)\n- [label] x\n- [1] note\n", 0, 0),
+        ("- [x] a\n- [X] b\n- [-] c\n- none\n", 3, 0),
+        ("- [ ] a\n- [ x] b\n- [x ] c\n- [~] d\n- [/] e\n- [] f\n- [?] g\n- [\u{2713}] h\n", 8, 8),
+        ("> - [ ] a\n> > - [x] b\n> ```\n> - [ ] no item\n> ```\n", 2, 1),
+        ("- [x] a\n  > said:\n  > 1. [ ] b\n", 2, 1),
+        ("```\n- [ ] a\n```\n<!--\n- [x] b\n- [ ] c\n-->\n", 0, 0),
+    ] {
+        let progress = markdown(text).progress(None).unwrap();
+        assert_eq!((progress.tasks, progress.open), (tasks, open), "{text}");
+        assert_eq!(progress.is_complete(), tasks > 0 && open == 0, "{text}");
+    }
+    assert!(!yaml("todo:\n  - a\n").progress(None).unwrap().is_complete(), "YAML has no boxes");
+}
+
+#[test]
+fn yaml_that_is_none_is_told_with_its_line() {
+    for (text, line) in
+        [("a:\n\tb: 1\n", 2), ("a: 1\nb: 2\na: 3\n", 3), ("a:\n  b: 1\n  b: 2\n", 3), ("a: [1\nb: 2\n", 2)]
+    {
+        match yaml(text).check() {
+            Err(YamlError::Syntax { line: its, .. }) => assert_eq!(its, line, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    for text in ["", "# c\n", "a: 1\n", "- a\n- b\n", "a\n", "a: &x 1\nb: *x\n"] {
+        assert_eq!(yaml(text).check(), Ok(()), "{text}");
+    }
+    assert_eq!(markdown("---\na\tb: : c\n---\n").check(), Ok(()));
 }

@@ -42,6 +42,13 @@ fn a_document_is_in_order_or_due() {
         (Complete, None, Some(done), false),
         (Complete, Some("Nowhere"), Some(done), true),
         (Complete, None, None, true),
+        // Where nothing was to be done, nothing is done.
+        (Complete, None, Some(""), true),
+        (Complete, None, Some("# Todo\n- one\n"), true),
+        (Complete, None, Some("# Todo\n<!--\n- [x] one\n- [ ] two\n-->\n"), true),
+        (Complete, Some("Findings"), Some(TODO), true),
+        (Complete, None, Some("# Todo\n- [x] one\n\n> - [ ] two\n"), true),
+        (Complete, None, Some("# Todo\n- [x] one\n- [~] two\n"), true),
         (Updated, None, None, true),
         (Updated, Some("Nowhere"), Some(TODO), true),
         (Updated, Some("Now"), Some(TODO), false),
