@@ -41,8 +41,8 @@ pub struct DocumentView {
     /// Its name, version and etag.
     #[serde(flatten)]
     pub state: DocumentState,
-    /// Its text, as it was put, without hidden characters and credentials.
-    pub text: String,
+    /// Its text, as it was put, without hidden characters and credentials; null where it is not known (`stored: false`).
+    pub text: Option<String>,
     /// What it says, by sections and items.
     pub sections: Vec<Section>,
     /// It had moved on since the state that the change started from, and both are in it.
@@ -60,7 +60,7 @@ impl DocumentView {
         Self {
             state: DocumentState::of(document),
             sections: parsed(&document.text, &document.format).map(|read| read.sections()).unwrap_or_default(),
-            text: document.text.clone(),
+            text: Some(document.text.clone()),
             merged,
             stored: true,
             degraded: false,
@@ -229,28 +229,27 @@ pub async fn get_history(
 }
 
 async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
-    let id = session_id(id)?;
+    let (id, name) = (session_id(id)?, revision.name.clone());
     match api.pipeline.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
         Ok(Revised { document, created, merged }) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
             Ok((status, [etag(&document)], Json(DocumentView::of(&document, merged))).into_response())
         }
         // The agent goes on: whoever counts on the document reads that it is not kept.
-        Err(DocumentError::Store(error)) if error.is_transient() => {
-            let empty = StoredDocument {
-                name: String::new(),
-                format: String::new(),
-                version: 0,
-                first: String::new(),
-                text: String::new(),
-                at_turn: String::new(),
-            };
-            let warnings = vec![format!("the document is not changed: {error}; send it again")];
-            let view = DocumentView { stored: false, degraded: true, warnings, ..DocumentView::of(&empty, false) };
-            Ok(Json(view).into_response())
-        }
+        Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &error)),
+        Err(error @ DocumentError::Late) => Ok(not_stored(name, &error)),
         Err(error) => Err(refused(error)),
     }
+}
+
+/// Of the document nothing is known.
+fn not_stored(name: String, error: &dyn std::error::Error) -> Response {
+    let warnings = vec![format!("it is not known whether the document is changed: {error}; read it, or send it again")];
+    let (format, etag) = (String::new(), String::new());
+    let state = DocumentState { name, format, version: 0, etag, open_items: 0, done_items: 0 };
+    let (text, sections) = (None, Vec::new());
+    let view = DocumentView { state, text, sections, merged: false, stored: false, degraded: true, warnings };
+    Json(view).into_response()
 }
 
 fn etag(document: &StoredDocument) -> (HeaderName, HeaderValue) {
@@ -310,6 +309,7 @@ fn refused(error: DocumentError) -> Problem {
         DocumentError::Limit(_) => Problem::body_too_large(text),
         DocumentError::Closed | DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),
         DocumentError::Store(error) => error.into(),
+        DocumentError::Late => Problem::database_unavailable(text),
         DocumentError::History => Problem::internal(text),
     }
 }

@@ -4,6 +4,8 @@
 //! A change names the state that it started from (`If-Match`). Where the document has moved on, it is made on that state,
 //! which the history gives back, and merged with what the document has become; what contradicts itself is refused whole.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::{May, Sidecar, faults::Fault};
@@ -23,6 +25,9 @@ use crate::{
         sessions::Stepping,
     },
 };
+
+/// Longest that a change waits: others may be under way on the same document.
+const TO_REVISE: Duration = Duration::from_secs(2);
 
 /// How a document is to be changed.
 #[derive(Debug, Clone)]
@@ -108,6 +113,9 @@ pub enum DocumentError {
     /// The database does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database does not answer in time.
+    #[error("the database does not answer in time")]
+    Late,
     /// What was kept cannot be read.
     #[error("the history of this document cannot be read")]
     History,
@@ -142,6 +150,19 @@ impl Sidecar {
     /// # Errors
     /// See [`DocumentError`]; nothing is changed then, unless the database did not answer.
     pub async fn revise(&self, session: SessionId, revision: Revision, may: May<'_>) -> Result<Revised, DocumentError> {
+        if self.health.is_passive() {
+            return Err(DocumentError::Late);
+        }
+        let revising = self.revise_in_time(session, revision, may);
+        tokio::time::timeout(TO_REVISE, revising).await.unwrap_or(Err(DocumentError::Late))
+    }
+
+    async fn revise_in_time(
+        &self,
+        session: SessionId,
+        revision: Revision,
+        may: May<'_>,
+    ) -> Result<Revised, DocumentError> {
         let (name, by_ending) = Name::of_document(&revision.name)?;
         let says = revision.name.to_ascii_lowercase() != name.as_str();
         let said = revision.format.or(says.then_some(by_ending));

@@ -61,7 +61,7 @@ async fn told(umbra: &Umbra, tool: &Value) -> Vec<Value> {
 /// where tools stand in order, and without the scores of the others, which are relative to all that is there.
 fn decided(mut answer: Value, tool: &Value) -> String {
     if let Some(session) = answer["session"].as_object_mut() {
-        for name in ["id", "tools_digest", "opened_at", "seen_at", "closed_at"] {
+        for name in ["id", "chain", "tools_digest", "opened_at", "seen_at", "closed_at"] {
             session.remove(name);
         }
     }
