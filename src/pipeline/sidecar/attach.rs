@@ -170,7 +170,9 @@ impl Sidecar {
             ..Session::begin(SessionId(self.clock.new_id()), &self.boundary.name_of(&request.agent), self.clock.now())
         };
         let mut patience = self.patience(asked, request.deadline_ms).at_least(TO_ATTACH);
-        left_out.into_iter().for_each(|warning| patience.warn(warning));
+        for warning in left_out {
+            patience.warn(warning);
+        }
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
         let most = self.settings.max_sessions_per_agent;
         let opening = self.store.open_session(&session, kept, &documents, most);

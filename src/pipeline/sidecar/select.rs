@@ -183,7 +183,9 @@ impl Sidecar {
             }
         };
         let (usable, left_out) = request.tools.as_deref().map(usable).unwrap_or_default();
-        left_out.into_iter().for_each(|warning| patience.warn(warning));
+        for warning in left_out {
+            patience.warn(warning);
+        }
         let catalogue = match (&request.tools, &session) {
             (Some(_), _) => Some(tokio::task::block_in_place(|| {
                 let shown = shown(&usable, &self.boundary.rules.load().tools);

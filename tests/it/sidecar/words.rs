@@ -37,9 +37,10 @@ async fn model() -> ModelServer {
         }
         let flagged = json!([{"severity": "critical", "category": "quality", "description": "It promises money.",
             "evidence_quote": "a full refund", "checklist_item": "promises"}]);
-        match seen.user.contains("a full refund") {
-            true => Answer::Json(verdict(seen, "FLAG", 5, &flagged)),
-            false => Answer::Json(verdict(seen, "APPROVE", 95, &json!([]))),
+        if seen.user.contains("a full refund") {
+            Answer::Json(verdict(seen, "FLAG", 5, &flagged))
+        } else {
+            Answer::Json(verdict(seen, "APPROVE", 95, &json!([])))
         }
     })
     .await
