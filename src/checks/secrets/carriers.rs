@@ -368,7 +368,8 @@ fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
     let captures = USER.as_ref()?.captures(window)?;
     let password = captures.get(2)?;
     let user = captures.get(1).map_or("", |user| user.as_str());
-    let marked = user.starts_with("[secret");
+    // The first colon of the argument may be that of a marker: `-u app/v1?token=[secret:url_token]`.
+    let marked = user.ends_with("[secret");
     if marked || !is_password(password.as_str()) || password.as_str().starts_with("//") || user == password.as_str() {
         return None;
     }

@@ -174,6 +174,9 @@ fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
         (rules.len(), stored.as_str()),
         (0, "the key was [secret:aws_access_key] and password=[secret:generic_password]")
     );
+    // The colon of a marker parts no user from a password.
+    let (rules, stored) = seen("curl -u app/v1?token=[secret:url_token] https://api.acme.io");
+    assert_eq!((rules.len(), stored.as_str()), (0, "curl -u app/v1?token=[secret:url_token] https://api.acme.io"));
     let (rules, stored) = seen("password = \"[secret:x]h7Gq2xLw9pKt\"");
     assert!(rules.len() == 1 && !stored.contains("h7Gq2xLw9pKt"), "{stored}");
 }
