@@ -95,6 +95,19 @@ pub(super) async fn run(
     Ok(answered)
 }
 
+/// One request over a connection of its own; answers the body.
+///
+/// # Errors
+/// The connection broke, or the answer was no success.
+pub(super) async fn once(address: SocketAddr, request: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut socket = TcpStream::connect(address).await.context("connecting to the server under test")?;
+    let mut buffer = Vec::new();
+    socket.write_all(request).await?;
+    read_answer(&mut socket, &mut buffer).await?;
+    let body = memmem::find(&buffer, b"\r\n\r\n").context("no head")?;
+    Ok(buffer.split_off(body + 4))
+}
+
 /// One connection, until it is over.
 async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
     let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;

@@ -15,6 +15,7 @@ mod report;
 mod scores;
 mod sent;
 mod sets;
+mod sidecar;
 mod speed;
 mod tools;
 mod usage;
@@ -44,6 +45,8 @@ pub(super) enum What {
     Fidelity(fidelity::Options),
     /// Find the tool that a task wants, with and without a memory of tasks for which tools succeeded.
     Tools(tools::Options),
+    /// Take steps of agents beside their sidecar, with few and many tools, and with the database stopped.
+    Sidecar(sidecar::Options),
     /// Serve an endpoint to compare with; `bench ingest` starts it.
     #[command(hide = true)]
     ServeVariant {
@@ -62,6 +65,7 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
         What::Effects(options) => effects::run(global, &options),
         What::Fidelity(options) => fidelity::run(global, &options),
         What::Tools(options) => tools::run(global, &options),
+        What::Sidecar(options) => sidecar::run(global, &options).await,
         What::ServeVariant { name } => {
             let setup = global.setup(None)?;
             start_logs(&setup, setup.settings.logging.level.as_str());

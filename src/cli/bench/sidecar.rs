@@ -1,0 +1,298 @@
+//! `umbra bench sidecar`: what a step of an agent costs beside its sidecar, with few and many tools, and what it costs when the
+//! database stands still.
+//!
+//! The server is a child process of this program; the private Postgres has fsync on, and lies in a temporary directory. Each
+//! connection is an agent with a session of its own, which has tools, a todo of forty items and rules of every kind
+//! that answers from memory; its steps are turns with two planned calls and messages with a call and its result, in turn. Sessions with
+//! 200 and with 2,000 tools and bare requests for `/livez` alternate, in rounds; figures are medians of the rounds. In the end
+//! Postgres is stopped (SIGSTOP): every step is answered all the same, by the deadline, and from memory alone after a few.
+
+use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{Failure, Global, answer, answer_json, complain, start_logs},
+    children::{Scratch, Server},
+    load::{self, Answered, Load},
+    sent,
+};
+use crate::{
+    app::{Database, Overrides, Setup},
+    clock::Clock,
+    config::Environment,
+    lifecycle::Tasks,
+};
+
+/// Turns of each variant.
+const ROUNDS: u32 = 5;
+/// Before what is measured, in each round.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Tools of a session.
+const TOOLS: [usize; 2] = [200, 2_000];
+/// What is measured, in the order of a round.
+const VARIANTS: [&str; 3] = ["a bare request", "200 tools", "2000 tools"];
+
+const RULES: &str = include_str!("sidecar.yaml");
+
+/// How to measure.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Options {
+    /// Seconds that each variant is measured, in five rounds, and as many with the database stopped.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Sessions that take steps at once.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    sessions: u16,
+}
+
+/// What a round has shown.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Figures {
+    per_s: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+/// What was seen while the database stood still.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Stopped {
+    #[serde(flatten)]
+    figures: Figures,
+    slowest_ms: f64,
+    /// How long a step may wait for the database, by the settings.
+    deadline_ms: u128,
+    /// Answers that lacked something since the database did not answer in time.
+    late: u64,
+    /// Times that the sidecar left the database alone for a while.
+    passive: u64,
+}
+
+pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    let tasks = Tasks::new();
+    tasks.listen()?;
+    let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
+    let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
+    let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
+    setup.settings.database.url = None;
+    start_logs(&setup, "warn");
+    let database = Database::open(&setup, &|line| complain(line)).await?;
+    let measured = measure(&database, &scratch, options, &setup, tasks.soft()).await;
+    database.close().await;
+    drop(scratch);
+    let ([livez, few, many], stopped) = measured?;
+    let ratio = |step: Figures| step.p50_ms / livez.p50_ms.max(f64::MIN_POSITIVE);
+    if global.json {
+        return answer_json(&json!({"livez": livez, "tools_200": few, "tools_2000": many, "stopped": stopped,
+            "p50_vs_livez": [ratio(few), ratio(many)]}));
+    }
+    for (name, Figures { per_s, p50_ms, p99_ms }) in VARIANTS.into_iter().zip([livez, few, many]) {
+        answer(&format!("{name}: {per_s:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms"));
+    }
+    let Stopped { figures: Figures { per_s, p50_ms, p99_ms }, slowest_ms, deadline_ms, late, passive } = stopped;
+    answer(&format!(
+        "the database stopped: {per_s:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, the slowest {slowest_ms:.0} ms of \
+         {deadline_ms} ms; {late} late, {passive} times passive"
+    ));
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    answer(&format!(
+        "a step takes {:.1} and {:.1} x a bare request (p50); server, Postgres and {} agents shared {processors} processors",
+        ratio(few),
+        ratio(many),
+        options.sessions
+    ));
+    Ok(())
+}
+
+async fn measure(
+    database: &Database,
+    scratch: &Scratch,
+    options: &Options,
+    setup: &Setup,
+    stop: &CancellationToken,
+) -> anyhow::Result<([Figures; 3], Stopped)> {
+    let [shadows, rules, settings] =
+        ["shadows.yaml", "sidecar.yaml", "umbra.yaml"].map(|name| scratch.path().join(name));
+    std::fs::write(&shadows, super::ingest::SHADOWS)?;
+    std::fs::write(&rules, RULES)?;
+    std::fs::write(&settings, json!({"sidecar": {"path": rules}}).to_string())?;
+    let settings = settings.to_str().context("the temporary directory has no name in UTF-8")?;
+    let server = Server::start(&["serve", "--config", settings], scratch.path(), "bench_sidecar", &shadows).await?;
+    let bare: Vec<_> = (0..options.sessions).map(|_| Arc::new(vec![bare()])).collect();
+    let mut agents = vec![bare];
+    for tools in TOOLS {
+        complain(&format!("attaching {} sessions with {tools} tools", options.sessions));
+        let mut sessions = Vec::new();
+        for number in 0..options.sessions {
+            sessions.push(Arc::new(attached(server.address, number, tools).await?));
+        }
+        agents.push(sessions);
+    }
+    let round = Duration::from_secs(options.seconds.into()) / ROUNDS;
+    let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
+    for number in 1..=ROUNDS {
+        for (which, agents) in agents.iter().enumerate() {
+            complain(&format!("round {number} of {ROUNDS}: {}", VARIANTS[which]));
+            let turn = steps(server.address, agents, SETTLE, round);
+            let Some(turn) = stop.run_until_cancelled(turn).await else { bail!("stopped") };
+            rounds[which].push(figures(&turn?));
+        }
+    }
+    let missed = missed(server.address).await?;
+    if missed.0 > 0 {
+        complain(&format!("{} answers lacked something: the machine is too busy for this many sessions", missed.0));
+    }
+    complain("the database is stopped");
+    let held = Held::stop(database.postmaster().context("the private Postgres has ended")?)?;
+    let time = Duration::from_secs(options.seconds.into());
+    let turn = match agents.last() {
+        Some(agents) => stop.run_until_cancelled(steps(server.address, agents, Duration::ZERO, time)).await,
+        None => None,
+    };
+    let after = self::missed(server.address).await;
+    drop(held);
+    let (Some(turn), after) = (turn, after?) else { bail!("stopped") };
+    let turn = turn?;
+    let stopped = Stopped {
+        figures: figures(&turn),
+        slowest_ms: turn.quantile_ms(1.0),
+        deadline_ms: setup.settings.sidecar.deadline.as_millis(),
+        late: after.0.saturating_sub(missed.0),
+        passive: after.1.saturating_sub(missed.1),
+    };
+    Ok((rounds.map(|rounds| median(&rounds)), stopped))
+}
+
+/// Every agent takes its steps, each over a connection of its own.
+async fn steps(
+    address: SocketAddr,
+    agents: &[Arc<Vec<Vec<u8>>>],
+    settle: Duration,
+    time: Duration,
+) -> anyhow::Result<Answered> {
+    let mut loads = JoinSet::new();
+    for requests in agents {
+        let load = Load { address, requests: Arc::clone(requests), connections: 1, round: 0 };
+        loads.spawn(async move { load::run(&load, settle, time, || {}).await });
+    }
+    let mut all = Answered { time, latencies: Vec::new(), in_all: 0 };
+    while let Some(one) = loads.join_next().await {
+        let one = one??;
+        all.latencies.extend(one.latencies);
+        all.in_all += one.in_all;
+    }
+    all.latencies.sort_unstable();
+    Ok(all)
+}
+
+fn figures(turn: &Answered) -> Figures {
+    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 answers")]
+    let per_s = turn.latencies.len() as f64 / turn.time.as_secs_f64();
+    Figures { per_s, p50_ms: turn.quantile_ms(0.5), p99_ms: turn.quantile_ms(0.99) }
+}
+
+fn median(rounds: &[Figures]) -> Figures {
+    let of = |figure: fn(&Figures) -> f64| {
+        let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len() / 2).copied().unwrap_or_default()
+    };
+    Figures { per_s: of(|one| one.per_s), p50_ms: of(|one| one.p50_ms), p99_ms: of(|one| one.p99_ms) }
+}
+
+fn bare() -> Vec<u8> {
+    b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".to_vec()
+}
+
+/// Answers that lacked something for lateness, and how often the sidecar became passive.
+async fn missed(address: SocketAddr) -> anyhow::Result<(u64, u64)> {
+    let text = load::once(address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await?;
+    let text = String::from_utf8_lossy(&text);
+    let count = |name: &str| {
+        let of = text.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        of.sum::<u64>()
+    };
+    Ok((count("umbra_sidecar_missed_total{why=\"deadline\"}"), count("umbra_sidecar_passive_total")))
+}
+
+/// The steps of an agent that has attached its sidecar, as requests.
+async fn attached(address: SocketAddr, number: u16, tools: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+    let items: Vec<String> = (1..=40).map(|item| format!("- [ ] look after part {item} of the import\n")).collect();
+    let items = items.concat();
+    let body = json!({"agent": format!("bench-{tools}-{number}"), "task": "find the slow query and fix the import", "route": "edit",
+        "tools": (0..tools).map(tool).collect::<Vec<_>>(),
+        "documents": {"todo": format!("# Todo\n\n## Plan\n\n{items}\n## Later\n\n- [ ] write it down\n")}});
+    let request = sent::request("/v1/sessions", "application/json", body.to_string().as_bytes());
+    let attached: Value = serde_json::from_slice(&load::once(address, &request).await?)?;
+    let id = attached["session"]["id"].as_str().context("a session was not kept")?;
+    let post = |path: &str, body: &Value| {
+        sent::request(&format!("/v1/sessions/{id}/{path}"), "application/json", body.to_string().as_bytes())
+    };
+    let mut steps = Vec::new();
+    for (intent, tool, text) in [
+        ("search the code of the repository for the slow query", "search_code_0", "Two queries have no index."),
+        ("read the file of the importer and edit it", "edit_file_4", "The importer reads pages of 500 rows now."),
+        ("list the invoices of last week", "list_invoices_9", "Two of nine invoices had no purchase order."),
+    ] {
+        let call = json!({"tool": {"server": "bench", "name": tool}, "arguments": {"query": intent, "limit": 20}});
+        let mail = json!({"tool": {"server": "mail", "name": "send_email"}, "arguments": {"to": "ann@example.com", "text": text}});
+        steps.push(post("turns", &json!({"route": "edit", "intent": intent, "planned_calls": [call, mail]})));
+        steps.push(post(
+            "messages",
+            &json!({"role": "assistant", "content": text, "tool_calls": [call],
+                "results": [{"tool": call["tool"], "content": super::sent::CODE[0]}]}),
+        ));
+    }
+    Ok(steps)
+}
+
+/// One of many tools, as a server lists it.
+fn tool(number: usize) -> Value {
+    let [verb, noun] = [
+        ["search", "edit", "list", "read", "create", "delete", "export", "compare", "archive", "rename"][number % 10],
+        ["code", "file", "invoices", "report", "ticket", "branch", "message", "table", "page", "customer"]
+            [number / 10 % 10],
+    ];
+    json!({"server": "bench", "name": format!("{verb}_{noun}_{number}"),
+        "description": format!("{verb} the {noun} of area {number}, by its name, its date or whoever changed it last"),
+        "inputSchema": {"type": "object", "properties": {
+            "query": {"type": "string", "description": format!("what to {verb}")},
+            "limit": {"type": "integer", "description": "at most so many"}}}})
+}
+
+/// A process and its children that stand still until this is dropped.
+struct Held(Vec<String>);
+
+impl Held {
+    fn stop(pid: u32) -> anyhow::Result<Self> {
+        // Its master first: it would make new ones.
+        let mut held = Self(vec![pid.to_string()]);
+        held.signal("-STOP")?;
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        held.0.extend(children.split_whitespace().map(ToOwned::to_owned));
+        held.signal("-STOP")?;
+        Ok(held)
+    }
+
+    fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let done = Command::new("kill").arg(signal).args(&self.0).status().context("running kill")?;
+        if !done.success() {
+            bail!("kill {signal} ended with {done}");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Err(error) = self.signal("-CONT") {
+            complain(&format!("the database stands still: {error:#}"));
+        }
+    }
+}
