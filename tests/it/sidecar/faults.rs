@@ -116,6 +116,52 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
 }
 
 #[tokio::test]
+async fn what_binds_a_session_outlives_a_crash_of_its_database() {
+    let files = TempDir::new().expect("a directory");
+    let server = postgres(files.path()).await;
+    let mut umbra = Umbra::with()
+        .sidecar(RULES)
+        .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
+        .env("UMBRA__DATABASE__SCHEMA", "umbra")
+        .go()
+        .await;
+    umbra.unchecked();
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let session =
+            json!({"agent": "a", "task": "edit it", "tools": tools(), "documents": {"todo": "# T\n## Plan\n"}});
+        sessions.push(umbra.attach(&session).await);
+    }
+    let [tainted, on_route, rejected] = [0, 1, 2].map(|at| sessions[at].clone());
+    let done = |tool: &str| json!({"role": "assistant", "tool_calls": [{"tool": tool}], "results": [{"tool": tool, "content": "ok"}]});
+    // Records alone, then what binds, then the crash: before anything is written that an answer did not wait for.
+    umbra.turn(&tainted, &json!({"intent": "search"})).await;
+    umbra.message(&rejected, &done("db.drop_table")).await;
+    umbra.turn(&on_route, &json!({"route": "edit"})).await;
+    umbra.message(&tainted, &done("web.fetch")).await;
+    let pid = server.status().pid.expect("a postmaster");
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    for one in std::iter::once(pid.to_string().as_str()).chain(children.split_whitespace()) {
+        let _ = kill(Pid::from_raw(one.parse().unwrap_or_default()), Signal::SIGKILL);
+    }
+    let guard = async |id: &str, tool: &str| {
+        until("the sidecar to be whole", async || {
+            let body = json!({"session": id, "call": {"tool": tool}});
+            let ruled = umbra.try_post("/v1/guard", &body).await?.1;
+            (ruled["degraded"] == false).then_some(ruled)
+        })
+        .await
+    };
+    let mail = guard(&tainted, "mail.send_email").await;
+    assert_eq!((&mail["decision"], &mail["rule"]), (&json!("block"), &json!("no-mail-after-web")), "{mail}");
+    let edit = guard(&on_route, "files.edit_file").await;
+    assert_eq!((&edit["decision"], &edit["rule"]), (&json!("block"), &json!("plan-first")), "{edit}");
+    umbra.message(&rejected, &done("search.search_code")).await;
+    let closed = umbra.post(&format!("/v1/sessions/{rejected}/close"), &json!({"outcome": "succeeded"})).await;
+    assert_eq!((closed.status.as_u16(), &closed.body["patterns"]), (200, &json!(0)), "{}", closed.body);
+}
+
+#[tokio::test]
 async fn a_broken_sidecar_file_changes_nothing_when_it_is_read_again() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let file = umbra.file("sidecar.yaml");
