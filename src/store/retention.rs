@@ -243,7 +243,8 @@ impl Sweep {
     /// The database does not answer.
     pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        self.delete_older(&[("sidecar_session", "seen_at"), ("sidecar_tools", "seen_at")], oldest).await
+        let tables = [("sidecar_session", "seen_at"), ("sidecar_tools", "seen_at"), ("sidecar_gone", "at")];
+        self.delete_older(&tables, oldest).await
     }
 
     async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {

@@ -231,9 +231,10 @@ pub async fn get_history(
 async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
     let id = session_id(id)?;
     match api.pipeline.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
-        Ok(Revised { document, created, merged }) => {
+        Ok(Revised { document, created, merged, warnings }) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            Ok((status, [etag(&document)], Json(DocumentView::of(&document, merged))).into_response())
+            let view = DocumentView { degraded: !warnings.is_empty(), warnings, ..DocumentView::of(&document, merged) };
+            Ok((status, [etag(&document)], Json(view)).into_response())
         }
         // The agent goes on: whoever counts on the document reads that it is not kept.
         Err(DocumentError::Store(error)) if error.is_transient() => {

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::{
     Guarding, May, Sidecar,
-    attach::{StepError, taken},
+    attach::StepError,
     cleaned,
     patience::Patience,
     redacted,
@@ -208,11 +208,11 @@ impl Pipeline {
         };
         let named = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
         let request = redacted::guard(&request);
-        let step = match request.session {
-            None => None,
+        let (step, mut held) = match request.session {
+            None => (None, None),
             Some(id) => {
                 let missed = "the session is not known: rules that ask for it, its labels or its documents saw none";
-                taken(patience.ask(missed, sidecar.store.step(id)).await, may)?
+                sidecar.begin(id, missed, may, &mut patience).await?.unzip()
             }
         };
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
@@ -257,7 +257,11 @@ impl Pipeline {
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             count(&mut step.session.rulings, judged.ruling.decision);
-            patience.ask("this ruling is not kept", step.write(StepKind::Guard, &recorded.to_json())).await;
+            let (recorded, writes) = (recorded.to_json(), held.as_mut().and_then(|held| held.plan(&step.documents)));
+            let writing = step.write(StepKind::Guard, &recorded);
+            if patience.ask("this ruling is not kept", writing).await.is_some() {
+                sidecar.write(writes, &mut patience).await;
+            }
         } else {
             count(&mut Tally::default(), judged.ruling.decision);
         }

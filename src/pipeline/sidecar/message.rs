@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     May,
-    attach::{StepError, taken},
+    attach::StepError,
     guard::{Judge, Judged, Shown, call_marks, count, marks},
     redacted,
     step::{Read, Recorded, Situation},
@@ -69,7 +69,7 @@ impl Pipeline {
         let gone: Vec<Vec<Mark>> = calls.chain(results).chain(said).collect();
         let request = redacted::message(&request);
         let missed = "the session is not known: the message is not kept, and rules saw no labels or documents";
-        let mut step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
+        let (mut step, mut held) = sidecar.begin(id, missed, may, &mut patience).await?.unzip();
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         if let Some(step) = &mut step {
             step.session.route = request.route.clone().or(step.session.route.take());
@@ -129,9 +129,16 @@ impl Pipeline {
             }
             step.session.taint(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
+            // In what is kept as well: whoever reads the stream is told, too.
+            answer.warnings.append(&mut step.session.notices);
+            answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = Recorded::new(&request, before, gone, &answer, &rules);
             answer.inputs.clone_from(&recorded.inputs);
-            patience.ask("this message is not kept", step.write(StepKind::Message, &recorded.to_json())).await;
+            let (recorded, writes) = (recorded.to_json(), held.as_mut().and_then(|held| held.plan(&step.documents)));
+            let writing = step.write(StepKind::Message, &recorded);
+            if patience.ask("this message is not kept", writing).await.is_some() {
+                sidecar.write(writes, &mut patience).await;
+            }
         }
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)

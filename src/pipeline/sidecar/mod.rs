@@ -4,6 +4,7 @@
 //! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
 //! - [`guard`]: what the rules say of a call or a message, in a session or without one;
 //! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before;
+//! - [`workspace`]: the same documents as files;
 //! - [`replay`]: a session once more, by the rules of today.
 //!
 //! Whatever it stands on may fail or be late (`patience`): the answer then says what it lacks, and the agent goes on. Rules
@@ -21,6 +22,7 @@ pub mod replay;
 pub mod select;
 pub mod step;
 pub mod turn;
+pub mod workspace;
 
 use std::{
     collections::HashMap,
@@ -35,6 +37,7 @@ pub use self::{faults::Fault, guard::Interventions};
 use self::{
     patience::{Health, Patience},
     patterns::Known,
+    workspace::Files,
 };
 use super::decide::Boundary;
 use crate::{
@@ -46,6 +49,7 @@ use crate::{
         tools::{BadLimits, Catalogue, Limits},
     },
     store::Store,
+    workspace::Workspace,
 };
 
 /// Sets of tools whose index is kept.
@@ -71,6 +75,8 @@ pub struct SidecarSettings {
     pub max_tools: usize,
     /// Patterns that are kept.
     pub keep_patterns: usize,
+    /// The directory in which documents are files, if there is one.
+    pub workspace: Option<Workspace>,
 }
 
 /// What is in force.
@@ -122,6 +128,8 @@ pub struct Parts {
     pub rules: ArcSwap<Guarding>,
     /// Bounds.
     pub settings: SidecarSettings,
+    /// Where documents are files, if anywhere.
+    files: Option<Files>,
     /// What worked before, as this process knows it.
     known: Known,
     /// Indexes by the digests of their tools, and when each was used.
@@ -152,6 +160,7 @@ impl Sidecar {
             clock,
             boundary,
             rules: ArcSwap::from_pointee(rules),
+            files: settings.workspace.clone().map(Files::new),
             known: Known::new(settings.keep_patterns),
             settings,
             catalogues: Mutex::default(),

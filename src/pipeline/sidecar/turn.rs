@@ -6,9 +6,10 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May,
-    attach::{StepError, taken},
+    May, Sidecar,
+    attach::StepError,
     guard::{Judge, Judged, Shown, call_marks, count},
+    patience::Patience,
     patterns::PATTERNS,
     redacted,
     select::{For, RANKED, ToolChoice},
@@ -68,26 +69,10 @@ impl Pipeline {
         let marks: Vec<Vec<Mark>> = request.planned_calls.iter().map(call_marks).collect();
         let request = redacted::turn(&request);
         let missed = "the session is not known: there are no tools, documents or patterns, and rules saw no labels";
-        let step = taken(patience.ask(missed, sidecar.store.step(id)).await, may)?;
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
-        let Some(mut step) = step else {
-            // Rules are in memory: what they forbid whoever acts, they forbid now.
-            let mut judge = Judge {
-                rules: &rules,
-                tools: &boundary.tools,
-                agent: "",
-                route: request.route.as_deref(),
-                modes: request.modes.as_deref().unwrap_or_default(),
-                session: None,
-                documents: None,
-                taints: Vec::new(),
-            };
-            let planned = request.planned_calls.iter().zip(&marks);
-            let decisions = planned.map(|(call, marks)| judge.call(call, marks)).collect();
-            let (degraded, warnings) = patience.end();
-            let policy_version = sidecar.policy_version();
-            return Ok(TurnAnswer { decisions, policy_version, degraded, warnings, ..TurnAnswer::default() });
+        let Some((mut step, mut held)) = sidecar.begin(id, missed, may, &mut patience).await? else {
+            return Ok(sidecar.turn_without(&request, &marks, patience));
         };
+        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         step.session.route = request.route.clone().or(step.session.route.take());
         if let Some(modes) = &request.modes {
             step.session.modes.clone_from(modes);
@@ -140,14 +125,39 @@ impl Pipeline {
             answer.patterns = sidecar.offers(task, &session, most);
         }
         answer.directives = directives(&answer);
+        answer.directives.append(&mut step.session.notices);
         let recorded = Recorded::new(&request, before, marks, &answer, &rules);
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
-        let recorded = recorded.to_json();
+        let (recorded, writes) = (recorded.to_json(), held.plan(&step.documents));
         let writing = step.write(StepKind::Turn, &recorded);
-        patience.ask("this turn is not kept: documents changed since the one before count as changed", writing).await;
+        let missed = "this turn is not kept: documents changed since the one before count as changed";
+        if patience.ask(missed, writing).await.is_some() {
+            sidecar.write(writes, &mut patience).await;
+        }
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
+    }
+}
+
+impl Sidecar {
+    /// A turn of a session that is not had. Rules are in memory: what they forbid whoever acts, they forbid now.
+    fn turn_without(&self, request: &TurnRequest, marks: &[Vec<Mark>], patience: Patience<'_>) -> TurnAnswer {
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
+        let mut judge = Judge {
+            rules: &rules,
+            tools: &boundary.tools,
+            agent: "",
+            route: request.route.as_deref(),
+            modes: request.modes.as_deref().unwrap_or_default(),
+            session: None,
+            documents: None,
+            taints: Vec::new(),
+        };
+        let planned = request.planned_calls.iter().zip(marks);
+        let decisions = planned.map(|(call, marks)| judge.call(call, marks)).collect();
+        let (degraded, warnings) = patience.end();
+        TurnAnswer { decisions, policy_version: self.policy_version(), degraded, warnings, ..TurnAnswer::default() }
     }
 }
 

@@ -7,6 +7,7 @@ mod patterns;
 mod replay;
 mod sessions;
 mod work;
+mod workspace;
 
 use serde_json::{Value, json};
 
