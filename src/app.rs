@@ -398,7 +398,7 @@ impl App {
         let (boundary, decisions) =
             Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
         let (sidecar, interventions) =
-            Sidecar::new(store.clone(), clock.clone(), boundary.clone(), guarding, setup.sidecar_settings());
+            Sidecar::new(store.clone(), clock.clone(), boundary.clone(), guarding, setup.sidecar_settings()?);
         let parts = Parts {
             store: store.clone(),
             boundary,

@@ -38,6 +38,8 @@ pub mod reflexion;
 
 pub mod webhooks;
 
+pub mod workspace;
+
 // Wings: beside the rooms, on the same ground.
 pub mod boundary;
 

@@ -49,7 +49,9 @@ class Server:
         os.chmod(self.files.name, 0o755)
         self.env = {name: os.environ[name] for name in ("PATH", "HOME", "UMBRA_PG_BIN") if name in os.environ}
         self.env |= {"UMBRA__STORAGE__DATA_DIR": f"{self.files.name}/data", "UMBRA__SIDECAR__DEADLINE": "20s"}
-        self.env |= {"UMBRA__SIDECAR__PATH": str(HERE / "sidecar.yaml")}
+        self.work = pathlib.Path(self.files.name, "work")
+        self.work.mkdir()
+        self.env |= {"UMBRA__SIDECAR__PATH": str(HERE / "sidecar.yaml"), "UMBRA__SIDECAR__WORKSPACE": str(self.work)}
         self.said = [self.command(*arguments) for arguments in before]
         command = [BIN, "serve", "--bind", "127.0.0.1:0"]
         with open(f"{self.files.name}/log", "wb") as log:
@@ -75,14 +77,14 @@ class Server:
 
 
 def setUpModule():
-    global URL
-    URL = os.environ.get("UMBRA_URL")
+    global URL, WORK
+    URL, WORK = os.environ.get("UMBRA_URL"), None
     if not URL:
         if not BIN:
             raise unittest.SkipTest("neither UMBRA_URL nor UMBRA_BIN is set")
         server = Server()
         unittest.addModuleCleanup(server.end)
-        URL = server.url
+        URL, WORK = server.url, server.work
 
 
 class Peer:
@@ -555,6 +557,17 @@ class Documents(Case):
             self.assertEqual(
                 (await plan.edit({"op": "set_key", "key": "steps", "value": 2})).text, "# kept\nsteps: 2\n"
             )
+
+    async def test_documents_are_files_in_a_folder_of_the_workspace(self):
+        if WORK is None:
+            self.skipTest("the server's workspace is not known")
+        (WORK / "site").mkdir()
+        async with self.sidecar(documents={"todo": TODO}, folder="site") as s:
+            todo = WORK / s.files / "todo.md"
+            self.assertEqual((todo.read_text(), todo.parts[-4:-2]), (TODO, ("site", ".umbra")))
+            todo.write_text(TODO.replace("[ ]", "[x]"))
+            await s.message("The bug is found.")
+            self.assertEqual((await s.document("todo")).text, TODO.replace("[ ]", "[x]"))
 
     async def test_a_duty_is_done_when_the_section_has_changed_in_substance(self):
         async with self.sidecar(documents={"todo": TODO, "c.yaml": "a: 1\nb: 2\n"}) as s:

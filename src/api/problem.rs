@@ -119,8 +119,10 @@ problems! {
     bad_origin 403 "Pages of another origin may not use this server";
     not_found 404 "There is nothing here";
     unknown_shadow 404 "There is no such shadow";
+    no_session 404 "There is no such session";
     method_not_allowed 405 "The resource does not know this method";
     request_timeout 408 "The request took too long to arrive";
+    session_closed 409 "The session is over";
     conflict 409 "The state of the resource does not permit this";
     precondition_failed 412 "The resource is not in the state that the request names";
     body_too_large 413 "The body is too large";

@@ -1,4 +1,4 @@
-//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, and its bounds.
+//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, its bounds, and where its files are.
 
 use super::Setup;
 use crate::{
@@ -10,7 +10,8 @@ use crate::{
     domain::{Shadow, sidecar::SidecarRules},
     pipeline::{Guarding, SidecarSettings},
     policy::check_condition,
-    sidecar::document::name::Name,
+    sidecar::document::{Limits, name::Name},
+    workspace::Workspace,
 };
 
 impl Setup {
@@ -42,10 +43,27 @@ impl Setup {
         Ok(Loaded { value: guarding, warnings })
     }
 
+    /// The directory in which documents are files, if there is one.
+    ///
+    /// # Errors
+    /// It is no directory, or may not be entered.
+    pub fn workspace(&self) -> Result<Option<Workspace>, Report> {
+        let Some(path) = &self.settings.sidecar.workspace else { return Ok(None) };
+        let most = 2 * Limits::default().bytes as u64;
+        Workspace::open(path, most).map(Some).map_err(|error| {
+            let message = format!("{} is no directory that can be entered: {error}", path.display());
+            let help = "make the directory, and let the user that the server runs as read and write in it; or leave the key out";
+            Report::of_file(&self.config.clone().unwrap_or_default(), "sidecar.workspace", message, help)
+        })
+    }
+
     /// Bounds of the sidecar.
-    pub fn sidecar_settings(&self) -> SidecarSettings {
+    ///
+    /// # Errors
+    /// As [`Setup::workspace`].
+    pub fn sidecar_settings(&self) -> Result<SidecarSettings, Report> {
         let sidecar = &self.settings.sidecar;
-        SidecarSettings {
+        Ok(SidecarSettings {
             deadline: sidecar.deadline,
             max_sessions_per_agent: sidecar.max_sessions_per_agent,
             idle_close: sidecar.idle_close,
@@ -53,6 +71,7 @@ impl Setup {
             max_tools: sidecar.max_tools,
             keep_patterns: sidecar.keep_patterns,
             mine_trajectories: sidecar.mine_trajectories,
-        }
+            workspace: self.workspace()?,
+        })
     }
 }

@@ -167,6 +167,7 @@ fn accompany(
     background.spawn("interventions", pipeline.clone().tell_interventions_until(interventions, requests_done.clone()));
     background.spawn("patterns", pipeline.sidecar.clone().follow_patterns_until(leave.clone()));
     background.spawn("mine", pipeline.clone().mine_until(leave.clone()));
+    background.spawn("files", pipeline.sidecar.clone().keep_files_until(leave.clone()));
     background.spawn("idle", pipeline.sidecar.clone().close_idle_until(leave.clone()));
 }
 

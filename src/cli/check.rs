@@ -72,6 +72,7 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     let of_sidecar = setup.guarding(&rules.tools, &shadows.value)?.warnings;
     let gateway = setup.gateway(None)?;
     setup.bootstrap_key()?;
+    setup.workspace()?;
     Watcher::compile(&shadows.value)?;
     let reviewer = |shadow: &Shadow| match gateway.reviewer(&shadow.model) {
         Readiness::Ready => "model".to_owned(),

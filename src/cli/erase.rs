@@ -19,6 +19,7 @@ use crate::{
         Store,
         erasure::{Counts, Whose},
     },
+    workspace::Workspace,
 };
 
 #[derive(Debug, Args)]
@@ -53,7 +54,8 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     }
     let (setup, database) = global.open_existing().await?;
     let store = &database.store;
-    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir() };
+    let workspace = setup.workspace()?;
+    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir(), workspace };
     let done = async {
         let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
         if let Some(counts) = counts
@@ -116,7 +118,7 @@ fn words(erased: Erased) -> String {
 }
 
 fn folders(places: &Folders) -> String {
-    let Folders { reviews: places, audit } = places;
+    let Folders { reviews: places, audit, workspace } = places;
     let log = places.log.parent();
     let all: Vec<String> = places
         .pages
@@ -124,6 +126,7 @@ fn folders(places: &Folders) -> String {
         .map(PathBuf::as_path)
         .chain(log)
         .chain([audit.as_path()])
+        .chain(workspace.as_ref().map(Workspace::path))
         .map(|dir| dir.display().to_string())
         .collect();
     all.join(", ")

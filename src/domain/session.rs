@@ -104,6 +104,14 @@ pub struct Session {
     /// Calls that were made, and what came of them, in order: what a pattern is made of. The latest, at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<MadeCall>,
+    /// The folder with its documents as files, from the server's workspace (`sidecar.workspace`): `NAME.md` or `NAME.yaml`
+    /// each. Absent where they are no files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = ".umbra/ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub files: Option<String>,
+    /// What became of these files and is yet to be told, with the next turn or message. The latest, at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
@@ -137,6 +145,8 @@ pub fn chained(before: Option<&str>, number: i32, kind: StepKind, body: &str) ->
 
 /// Most calls that a session remembers.
 pub const MOST_CALLS: usize = 64;
+/// Most of what is yet to be told.
+const MOST_NOTICES: usize = 16;
 
 impl Session {
     /// A session that begins, of an agent of which nothing else is known.
@@ -157,6 +167,8 @@ impl Session {
             messages: 0,
             rulings: Tally::default(),
             calls: Vec::new(),
+            files: None,
+            notices: Vec::new(),
             opened_at: now,
             seen_at: now,
             closed_at: None,
@@ -186,6 +198,14 @@ impl Session {
             self.calls.remove(0);
         }
         self.calls.push(call);
+    }
+
+    /// Keeps something to be told with the next turn or message.
+    pub fn notice(&mut self, what: String) {
+        if self.notices.len() == MOST_NOTICES {
+            self.notices.remove(0);
+        }
+        self.notices.push(what);
     }
 }
 

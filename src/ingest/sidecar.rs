@@ -50,6 +50,8 @@ pub struct AttachRequest {
     pub tools: Vec<ToolDefinition>,
     /// Its documents by name.
     pub documents: BTreeMap<String, DocumentText>,
+    /// The folder of the workspace in which they are files.
+    pub folder: Option<String>,
     /// Milliseconds that the caller waits.
     pub deadline_ms: Option<u64>,
 }
@@ -195,6 +197,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
         let objectives = fields.optional("objectives", objectives);
         let tools = fields.optional("tools", tools);
         let documents = fields.optional("documents", documents);
+        let folder = fields.optional("folder", label);
         let deadline_ms = fields.optional("deadline_ms", waits);
         Some(AttachRequest {
             agent: agent?,
@@ -205,6 +208,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
             objectives: objectives.unwrap_or_else(|| Objective::ALL.to_vec()),
             tools: tools.unwrap_or_default(),
             documents: documents.unwrap_or_default(),
+            folder,
             deadline_ms,
         })
     })

@@ -8,6 +8,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
+use super::sidecar::workspace::{FilesError, remove_gone};
 use crate::{
     boundary::{journal, verify::ErasedPayloads},
     clock::Clock,
@@ -19,6 +20,7 @@ use crate::{
         erasure::{Counts, Erasable, Whose},
         wake::News,
     },
+    workspace::Workspace,
 };
 
 /// Events in one step: their payloads are in memory together.
@@ -49,6 +51,8 @@ pub struct Folders {
     pub reviews: Places,
     /// Those of the audit.
     pub audit: PathBuf,
+    /// That of documents.
+    pub workspace: Option<Workspace>,
 }
 
 /// Why it could not go on.
@@ -60,6 +64,9 @@ pub enum ErasureError {
     /// A file cannot be erased.
     #[error(transparent)]
     File(#[from] ArtifactError),
+    /// A file of a document cannot be erased.
+    #[error("the files of a session cannot be removed: {0}")]
+    Document(#[from] FilesError),
     /// A file of the audit cannot be erased.
     #[error("the audit's files cannot be erased: {0}")]
     Audit(#[from] io::Error),
@@ -109,6 +116,9 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
     rows.audit = erase_audit(store, whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, false).await?;
     let audit_lines = audit_lines(folders.audit, whose, false).await?;
+    if let Some(workspace) = folders.workspace {
+        remove_gone(store, &workspace).await?;
+    }
     if rows != Counts::default() {
         store.vacuum_erased().await?;
     }

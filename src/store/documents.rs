@@ -137,16 +137,7 @@ impl Stepping {
     /// The database does not answer.
     pub async fn changes_to(&mut self, name: &str, etag: &str) -> Result<Option<Vec<StoredChange>>, StoreError> {
         let session = self.session.id;
-        let last: Option<i32> = sqlx::query_scalar(
-            "/* documents.when */ SELECT max(version) FROM sidecar_change
-             WHERE session = $1 AND name = $2 AND after = $3",
-        )
-        .bind(session.0)
-        .bind(name)
-        .bind(etag)
-        .fetch_one(self.connection())
-        .await?;
-        let Some(last) = last else { return Ok(None) };
+        let Some(last) = self.version_of(name, etag).await? else { return Ok(None) };
         let rows = sqlx::query(
             "/* documents.until */ SELECT version, at, entry FROM sidecar_change
              WHERE session = $1 AND name = $2 AND version <= $3 ORDER BY version",

@@ -42,6 +42,7 @@ pub mod reviews;
 pub mod rivals;
 pub mod runs;
 pub mod seek;
+pub mod session_files;
 pub mod sessions;
 mod signed;
 mod standing;

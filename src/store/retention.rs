@@ -244,7 +244,12 @@ impl Sweep {
     /// The database does not answer.
     pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
-        let tables = [("sidecar_session", "seen_at"), ("sidecar_tools", "seen_at"), ("pattern_use", "used_at")];
+        let tables = [
+            ("sidecar_session", "seen_at"),
+            ("sidecar_tools", "seen_at"),
+            ("pattern_use", "used_at"),
+            ("sidecar_gone", "at"),
+        ];
         self.delete_older(&tables, oldest).await
     }
 

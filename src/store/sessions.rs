@@ -109,14 +109,15 @@ impl Store {
             .await?;
         }
         sqlx::query(
-            "/* sessions.open */ INSERT INTO sidecar_session (id, agent, task_id, state, body)
-             VALUES ($1, $2, $3, $4, $5)",
+            "/* sessions.open */ INSERT INTO sidecar_session (id, agent, task_id, state, body, files)
+             VALUES ($1, $2, $3, $4, $5, $6)",
         )
         .bind(session.id.0)
         .bind(&session.agent)
         .bind(&session.task_id)
         .bind(session.state.as_str())
         .bind(written(session)?)
+        .bind(&session.files)
         .execute(&mut *tx)
         .await?;
         for document in documents {

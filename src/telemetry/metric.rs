@@ -67,7 +67,8 @@ metrics_list! {
     AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Faults of unmerged.jsonl by problem: forged (stretches of lines that no server wrote, set aside), missing (places at which lines are gone or out of order).";
     UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that no server of this installation wrote as they are, and that are not obeyed, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`, `call`, `audit` (it stood where the next row was to).";
     SIDECAR_RULINGS = "umbra_sidecar_rulings_total", counter, "What the guardrail said, by decision: allow, warn, block.";
-    SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive.";
+    SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive, workspace.";
+    SIDECAR_FILES = "umbra_sidecar_files_total", counter, "Files of documents by what became of them: given (written), taken (a change of somebody else's became one of the document), aside (it could not be taken, and lies beside), failed (the directory could not be read or written).";
     SIDECAR_PASSIVE = "umbra_sidecar_passive_total", counter, "Times that the sidecar became passive after faults in a row.";
     DURABILITY_DEGRADED = "umbra_durability_degraded", gauge, "1 while the database may lose acknowledged events in a crash.";
 }

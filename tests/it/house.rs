@@ -11,8 +11,19 @@ use scan::{is_word, paths, split};
 /// The nouns, and what every part may stand on.
 const GROUND: &[&str] = &["domain", "clock", "config", "telemetry", "store", "checks", "policy", "llm"];
 /// The rooms, in the order in which a fact walks through them.
-const ROOMS: &[&str] =
-    &["ingest", "watch", "budget", "queue", "review", "findings", "breaker", "reflexion", "briefing", "webhooks"];
+const ROOMS: &[&str] = &[
+    "ingest",
+    "watch",
+    "budget",
+    "queue",
+    "review",
+    "findings",
+    "breaker",
+    "reflexion",
+    "briefing",
+    "webhooks",
+    "workspace",
+];
 const WINGS: &[&str] = &["boundary", "sidecar"];
 const PIPELINE: &[&str] = &["pipeline"];
 const WINDOWS: &[&str] = &["api", "mcp", "dashboard"];
@@ -58,6 +69,7 @@ const PLACES: &[(&str, &[&str], &str)] = &[
         &["src/store/postgres", "src/lifecycle", "src/mcp/upstream/child"],
         "signals belong to lifecycle, processes to those who start them",
     ),
+    ("rustix", &["src/workspace/"], "folders that others write to are entered through workspace"),
     ("anyhow", &["src/cli/", "src/app", "src/main.rs"], "define a thiserror enum beside the operation"),
     ("Timestamp::now", &["src/clock.rs"], "take a clock::Clock"),
     ("Zoned::now", &["src/clock.rs"], "take a clock::Clock"),

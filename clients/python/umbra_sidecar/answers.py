@@ -339,6 +339,8 @@ class SessionState:
     modes: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
+    files: str | None = None
+    """The folder with its documents as files, in the server's workspace."""
     turns: int = 0
     messages: int = 0
     rulings: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -65,7 +65,8 @@ class Sidecar(Asking):
     ``agent`` is whose session it is; ``task`` what is to be done, in words; ``task_id`` the task that the agent's events
     name. ``route`` is what the agent is at, and ``modes`` how it works: rules go by them. ``objectives`` is what the sidecar
     does, everything unless it is said. ``tools`` are definitions as ``tools/list`` of the Model Context Protocol gives them,
-    each with its ``server`` beside; ``documents`` are texts by name. ``client`` is the server and the key, those of
+    each with its ``server`` beside; ``documents`` are texts by name. Where the server has a workspace they are files as well,
+    in a folder of it (``folder``, if it is named): :attr:`files` says where. ``client`` is the server and the key, those of
     :func:`umbra.configure` and the variables ``UMBRA_...`` unless it is given; agent, route and modes too default to the
     client's and to those of :func:`umbra.context`.
 
@@ -92,6 +93,7 @@ class Sidecar(Asking):
         objectives: Sequence[Objective] | None = None,
         tools: Sequence[ToolDefinition] = (),
         documents: Mapping[str, str | DocumentText] | None = None,
+        folder: str | None = None,
         deadline: float | None = None,
         strict: bool = False,
         client: umbra.Client | None = None,
@@ -111,6 +113,8 @@ class Sidecar(Asking):
         """How the agent works; turns and messages change it."""
         self.id: str | None = None
         """Its id; None where the server has no such session."""
+        self.files: str | None = None
+        """The folder with its documents as files, in the server's workspace; None where they are no files."""
         self.warnings: tuple[str, ...] = ()
         """What was missing when it was attached last."""
         self.taints: tuple[str, ...] = ()
@@ -127,6 +131,7 @@ class Sidecar(Asking):
             "objectives": None if objectives is None else list(objectives),
             "tools": [dict(tool) for tool in tools],
             "documents": dict(documents or {}),
+            "folder": folder,
         }
         self._entered = False
         self._attaching = asyncio.Lock()
@@ -495,28 +500,13 @@ class Sidecar(Asking):
             try:
                 return self._read(kind, await self._exchange(request, until))
             except SidecarRefused as refused:
-                if "/documents/" in request.path:
-                    refused = await self._at_fault(refused, base, until)
                 raise self._lose(refused) from None
         except Missed as missed:
             return self._without(kind, missed, without)
 
-    async def _at_fault(self, refused: SidecarRefused, base: str, until: float) -> SidecarRefused:
-        """What the session is refused for, where that is why a document of it is; raises what the document is refused for."""
-        if refused.status not in (404, 409) or refused.errors:
-            raise refused
-        # Both are told with the same status and code.
-        try:
-            session = (await self._exchange(Request("GET", base, repeatable=True), until)).body
-        except SidecarRefused as gone:
-            return gone
-        if session.get("state") != "closed":
-            raise refused
-        return SidecarRefused(409, {"detail": f"it is closed ({session.get('closed_because')})"})
-
     def _lose(self, refused: SidecarRefused) -> Missed:
         """The session is not there, or over: no fault of who asks. Raises what is."""
-        if refused.status not in (404, 409):
+        if refused.code not in ("no_session", "session_closed"):
             raise refused
         self._lost = self._lost or f"the server ended the session: {refused.detail}"
         return Missed(self._lost)
@@ -541,7 +531,7 @@ class Sidecar(Asking):
         self.warnings = answer.warnings
         if answer.session is None:
             raise Missed("; ".join(answer.warnings) or "the server has no session")
-        self.id = answer.session.id
+        self.id, self.files = answer.session.id, answer.session.files
         given = {_plain_name(name): text for name, text in self._attachment["documents"].items()}
         for state in answer.documents:
             text = given.get(state.name, "")

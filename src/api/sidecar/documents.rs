@@ -231,9 +231,10 @@ pub async fn get_history(
 async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
     let (id, name) = (session_id(id)?, revision.name.clone());
     match api.pipeline.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
-        Ok(Revised { document, created, merged }) => {
+        Ok(Revised { document, created, merged, warnings }) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            Ok((status, [etag(&document)], Json(DocumentView::of(&document, merged))).into_response())
+            let view = DocumentView { degraded: !warnings.is_empty(), warnings, ..DocumentView::of(&document, merged) };
+            Ok((status, [etag(&document)], Json(view)).into_response())
         }
         // The agent goes on: whoever counts on the document reads that it is not kept.
         Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &error)),
@@ -276,7 +277,9 @@ fn conditions(headers: &HeaderMap) -> Result<(Option<String>, bool), Problem> {
 fn refused(error: DocumentError) -> Problem {
     let text = error.to_string();
     match error {
-        DocumentError::NoSession | DocumentError::NoDocument => Problem::not_found(text),
+        DocumentError::NoSession => Problem::no_session(text),
+        DocumentError::Closed => Problem::session_closed(text),
+        DocumentError::NoDocument => Problem::not_found(text),
         DocumentError::Unconditional | DocumentError::Exists | DocumentError::UnknownState => {
             Problem::precondition_failed(text)
         }
@@ -307,7 +310,7 @@ fn refused(error: DocumentError) -> Problem {
         DocumentError::Yaml(_) => Problem::invalid_request("the text is no YAML").at("/text", "format", text),
         DocumentError::Name(_) => Problem::bad_path(text),
         DocumentError::Limit(_) => Problem::body_too_large(text),
-        DocumentError::Closed | DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),
+        DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),
         DocumentError::Store(error) => error.into(),
         DocumentError::Late => Problem::database_unavailable(text),
         DocumentError::History => Problem::internal(text),

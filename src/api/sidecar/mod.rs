@@ -62,14 +62,14 @@ fn may_read(caller: &Caller) -> Result<(), Problem> {
 }
 
 fn session_id(text: &str) -> Result<SessionId, Problem> {
-    text.parse().map_err(|_| Problem::not_found(StepError::Unknown.to_string()))
+    text.parse().map_err(|_| StepError::Unknown.into())
 }
 
 impl From<StepError> for Problem {
     fn from(error: StepError) -> Self {
         match error {
-            StepError::Unknown => Self::not_found(error.to_string()),
-            StepError::Closed => Self::conflict(error.to_string()),
+            StepError::Unknown => Self::no_session(error.to_string()),
+            StepError::Closed => Self::session_closed(error.to_string()),
         }
     }
 }

@@ -55,6 +55,9 @@ pub struct AttachSchema {
     /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
     #[schema(value_type = Option<Object>)]
     documents: Option<BTreeMap<String, Value>>,
+    /// The folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it has to
+    /// be there. The workspace itself where none is named.
+    folder: Option<String>,
     /// Milliseconds that the caller waits; five seconds where it does not say, since many tools are read.
     #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,

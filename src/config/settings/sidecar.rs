@@ -17,6 +17,9 @@ section! {
     Sidecar {
         /// The sidecar file: rules of its guardrail. Without it the policies of the tools file alone hold.
         path: Option<PathBuf> = None, Maybe(path());
+        /// A directory in which documents of sessions are files as well, for agents and people to read and change. Without it
+        /// there are none.
+        workspace: Option<PathBuf> = None, Maybe(path());
         /// After so long an answer is given as it stands by then. Rules in words have deadlines of their own.
         deadline: Duration = ms(250), Time(ms(10)..=secs(60));
         /// Most sessions of an agent at a time.

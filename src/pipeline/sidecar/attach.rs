@@ -14,17 +14,22 @@ use super::{
     patience::Patience,
     select::{listed, shown, usable},
     step::{Recorded, Situation},
+    workspace::Held,
 };
 use crate::{
     domain::{PatternOutcome, Session, SessionId, SessionState, StepKind},
     ingest::{AttachRequest, ToolDefinition},
     sidecar::{
-        document::{ItemState, revision::Etag},
+        document::{
+            ItemState,
+            name::{Name, export_folder},
+            revision::Etag,
+        },
         tools::Catalogue,
     },
     store::{
         StoreError,
-        documents::StoredDocument,
+        documents::{NewDocument, StoredDocument},
         sessions::{Attached, NewTools, Stepping},
     },
 };
@@ -73,6 +78,18 @@ impl DocumentState {
             open_items: counts[0],
             done_items: counts[1],
         }
+    }
+}
+
+/// A document with which a session begins.
+fn begun(new: &NewDocument) -> StoredDocument {
+    StoredDocument {
+        name: new.name.clone(),
+        format: new.format.to_owned(),
+        version: 0,
+        first: new.first.clone(),
+        text: new.text.clone(),
+        at_turn: new.first.clone(),
     }
 }
 
@@ -128,6 +145,15 @@ pub enum StepError {
     Closed,
 }
 
+/// What a session is that was not had for its end.
+const NOT_CLOSED: &str = "the session is not closed: it closes by itself";
+
+/// What is answered where it was not.
+fn not_had(patience: Patience<'_>) -> Summary {
+    let (degraded, warnings) = patience.end();
+    Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings }
+}
+
 impl Sidecar {
     /// Begins a session.
     ///
@@ -154,6 +180,11 @@ impl Sidecar {
         if let Some(twins) = documents.windows(2).find(|pair| pair[0].name == pair[1].name) {
             faults.push(Fault::new(format!("documents/{}", twins[1].name), "two documents have this name"));
         }
+        let id = SessionId(self.clock.new_id());
+        let files = self.folder_of(id, request.folder.as_deref()).unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
         if !faults.is_empty() {
             return Err(AttachError::Faults(faults));
         }
@@ -167,7 +198,8 @@ impl Sidecar {
             objectives: request.objectives,
             tools: usable.len(),
             tools_digest: tools.as_ref().map(|(digest, _)| digest.clone()),
-            ..Session::begin(SessionId(self.clock.new_id()), &self.boundary.name_of(&request.agent), self.clock.now())
+            files,
+            ..Session::begin(id, &self.boundary.name_of(&request.agent), self.clock.now())
         };
         let mut patience = self.patience(asked, request.deadline_ms).at_least(TO_ATTACH);
         for warning in left_out {
@@ -180,17 +212,11 @@ impl Sidecar {
         if attached == Some(Attached::TooMany) {
             return Err(AttachError::TooMany(most));
         }
-        let states = documents.iter().map(|new| {
-            DocumentState::of(&StoredDocument {
-                name: new.name.clone(),
-                format: new.format.to_owned(),
-                version: 0,
-                first: new.first.clone(),
-                text: new.text.clone(),
-                at_turn: new.first.clone(),
-            })
-        });
-        let documents = states.collect();
+        let documents: Vec<StoredDocument> = documents.iter().map(begun).collect();
+        if attached.is_some() {
+            self.write_files(Held::new(session.files.clone()).plan(&documents), &mut patience).await;
+        }
+        let documents = documents.iter().map(DocumentState::of).collect();
         let (degraded, warnings) = patience.end();
         let policy_version = self.rules.load().guardrail.version().to_owned();
         let session = attached.map(|_| session);
@@ -198,6 +224,19 @@ impl Sidecar {
             self.seen.keep(session);
         }
         Ok(Attachment { session, documents, policy_version, degraded, warnings })
+    }
+
+    /// The folder of a new session's files: where this server has a workspace, or the session says in which folder of one.
+    fn folder_of(&self, id: SessionId, within: Option<&str>) -> Result<Option<String>, Fault> {
+        if self.files.is_none() && within.is_none() {
+            return Ok(None);
+        }
+        let session = Name::parse(&id.to_string()).map_err(|error| Fault::new("folder", error.to_string()))?;
+        let folder = export_folder(within, &session).map_err(|error| Fault::new("folder", error.to_string()))?;
+        if cleaned(&folder) != folder {
+            return Err(Fault::new("folder", "looks like a credential, or has hidden characters"));
+        }
+        Ok(Some(folder))
     }
 
     /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
@@ -226,12 +265,8 @@ impl Sidecar {
         may: May<'_>,
     ) -> Result<Summary, StepError> {
         let mut patience = self.patience(asked, None).at_least(TO_ATTACH);
-        let found = patience.ask("the session is not closed: it closes by itself", self.store.step(id)).await;
-        match found {
-            None => {
-                let (degraded, warnings) = patience.end();
-                Ok(Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings })
-            }
+        match patience.ask(NOT_CLOSED, self.store.step(id)).await {
+            None => Ok(not_had(patience)),
             Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await),
             Some(_) => Err(StepError::Unknown),
         }
@@ -252,11 +287,14 @@ impl Sidecar {
 
     async fn end(
         &self,
-        mut step: Stepping,
+        step: Stepping,
         because: &str,
         outcome: Option<PatternOutcome>,
         mut patience: Patience<'_>,
     ) -> Summary {
+        let Some((mut step, mut held)) = self.hold(step, NOT_CLOSED, &mut patience).await else {
+            return not_had(patience);
+        };
         let documents = step.documents.iter().map(DocumentState::of).collect();
         if !step.is_open() {
             return self.ended(step, outcome, documents, patience).await;
@@ -271,11 +309,14 @@ impl Sidecar {
         let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) = (serde_json::json!({"because": because}), serde_json::json!({"documents": documents}));
         let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules).to_json();
-        let writing = step.write(StepKind::Close, &recorded);
-        let closed = patience.ask("the session is not closed: it closes by itself", writing).await;
+        let writes = held.plan(&step.documents);
+        let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.
         let patterns = match closed {
-            Some(()) => self.capture(&session, outcome, &mut patience).await,
+            Some(()) => {
+                self.write_files(writes, &mut patience).await;
+                self.capture(&session, outcome, &mut patience).await
+            }
             None => 0,
         };
         let (degraded, warnings) = patience.end();

@@ -7,8 +7,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
-use super::{May, Sidecar, faults::Fault};
+use super::{
+    May, Sidecar,
+    faults::Fault,
+    workspace::{not_seen, not_written},
+};
 use crate::{
     checks,
     domain::SessionId,
@@ -64,6 +69,8 @@ pub struct Revised {
     pub created: bool,
     /// It had moved on, and both changes are in it.
     pub merged: bool,
+    /// What is missing: its file.
+    pub warnings: Vec<String>,
 }
 
 /// Why a document is not changed.
@@ -163,19 +170,40 @@ impl Sidecar {
         revision: Revision,
         may: May<'_>,
     ) -> Result<Revised, DocumentError> {
-        let (name, by_ending) = Name::of_document(&revision.name)?;
-        let says = revision.name.to_ascii_lowercase() != name.as_str();
-        let said = revision.format.or(says.then_some(by_ending));
         let found = self.store.step(session).await?.filter(|step| may(&step.session.agent));
         let mut step = found.ok_or(DocumentError::NoSession)?;
         if !step.is_open() {
             return Err(DocumentError::Closed);
         }
-        let known = step.documents.iter().find(|document| document.name == name.as_str()).cloned();
+        let mut warnings = Vec::new();
+        let until = Instant::now() + self.settings.deadline;
+        let looked = self.look_at_files(&step, until).await.inspect_err(|error| warnings.push(not_seen(error)));
+        let mut held = looked.unwrap_or_default();
+        self.take_files(&mut step, &mut held).await?;
+        let versions = |step: &Stepping| step.documents.iter().map(|document| document.version).collect::<Vec<_>>();
+        let before = versions(&step);
+        let mut revised = self.revise_locked(&mut step, revision).await?;
+        let writes = held.plan(&step.documents);
+        if held.changed || versions(&step) != before {
+            step.keep().await?;
+        } else {
+            drop(step);
+        }
+        let written = self.write_files_until(writes, until).await;
+        warnings.extend(written.err().map(|error| not_written(&error)));
+        revised.warnings = warnings;
+        Ok(revised)
+    }
+
+    async fn revise_locked(&self, step: &mut Stepping, revision: Revision) -> Result<Revised, DocumentError> {
+        let (name, by_ending) = Name::of_document(&revision.name)?;
+        let says = revision.name.to_ascii_lowercase() != name.as_str();
+        let said = revision.format.or(says.then_some(by_ending));
         let by = revision.by.as_deref().map_or_else(|| step.session.agent.clone(), super::cleaned);
-        let Some(known) = known else {
+        let Some(at) = step.documents.iter().position(|document| document.name == name.as_str()) else {
             return self.create(step, &name, said.unwrap_or(Format::Markdown), revision, by).await;
         };
+        let known = step.documents[at].clone();
         if revision.must_be_new {
             return Err(DocumentError::Exists);
         }
@@ -186,7 +214,7 @@ impl Sidecar {
         let current = Etag::of(&known.text);
         let base = match (&revision.if_match, &revision.revise) {
             (Some(given), _) if current.matches(given) => None,
-            (Some(given), _) => Some(state_at(&mut step, &known, given).await?),
+            (Some(given), _) => Some(state_at(step, &known, given).await?),
             (None, Revise::Edits(_)) => None,
             (None, Revise::Put(_)) => return Err(DocumentError::Unconditional),
         };
@@ -205,16 +233,16 @@ impl Sidecar {
         };
         let merged = base.is_some();
         if text == known.text {
-            return Ok(Revised { document: known, created: false, merged });
+            return Ok(Revised { document: known, created: false, merged, warnings: Vec::new() });
         }
-        let document = keep(&mut step, &known, &text, change, by).await?;
-        step.keep().await?;
-        Ok(Revised { document, created: false, merged })
+        let document = keep(step, &known, &text, change, by).await?;
+        step.documents[at] = document.clone();
+        Ok(Revised { document, created: false, merged, warnings: Vec::new() })
     }
 
     async fn create(
         &self,
-        mut step: Stepping,
+        step: &mut Stepping,
         name: &Name,
         format: Format,
         revision: Revision,
@@ -230,24 +258,8 @@ impl Sidecar {
         }
         let text = screened(&text);
         Document::parse(text.as_str(), format, &Limits::default())?.check()?;
-        let new = NewDocument {
-            name: name.as_str().to_owned(),
-            format: word(format),
-            first: String::new(),
-            text: String::new(),
-        };
-        step.add_document(&new).await?;
-        let empty = StoredDocument {
-            name: new.name,
-            format: new.format.to_owned(),
-            version: 0,
-            first: String::new(),
-            text: String::new(),
-            at_turn: String::new(),
-        };
-        let document = keep(&mut step, &empty, &text, Change::Put, by).await?;
-        step.keep().await?;
-        Ok(Revised { document, created: true, merged: false })
+        let document = add(step, name, format, &text, by).await?;
+        Ok(Revised { document, created: true, merged: false, warnings: Vec::new() })
     }
 
     /// A new session's document.
@@ -264,8 +276,33 @@ impl Sidecar {
     }
 }
 
+/// Adds a document, with what it says as its first version.
+pub(super) async fn add(
+    step: &mut Stepping,
+    name: &Name,
+    format: Format,
+    text: &str,
+    by: String,
+) -> Result<StoredDocument, DocumentError> {
+    let (name, format) = (name.as_str().to_owned(), word(format));
+    let new = NewDocument { name: name.clone(), format, first: String::new(), text: String::new() };
+    step.add_document(&new).await?;
+    let empty = StoredDocument {
+        name,
+        format: format.to_owned(),
+        version: 0,
+        first: String::new(),
+        text: String::new(),
+        at_turn: String::new(),
+    };
+    let document = keep(step, &empty, text, Change::Put, by).await?;
+    let at = step.documents.partition_point(|other| other.name < document.name);
+    step.documents.insert(at, document.clone());
+    Ok(document)
+}
+
 /// Gives a document its next version.
-async fn keep(
+pub(super) async fn keep(
     step: &mut Stepping,
     known: &StoredDocument,
     text: &str,
@@ -298,7 +335,7 @@ fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Resu
     }
 }
 
-fn screened(text: &str) -> String {
+pub(super) fn screened(text: &str) -> String {
     checks::redact(text).as_str().to_owned()
 }
 

@@ -72,7 +72,7 @@ impl Pipeline {
         let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
-        let (mut words, Taken { step, session }, mut scene);
+        let (mut words, Taken { step, session, held }, mut scene);
         if let Some(id) = request.session {
             let waits = (may, &mut patience);
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
@@ -80,12 +80,12 @@ impl Pipeline {
             let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
             let shown = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
             scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(shown);
-            Taken { step, session } = taken;
+            Taken { step, session, held } = taken;
         } else {
             let alone = || Scene::new(law, &agent).at(whereabouts);
             words = self.in_words(&parts, &marks, alone, None, &mut patience).await;
             scene = alone();
-            Taken { step, session } = Taken::default();
+            Taken { step, session, held } = Taken::default();
         }
         let before = Situation::of(&scene, step.as_ref());
         // Who asks is answered, also where the guardrail is no objective of the session.
@@ -96,7 +96,7 @@ impl Pipeline {
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             count(&mut step.session.rulings, judged.ruling.decision);
-            sidecar.write(step, StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
+            sidecar.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
         } else {
             count(&mut Tally::default(), judged.ruling.decision);
         }

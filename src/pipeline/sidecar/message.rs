@@ -84,7 +84,7 @@ impl Pipeline {
         let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
         let before = Situation::of(&scene, taken.step.as_ref());
-        let Taken { mut step, session } = taken;
+        let Taken { mut step, session, held } = taken;
         let calls = session.as_ref().map(|session| session.calls.as_slice()).unwrap_or_default();
         let unheard = unheard(&request, calls);
         if !unheard.is_empty() {
@@ -122,9 +122,13 @@ impl Pipeline {
             }
             step.session.taint(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
+            // In what is kept as well: whoever reads the stream is told, too.
+            answer.warnings.append(&mut step.session.notices);
+            answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = Recorded::new(&request, before, marks, &answer, &rules);
             answer.inputs.clone_from(&recorded.inputs);
-            sidecar.write(step, StepKind::Message, &recorded, ("this message is not kept", &mut patience)).await;
+            let missed = "this message is not kept";
+            sidecar.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
         } else if let Some(mut session) = session {
             session.taint(answer.taints.iter().cloned());
             sidecar.seen.keep(&session);

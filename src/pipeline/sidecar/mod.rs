@@ -6,6 +6,7 @@
 //! - `judge`: how all of these are judged, part by part; `words`: rules that ask a model, before a session is locked;
 //! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
 //!   `trajectories`: in tasks without a session;
+//! - [`workspace`]: the same documents as files;
 //! - [`replay`]: a session once more, by the rules of today.
 //!
 //! Whatever it stands on may fail or be late (`patience`): the answer then says what it lacks, and the agent goes on. Rules
@@ -27,6 +28,7 @@ pub mod step;
 mod trajectories;
 pub mod turn;
 mod words;
+pub mod workspace;
 
 use std::{
     collections::HashMap,
@@ -42,6 +44,7 @@ use self::{
     patience::{Health, Patience},
     patterns::Known,
     seen::Seen,
+    workspace::Files,
 };
 use super::decide::Boundary;
 use crate::{
@@ -53,6 +56,7 @@ use crate::{
         tools::{BadLimits, Catalogue, Limits},
     },
     store::Store,
+    workspace::Workspace,
 };
 
 /// Sets of tools whose index is kept.
@@ -80,6 +84,8 @@ pub struct SidecarSettings {
     pub keep_patterns: usize,
     /// Whether tasks without a session leave patterns.
     pub mine_trajectories: bool,
+    /// The directory in which documents are files, if there is one.
+    pub workspace: Option<Workspace>,
 }
 
 /// What is in force.
@@ -131,6 +137,8 @@ pub struct Parts {
     pub rules: ArcSwap<Guarding>,
     /// Bounds.
     pub settings: SidecarSettings,
+    /// Where documents are files, if anywhere.
+    files: Option<Files>,
     /// What worked before, as this process knows it.
     known: Known,
     /// Indexes by the digests of their tools, and when each was used.
@@ -163,6 +171,7 @@ impl Sidecar {
             clock,
             boundary,
             rules: ArcSwap::from_pointee(rules),
+            files: settings.workspace.clone().map(Files::new),
             known: Known::new(settings.keep_patterns),
             settings,
             catalogues: Mutex::default(),

@@ -87,6 +87,17 @@ impl<'h> Patience<'h> {
         self
     }
 
+    /// When what is left to do has to be done.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// When what others wait for has to be done, so that something is left for them.
+    pub fn half(&self) -> Instant {
+        let now = Instant::now();
+        now + self.deadline.saturating_duration_since(now) / 2
+    }
+
     /// What the database answers in time. Otherwise nothing, and `missed` is said: what the answer lacks for it.
     pub async fn ask<T>(&mut self, missed: &str, answer: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.health.is_passive() {

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded};
+use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded, workspace::Held};
 use crate::{
     domain::{Session, SessionId, StepKind},
     store::{documents::StoredDocument, sessions::Stepping},
@@ -56,10 +56,12 @@ pub(super) struct Taken {
     pub step: Option<Stepping>,
     /// As it stands, or as it was seen last; `None` where this process never saw it.
     pub session: Option<Session>,
+    /// What its files said.
+    pub held: Held,
 }
 
 impl Sidecar {
-    /// Takes a session for its next step. Where the database does not answer in time, `missed` is said.
+    /// Takes a session for its next step, with what its files say by now. Where the database does not answer in time, `missed` is said.
     ///
     /// # Errors
     /// There is none that this caller may see, or it is over.
@@ -79,7 +81,7 @@ impl Sidecar {
                     "whose session this is is not known here: rules about certain agents were not asked".to_owned(),
                 );
             }
-            return Ok(Taken { step: None, session });
+            return Ok(Taken { session, ..Taken::default() });
         };
         let Some(mut step) = found.filter(|step| may(&step.session.agent)) else { return Err(StepError::Unknown) };
         if !step.is_open() {
@@ -89,20 +91,24 @@ impl Sidecar {
         // What was done while the database was away clings to it all the same.
         step.session.taint(self.seen.get(id).map(|session| session.taints).unwrap_or_default());
         let session = Some(step.session.clone());
-        Ok(Taken { step: Some(step), session })
+        let (step, held) = self.hold(step, missed, patience).await.unzip();
+        Ok(Taken { step, session, held: held.unwrap_or_default() })
     }
 
-    /// Keeps a step. What the session has become by it holds here, even if nobody could keep it.
+    /// Keeps a step, and gives its files what they lack. What the session has become by it holds here, even if nobody could
+    /// keep it.
     pub(super) async fn write(
         &self,
-        step: Stepping,
+        (step, mut held): (Stepping, Held),
         kind: StepKind,
         recorded: &Recorded,
         (missed, patience): (&str, &mut Patience<'_>),
     ) {
         self.seen.keep(&step.session);
-        let recorded = recorded.to_json();
-        patience.ask(missed, step.write(kind, &recorded)).await;
+        let (recorded, writes) = (recorded.to_json(), held.plan(&step.documents));
+        if patience.ask(missed, step.write(kind, &recorded)).await.is_some() {
+            self.write_files(writes, patience).await;
+        }
     }
 
     /// A session with its documents as they stand now, which somebody else may change; as it was seen last, and without

@@ -123,11 +123,12 @@ impl Pipeline {
             answer.patterns = sidecar.offers(request.intent.as_deref(), &session, most);
         }
         answer.directives = directives(&answer);
+        answer.directives.append(&mut step.session.notices);
         let recorded = Recorded::new(&request, before, marks, &answer, &rules);
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let missed = "this turn is not kept: documents changed since the one before count as changed";
-        sidecar.write(step, StepKind::Turn, &recorded, (missed, &mut patience)).await;
+        sidecar.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await;
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
     }

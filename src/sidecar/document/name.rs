@@ -1,10 +1,11 @@
 //! What documents may be called, which file of a workspace holds one, and how such a file is read back.
 //!
-//! A path is a folder and a file, both of names that mean the same on every system, so that it cannot lead out of the
-//! workspace. Whoever writes there has to hold to the rest: open each part without following links, take regular files
-//! alone, read no more than a document may have, and write beside the file before taking its place.
+//! A file is called by a name that means the same on every system, in a folder of the session's own, which lies in a folder of
+//! ours, so that no path leads out of the workspace. Whoever writes there has to hold to the rest: open each part without
+//! following links, take regular files alone, read no more than a document may have, and write beside the file before taking
+//! its place.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
 use super::{
     Format, Limits,
@@ -14,7 +15,9 @@ use super::{
 /// Longest name, in bytes.
 const MOST_NAME: usize = 64;
 /// The folder of a workspace that exports go to.
-pub const FOLDER: &str = ".umbra";
+const FOLDER: &str = ".umbra";
+/// Longest path of a folder of the workspace, in bytes, and most parts of it.
+const MOST_FOLDER: (usize, usize) = (255, 16);
 
 /// A name, without the ending that its format gives the file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +77,17 @@ impl Name {
         Ok((Self::parse(name)?, format))
     }
 
+    /// The name of a document whose file is called so, and by no other way of writing it.
+    pub fn of_file(file: &str) -> Option<(Self, Format)> {
+        Self::of_document(file).ok().filter(|(name, format)| name.file(*format) == file)
+    }
+
+    /// What its file is called when it has to make room: `todo~conflict-1a2b3c4d.md`, which is the file of no document.
+    pub fn aside(&self, format: Format, digest: &str) -> String {
+        let (file, digest) = (self.file(format), digest.get(..8).unwrap_or(digest));
+        file.replacen(self.as_str(), &format!("{self}~conflict-{digest}"), 1)
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -104,9 +118,27 @@ fn is_device(name: &str) -> bool {
     matches!(stem, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
 }
 
-/// Where a session's document is exported to, from the workspace's folder: two folders and a file, never out of it.
-pub fn export_path(session: &Name, document: &Name, format: Format) -> PathBuf {
-    [FOLDER, session.as_str(), &document.file(format)].iter().collect()
+/// A text is no folder of the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "names a folder below the workspace by its parts, such as `apps/site`: at most {} bytes in {} parts, none of them empty, `.`, \
+     `..` or with control characters or backslashes in it", MOST_FOLDER.0, MOST_FOLDER.1
+)]
+pub struct FolderError;
+
+/// The folder of a session's files, from the workspace; in the folder of it that the session is at work in, if it names one.
+///
+/// # Errors
+/// What is named may not lie in the workspace.
+pub fn export_folder(within: Option<&str>, session: &Name) -> Result<String, FolderError> {
+    let Some(within) = within else { return Ok(format!("{FOLDER}/{session}")) };
+    let is_part =
+        |part: &str| !matches!(part, "" | "." | "..") && !part.contains(|c: char| c.is_control() || c == '\\');
+    let (bytes, parts) = MOST_FOLDER;
+    if within.len() > bytes || within.split('/').count() > parts || !within.split('/').all(is_part) {
+        return Err(FolderError);
+    }
+    Ok(format!("{within}/{FOLDER}/{session}"))
 }
 
 /// What a file that was exported says by now.

@@ -10,6 +10,7 @@ mod replay;
 mod sessions;
 mod words;
 mod work;
+mod workspace;
 
 use serde_json::{Value, json};
 

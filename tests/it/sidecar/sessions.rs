@@ -88,6 +88,16 @@ async fn what_an_agent_says_of_a_session_that_is_over_counts_once() {
     assert_eq!(close(json!({})).await, json!(0));
     assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(1));
     assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(0));
+    // Steps and documents of it are told apart from contradictions and from what was never there.
+    let none = format!("ses_{}", "0".repeat(32));
+    for (id, status, code) in [(id.as_str(), 409, "session_closed"), (none.as_str(), 404, "no_session")] {
+        let turn = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
+        let put =
+            umbra.document("PUT", &format!("/v1/sessions/{id}/documents/todo"), None, &json!({"text": "# T\n"})).await;
+        for answered in [turn, put] {
+            assert_eq!((answered.status.as_u16(), &answered.body["code"]), (status, &json!(code)), "{}", answered.body);
+        }
+    }
     // The next task is told apart from it, and its intent does not hide what fits the task.
     let next = umbra.attach(&json!({"agent": "a", "task": "search the code for the time bug"})).await;
     let turn = umbra.turn(&next, &json!({"intent": "read the manual"})).await;

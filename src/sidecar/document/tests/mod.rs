@@ -6,6 +6,7 @@ mod history;
 mod merges;
 mod names;
 mod reading;
+mod unseen;
 
 use proptest::prelude::*;
 

@@ -1,13 +1,13 @@
 //! Names that are safe as files, paths that stay inside, and files that come back.
 
-use std::path::Component;
+use std::path::{Component, Path};
 
 use proptest::prelude::*;
 
 use crate::sidecar::document::{
     Format, Limits,
     merge::MergeError,
-    name::{Name, NameError, ReadBack, ReadBackError, export_path, read_back},
+    name::{Name, NameError, ReadBack, ReadBackError, export_folder, read_back},
 };
 
 #[test]
@@ -69,14 +69,49 @@ fn a_file_that_comes_back_is_an_edit_like_any_other() {
     assert!(matches!(read(exported, &large), Err(ReadBackError::Merge(MergeError::Limit(_)))));
 }
 
+#[test]
+fn a_file_is_that_of_one_document_and_what_makes_room_is_that_of_none() {
+    for (file, is_document) in [
+        ("todo.md", true),
+        ("plan.v2.yaml", true),
+        ("TODO.md", false),
+        ("todo", false),
+        ("plan.yml", false),
+        ("todo.md~", false),
+        (".todo.md.exported", false),
+        ("todo.md.swp", false),
+        ("4913", false),
+    ] {
+        assert_eq!(Name::of_file(file).is_some(), is_document, "{file}");
+    }
+    let (name, format) = Name::of_file("todo.md").expect("a document");
+    let aside = name.aside(format, "9f64a747e1b97f131fabb6b447296c9b");
+    assert_eq!((aside.as_str(), Name::of_file(&aside)), ("todo~conflict-9f64a747.md", None));
+}
+
+#[test]
+fn a_session_may_be_at_work_in_a_folder_of_the_workspace_and_in_no_other() {
+    let session = Name::parse("ses_1").expect("a name");
+    let folder = |within: Option<&str>| export_folder(within, &session);
+    assert_eq!(folder(None).as_deref(), Ok(".umbra/ses_1"));
+    assert_eq!(folder(Some("My apps/site.de")).as_deref(), Ok("My apps/site.de/.umbra/ses_1"));
+    for within in ["", ".", "..", "/etc", "a/../..", "a//b", "a/", "a/./b", "a\\b", "a\0b", "a\nb"] {
+        assert!(folder(Some(within)).is_err(), "{within:?}");
+    }
+    assert!(folder(Some(&"a".repeat(256))).is_err() && folder(Some(&["a"; 17].join("/"))).is_err());
+}
+
 proptest! {
     #[test]
-    fn no_path_leads_out(session in "\\PC{0,12}", document in "[a-zA-Z0-9./\\\\:%~ -]{0,12}") {
+    fn no_path_leads_out(within in "\\PC{0,12}", session in "\\PC{0,12}", document in "[a-zA-Z0-9./\\\\:%~ -]{0,12}") {
         let names = Name::parse(&session).and_then(|session| Ok((session, Name::of_document(&document)?)));
         if let Ok((session, (document, format))) = names {
-            let path = export_path(&session, &document, format);
-            prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))) && path.components().count() == 3);
-            prop_assert!(path.to_str().unwrap().is_ascii());
+            for within in [None, Some(within.as_str())] {
+                let Ok(folder) = export_folder(within, &session) else { continue };
+                let path = Path::new(&folder).join(document.file(format));
+                prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
+                prop_assert!(path.components().count() >= 3 && Name::of_file(&document.file(format)).is_some());
+            }
         }
     }
 }

@@ -1,0 +1,85 @@
+//! A disk that hangs, and what is written to which file.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::{
+    sidecar::document::revision::Etag,
+    store::documents::StoredDocument,
+    workspace::{Content, Mark, digest},
+};
+
+fn files() -> (tempfile::TempDir, Files) {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let workspace = Workspace::open(dir.path(), 100).expect("a workspace");
+    (dir, Files::new(workspace))
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_takes_no_more_than_its_places() {
+    let (_dir, files) = files();
+    let soon = || Instant::now() + Duration::from_millis(20);
+    let (let_go, hanging) = mpsc::channel::<()>();
+    let hanging = Arc::new(std::sync::Mutex::new(hanging));
+    let (say, heard) = mpsc::channel();
+    for _ in 0..AT_A_TIME + 5 {
+        let (hanging, say) = (Arc::clone(&hanging), say.clone());
+        let hangs = files.work(soon(), move |_| {
+            say.send(()).expect("somebody counts");
+            // Held up until the sender is gone.
+            let _ = hanging.lock().expect("no poison").recv();
+            Ok(())
+        });
+        assert!(matches!(hangs.await, Err(FilesError::Late)));
+    }
+    for _ in 0..AT_A_TIME {
+        heard.recv_timeout(Duration::from_mins(1)).expect("it began");
+    }
+    assert!(heard.try_recv().is_err(), "more do not even begin");
+    drop(let_go);
+    let again = files.work(Instant::now() + Duration::from_mins(1), |_| Ok(7)).await;
+    assert_eq!(again.expect("it answers again"), 7);
+}
+
+/// A file that says one thing, and was given another.
+fn seen(says: &str, given: &str, said: Said) -> Held {
+    let mark = Some(Mark { version: 1, digest: digest(given.as_bytes()) });
+    let entry = Entry { name: "todo.md".to_owned(), content: Content::Bytes(says.as_bytes().to_vec()), mark };
+    let seen = Seen { said, ..Seen::of(entry).expect("a document's") };
+    Held { seen: vec![seen], ..Held::new(Some(".umbra/ses_1".to_owned())) }
+}
+
+#[test]
+fn nothing_is_written_over_what_is_not_in_the_document() {
+    let (dir, files) = files();
+    let document = |text: &str, version| StoredDocument {
+        name: "todo".to_owned(),
+        format: "markdown".to_owned(),
+        version,
+        first: String::new(),
+        text: text.to_owned(),
+        at_turn: String::new(),
+    };
+    assert_eq!(digest(b"one"), Etag::of("one").to_string());
+    assert!(seen("one", "one", Said::Known).plan(&[document("one", 1)]).is_none(), "nothing is lacking");
+    assert!(seen("mine", "one", Said::Changed).plan(&[document("two", 2)]).is_none());
+    assert!(seen("mine", "one", Said::Moving).plan(&[document("two", 2)]).is_none());
+    assert!(Held::default().plan(&[document("two", 2)]).is_none(), "it was not seen");
+    let write = |mut held: Held, text: &str, version| {
+        let writes = held.plan(&[document(text, version)]).expect("something is lacking");
+        assert!(writes.carry_out(&files.workspace).expect("it is written"));
+        let folder = files.workspace.folder(".umbra/ses_1", false).expect("it is there");
+        folder.look(|_| true).expect("it is read").into_iter().find(|entry| entry.name == "todo.md").expect("a file")
+    };
+    let first = write(Held::new(Some(".umbra/ses_1".to_owned())), "one", 1);
+    assert_eq!((first.content, first.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(1)));
+    // Its mark alone: the file says so already.
+    let second = write(seen("one", "one", Said::Known), "one", 2);
+    assert_eq!((second.content, second.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(2)));
+    let third = write(seen("one", "one", Said::Known), "two", 3);
+    assert_eq!((third.content, third.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
+    // Somebody was quicker than what was seen.
+    let fourth = write(seen("one", "one", Said::Known), "three", 4);
+    assert_eq!((fourth.content, fourth.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
+    drop(dir);
+}

@@ -1,0 +1,163 @@
+//! What is done about files while nobody asks: changes of them are looked for, they are written where a document moved on
+//! elsewhere, and those of sessions that are gone are removed.
+
+use std::{io, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{Files, FilesError, entries, held::is_as_given};
+use crate::{
+    domain::SessionId,
+    pipeline::sidecar::{Sidecar, documents::format_of},
+    sidecar::document::name::Name,
+    store::{Store, session_files::FiledSession},
+    workspace::Workspace,
+};
+
+/// Between looks at all files.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Longest that reads and writes take for which nobody waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same while a session is locked.
+const LOCKED: Duration = Duration::from_secs(2);
+/// The last state of a session that has ended is written for so many seconds, where that failed.
+const AFTER_THE_END: f64 = 3_600.0;
+/// Sessions of one look, or one sweep.
+const PAGE: i64 = 500;
+/// Between looks for sessions that are gone.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
+/// They are looked for again so long: a transaction that began earlier may end later.
+const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
+
+/// Whether something failed when it was done last: that is logged once, and once that it no longer does.
+#[derive(Default)]
+struct Round {
+    failed: bool,
+}
+
+impl Round {
+    fn told(&mut self, what: &'static str, done: Result<(), FilesError>) {
+        match done {
+            Err(FilesError::Store(error)) => tracing::debug!(%error, "files are not {what}; the next look does it"),
+            Err(error) if !self.failed => {
+                self.failed = true;
+                tracing::warn!(%error, "files of sessions are not {what} for now (sidecar.workspace)");
+            }
+            Ok(()) if self.failed => {
+                self.failed = false;
+                tracing::info!("files of sessions are {what} again");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sidecar {
+    /// Looks after the files of all sessions, until `stop`.
+    pub async fn keep_files_until(self, stop: CancellationToken) {
+        let Some(files) = &self.files else { return };
+        let (mut keeping, mut removing) = (Round::default(), Round::default());
+        let (mut swept, mut since) = (None::<Instant>, Timestamp::UNIX_EPOCH);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = sleep(BETWEEN_LOOKS) => {}
+            }
+            keeping.told("kept up", self.keep_files(files).await);
+            if swept.is_none_or(|swept| swept.elapsed() >= BETWEEN_SWEEPS) {
+                swept = Some(Instant::now());
+                let removed = remove_since(&self.store, files, since).await.map(|newest| since = newest);
+                removing.told("removed", removed);
+            }
+        }
+    }
+
+    /// Looks at the files of all sessions once. One that fails keeps no other from it, unless all would wait.
+    async fn keep_files(&self, files: &Files) -> Result<(), FilesError> {
+        let (mut after, mut kept) = (None, Ok(()));
+        loop {
+            let page = self.store.filed_sessions(AFTER_THE_END, after, PAGE).await?;
+            let Some(last) = page.last() else { return kept };
+            after = Some(last.id);
+            let look = move |workspace: &Workspace| {
+                let looked = page.iter().map(|session| Ok(is_restless(workspace, session)?.then_some(session.id)));
+                Ok(looked.collect::<Vec<io::Result<_>>>())
+            };
+            for restless in files.work(Instant::now() + PATIENCE, look).await? {
+                let done = match restless {
+                    Ok(None) => Ok(()),
+                    Ok(Some(id)) => self.keep_files_of(id).await,
+                    Err(error) => Err(error.into()),
+                };
+                if matches!(done, Err(FilesError::Late)) {
+                    return done;
+                }
+                kept = kept.and(done);
+            }
+        }
+    }
+
+    async fn keep_files_of(&self, id: SessionId) -> Result<(), FilesError> {
+        let Some(mut step) = self.store.step(id).await? else { return Ok(()) };
+        let mut held = self.look_at_files(&step, Instant::now() + LOCKED).await?;
+        self.take_files(&mut step, &mut held).await?;
+        let writes = held.plan(&step.documents);
+        if held.changed {
+            step.keep().await?;
+        } else {
+            drop(step);
+        }
+        self.write_files_until(writes, Instant::now() + PATIENCE).await.map(drop)
+    }
+}
+
+/// Whether something is to be done about the files of a session.
+fn is_restless(workspace: &Workspace, session: &FiledSession) -> io::Result<bool> {
+    if !workspace.has_place(&session.files)? {
+        return Ok(false);
+    }
+    let entries = entries(workspace, &session.files)?;
+    let file = |name: &str, format: &str| Some(Name::parse(name).ok()?.file(format_of(format)));
+    let mut known = 0;
+    for (name, format, version) in &session.documents {
+        let Some(file) = file(name, format) else { continue };
+        let Some(entry) = entries.iter().find(|entry| entry.name == file) else { return Ok(true) };
+        known += 1;
+        let as_given = is_as_given(entry);
+        let is_this = entry.mark.as_ref().is_some_and(|mark| mark.version == *version);
+        if (session.is_open && !as_given) || (as_given && !is_this) {
+            return Ok(true);
+        }
+    }
+    Ok(session.is_open && entries.len() > known)
+}
+
+/// Removes the files of sessions that are gone from a workspace.
+///
+/// # Errors
+/// The database does not answer, or a file cannot be removed.
+pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<(), FilesError> {
+    remove_since(store, &Files::new(workspace.clone()), Timestamp::UNIX_EPOCH).await.map(drop)
+}
+
+/// The same of those that are gone since a moment; from when on the next look is to be.
+async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<Timestamp, FilesError> {
+    let mut from = (since, None);
+    loop {
+        let gone = store.gone_sessions(from, PAGE).await?;
+        let Some(last) = gone.last() else {
+            return Ok(since.max(from.0.checked_sub(OVERLAP).unwrap_or(since)));
+        };
+        from = (last.at, Some(last.id));
+        let removing = move |workspace: &Workspace| {
+            let mut removed = Ok(());
+            for session in &gone {
+                removed = removed.and(workspace.remove(&session.files).map(drop));
+            }
+            removed
+        };
+        files.work(Instant::now() + PATIENCE, removing).await?;
+    }
+}

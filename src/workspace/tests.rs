@@ -1,0 +1,336 @@
+//! Files that come and go under the hands of others, and folders that are no folders any more.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, fs::symlink, net::UnixListener},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use super::*;
+
+const AT: &str = ".umbra/ses_1";
+/// Longest wait for what has to come.
+const IN_VAIN: Duration = Duration::from_secs(30);
+
+fn all(name: &str) -> bool {
+    !name.starts_with('.')
+}
+
+/// A workspace, and beside it a folder that is none of its business.
+fn places() -> (TempDir, Workspace, PathBuf) {
+    let dir = TempDir::new().expect("a directory");
+    let (root, outside) = (dir.path().join("work"), dir.path().join("outside"));
+    fs::create_dir_all(&root).expect("a directory");
+    fs::create_dir_all(&outside).expect("a directory");
+    (dir, Workspace::open(&root, 1_000).expect("a workspace"), outside)
+}
+
+fn bytes(text: &str) -> Content {
+    Content::Bytes(text.as_bytes().to_vec())
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).expect("a directory").next().is_none()
+}
+
+#[test]
+fn a_file_is_given_and_looked_at_and_its_mark_beside_it() {
+    let (_dir, workspace, _) = places();
+    assert_eq!(workspace.folder(AT, false).expect_err("nothing is made").kind(), io::ErrorKind::NotFound);
+    let folder = workspace.folder(AT, true).expect("a folder");
+    assert!(folder.put("todo.md", b"one", None).expect("it is written"));
+    let mark = Mark { version: 3, digest: digest(b"one") };
+    folder.mark("todo.md", &mark).expect("it is marked");
+    let expected = Entry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()) };
+    assert_eq!(folder.look(all).expect("it is read"), std::slice::from_ref(&expected));
+    // What is there is not written over by who expects nothing, or something else.
+    assert!(!folder.put("todo.md", b"two", None).expect("nothing is done"));
+    assert!(!folder.put("todo.md", b"two", Some(&digest(b"other"))).expect("nothing is done"));
+    assert_eq!(folder.look(all).expect("it is read"), [expected]);
+    assert!(folder.put("todo.md", b"two", Some(&digest(b"one"))).expect("it is replaced"));
+    assert_eq!(folder.look(all).expect("it is read")[0].content, bytes("two"));
+    // Who expects something and finds nothing gives it anew.
+    fs::remove_file(workspace.path().join(AT).join("todo.md")).expect("it is there");
+    assert!(folder.put("todo.md", b"three", Some(&digest(b"two"))).expect("it is written"));
+    folder.set_aside("todo.md", "todo~old.md").expect("it is renamed");
+    assert_eq!(folder.look(all).expect("it is read")[0].name, "todo~old.md");
+    // Nothing else is left lying about, and git passes the folder over.
+    let mut names: Vec<_> = fs::read_dir(workspace.path().join(AT)).expect("it is there").collect();
+    names.retain(Result::is_ok);
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(fs::read_to_string(workspace.path().join(".umbra/.gitignore")).expect("it is there"), "*\n");
+    assert!(workspace.remove(AT).expect("it is removed") && !workspace.remove(AT).expect("it is gone"));
+    assert!(workspace.path().join(".umbra").exists());
+}
+
+#[test]
+fn the_group_may_what_it_may_in_the_workspace_and_others_nothing() {
+    for (mode, of_folder, of_file) in [(0o755, 0o750, 0o640), (0o700, 0o700, 0o600), (0o777, 0o770, 0o660)] {
+        let (_dir, workspace, _) = places();
+        fs::set_permissions(workspace.path(), fs::Permissions::from_mode(mode)).expect("it is ours");
+        let folder = workspace.folder(AT, true).expect("a folder");
+        folder.put("todo.md", b"one", None).expect("it is written");
+        let says = |path: &str| fs::metadata(workspace.path().join(path)).expect("it is there").permissions().mode();
+        assert_eq!(says(".umbra") & 0o777, of_folder, "{mode:o}");
+        assert_eq!(says(AT) & 0o777, of_folder, "{mode:o}");
+        assert_eq!(says(".umbra/ses_1/todo.md") & 0o777, of_file, "{mode:o}");
+    }
+}
+
+#[test]
+fn no_name_leads_out() {
+    let (dir, workspace, _) = places();
+    for path in ["../outside/x", "/etc/x", ".umbra/..", "..", "", ".", "a//b", "./x/y", "x\0y/z"] {
+        assert!(workspace.folder(path, true).is_err(), "{path:?}");
+        assert!(!workspace.remove(path).is_ok_and(|removed| removed), "{path:?}");
+    }
+    let folder = workspace.folder(AT, true).expect("a folder");
+    for file in ["../x", "..", ".", "", "a/b", "/etc/x", "x\0"] {
+        assert!(folder.put(file, b"x", None).is_err(), "{file:?}");
+        assert!(folder.set_aside("todo.md", file).is_err(), "{file:?}");
+    }
+    assert!(is_empty(&dir.path().join("outside")));
+}
+
+#[test]
+fn a_link_at_any_part_of_the_path_leads_nowhere() {
+    // A folder of the project, ours, the session's: each in turn is a link to a folder outside.
+    for (at, path) in [("project", "project/.umbra/ses_1"), ("project/.umbra", "project/.umbra/ses_1"), (AT, AT)] {
+        let (_dir, workspace, outside) = places();
+        let place = workspace.path().join(at);
+        fs::create_dir_all(place.parent().expect("a parent")).expect("a directory");
+        fs::create_dir_all(outside.join(".umbra/ses_1")).expect("a directory");
+        fs::write(outside.join(".umbra/ses_1/kept.md"), "theirs").expect("a file");
+        symlink(&outside, &place).expect("a link");
+        assert!(workspace.folder(path, true).is_err() && workspace.folder(path, false).is_err(), "{at}");
+        assert!(workspace.remove(path).is_err(), "{at}");
+        assert!(outside.join(".umbra/ses_1/kept.md").exists(), "{at}");
+    }
+    // The workspace itself was swapped for one after the start.
+    let (dir, workspace, outside) = places();
+    fs::rename(workspace.path(), dir.path().join("elsewhere")).expect("it is moved");
+    symlink(&outside, workspace.path()).expect("a link");
+    assert!(workspace.folder(AT, true).is_err());
+    assert!(is_empty(&outside));
+    // A folder that is open stays the one that it is.
+    let (_dir, workspace, outside) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    fs::rename(workspace.path().join(AT), workspace.path().join("moved")).expect("it is moved");
+    symlink(&outside, workspace.path().join(AT)).expect("a link");
+    assert!(folder.put("todo.md", b"one", None).expect("it is written"));
+    assert!(is_empty(&outside) && workspace.path().join("moved/todo.md").exists());
+}
+
+#[test]
+fn folders_that_are_swapped_for_links_all_the_time_let_nothing_out() {
+    let (_dir, workspace, outside) = places();
+    let (umbra, aside) = (workspace.path().join(".umbra"), workspace.path().join("aside"));
+    let stop = AtomicBool::new(false);
+    let wrote = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if fs::rename(&umbra, &aside).is_ok() {
+                    drop(symlink(&outside, &umbra));
+                    thread::yield_now();
+                    drop(fs::remove_file(&umbra));
+                    drop(fs::remove_dir_all(&umbra));
+                    drop(fs::rename(&aside, &umbra));
+                }
+            }
+        });
+        let (mut wrote, mut tried) = (0, 0);
+        while tried < 1_000 || (wrote == 0 && tried < 1_000_000) {
+            tried += 1;
+            let written = workspace.folder(AT, true).and_then(|folder| {
+                folder.put(&format!("{tried}.md"), b"one", None)?;
+                folder.look(|name| name == "1.md").map(drop)
+            });
+            wrote += u32::from(written.is_ok());
+        }
+        stop.store(true, Ordering::Relaxed);
+        wrote
+    });
+    assert!(wrote > 0, "nothing was ever written: the test shows nothing");
+    assert!(is_empty(&outside));
+}
+
+#[test]
+fn what_is_no_plain_file_is_not_read_and_a_link_in_its_place_is_not_followed() {
+    let (_dir, workspace, outside) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    let (at, secret) = (workspace.path().join(AT), outside.join("secret"));
+    fs::write(&secret, "secret").expect("a file");
+    symlink(&secret, at.join("link.md")).expect("a link");
+    fs::hard_link(&secret, at.join("hard.md")).expect("a link");
+    fs::create_dir(at.join("folder.md")).expect("a folder");
+    let _socket = UnixListener::bind(at.join("socket.md")).expect("a socket");
+    let made = std::process::Command::new("mkfifo").arg(at.join("pipe.md")).status().expect("mkfifo runs");
+    assert!(made.success());
+    fs::write(at.join("large.md"), vec![b'x'; 1_001]).expect("a file");
+    fs::write(at.join("whole.md"), vec![b'x'; 1_000]).expect("a file");
+    fs::write(at.join("bytes.md"), b"\xff\xfe").expect("a file");
+    let seen = folder.look(all).expect("it is read");
+    let seen: Vec<_> = seen.iter().map(|entry| (entry.name.as_str(), &entry.content)).collect();
+    let (whole, odd) = (Content::Bytes(vec![b'x'; 1_000]), Content::Bytes(b"\xff\xfe".to_vec()));
+    let expected = [
+        ("bytes.md", &odd),
+        ("folder.md", &Content::Other("is a folder")),
+        ("hard.md", &Content::Other("is the same file as another one (a hard link)")),
+        ("large.md", &Content::Large),
+        ("link.md", &Content::Other("is a link")),
+        ("pipe.md", &Content::Other("is no plain file")),
+        ("socket.md", &Content::Other("is no plain file")),
+        ("whole.md", &whole),
+    ];
+    assert_eq!(seen, expected);
+    // None of them is written to, or over, whatever is expected there.
+    for name in ["link.md", "hard.md", "pipe.md", "socket.md", "folder.md"] {
+        assert!(!folder.put(name, b"ours", None).expect("nothing is done"), "{name}");
+        let over = folder.put(name, b"ours", Some(&digest(b"secret")));
+        assert!(!over.expect("nothing is done"), "{name}");
+        folder.set_aside(name, &format!("{name}~aside")).expect("it is renamed");
+        assert!(folder.put(name, b"ours", None).expect("it is written"), "{name}");
+    }
+    assert_eq!(fs::read_to_string(&secret).expect("it is there"), "secret");
+    assert!(workspace.remove(AT).expect("what can be removed is") && secret.exists());
+    assert!(at.join("folder.md~aside").exists(), "a folder of somebody else's stays");
+}
+
+#[test]
+fn a_file_that_is_swapped_for_a_link_all_the_time_is_not_followed() {
+    let (_dir, workspace, outside) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    let (at, secret) = (workspace.path().join(AT), outside.join("secret"));
+    fs::write(&secret, "secret").expect("a file");
+    let stop = AtomicBool::new(false);
+    let (mut own, mut links, mut others) = (0, 0, 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                drop(symlink(&secret, at.join("link")));
+                drop(fs::rename(at.join("link"), at.join("todo.md")));
+                drop(fs::write(at.join("file"), "own"));
+                drop(fs::rename(at.join("file"), at.join("todo.md")));
+            }
+        });
+        let began = Instant::now();
+        while (own < 2_000 || links < 2_000) && began.elapsed() < IN_VAIN {
+            match folder.look(|name| name == "todo.md").expect("no fault").pop().map(|entry| entry.content) {
+                Some(Content::Other(_)) => links += 1,
+                Some(seen) if seen == bytes("own") || seen == bytes("") => own += 1,
+                Some(_) => others += 1,
+                None => {}
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(others, 0);
+    assert!(own > 0 && links > 0, "it was never the one or the other: the test shows nothing");
+}
+
+#[test]
+fn marks_that_somebody_wrote_are_none_unless_they_could_be_ours() {
+    let (_dir, workspace, outside) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    let at = workspace.path().join(AT);
+    folder.put("todo.md", b"one", None).expect("it is written");
+    let own = format!("7 {}", digest(b"one"));
+    fs::write(outside.join("mark"), &own).expect("a file");
+    for (mark, version) in [(own.as_str(), Some(7)), ("", None), ("7 x", None), ("7 *", None), (&own.repeat(9), None)] {
+        fs::write(at.join(".todo.md.exported"), mark).expect("a file");
+        let seen = folder.look(all).expect("it is read");
+        assert_eq!(seen[0].mark.as_ref().map(|mark| mark.version), version, "{mark}");
+    }
+    fs::remove_file(at.join(".todo.md.exported")).expect("it is there");
+    symlink(outside.join("mark"), at.join(".todo.md.exported")).expect("a link");
+    assert_eq!(folder.look(all).expect("it is read")[0].mark, None);
+    folder.mark("todo.md", &Mark { version: 8, digest: digest(b"one") }).expect("it is marked");
+    assert_eq!(fs::read_to_string(outside.join("mark")).expect("it is there"), own);
+}
+
+#[test]
+fn what_others_write_at_the_same_time_is_never_written_over() {
+    let (_dir, workspace, _) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    folder.put("n.md", b"0", None).expect("it is written");
+    // Everybody adds to what they read, and tries again where somebody was quicker: no sum is lost.
+    let (writers, each) = (4, 40);
+    thread::scope(|scope| {
+        for _ in 0..writers {
+            scope.spawn(|| {
+                let folder = workspace.folder(AT, false).expect("a folder");
+                let mut done = 0;
+                while done < each {
+                    let Some(Entry { content: Content::Bytes(was), .. }) = folder.look(all).expect("it is read").pop()
+                    else {
+                        continue;
+                    };
+                    let number: u32 = std::str::from_utf8(&was).expect("a number").parse().expect("a number");
+                    let next = (number + 1).to_string();
+                    done += u32::from(folder.put("n.md", next.as_bytes(), Some(&digest(&was))).expect("no fault"));
+                }
+            });
+        }
+    });
+    assert_eq!(folder.look(all).expect("it is read")[0].content, bytes(&(writers * each).to_string()));
+}
+
+#[test]
+fn no_change_of_an_editor_is_lost_under_what_is_given() {
+    let (_dir, workspace, _) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    folder.put("n.md", b"ours 0", None).expect("it is written");
+    let (at, taken) = (workspace.path().join(AT), AtomicU32::new(0));
+    let edits = 200;
+    thread::scope(|scope| {
+        // An editor, which asks nobody and waits until each change was noticed.
+        scope.spawn(|| {
+            for n in 1..=edits {
+                let text = format!("theirs {n}");
+                fs::write(at.join("editor"), &text).expect("a file");
+                fs::rename(at.join("editor"), at.join("n.md")).expect("it is saved");
+                let began = Instant::now();
+                while taken.load(Ordering::Relaxed) < n {
+                    assert!(began.elapsed() < IN_VAIN, "the change {n} was lost");
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut ours = 0;
+        let began = Instant::now();
+        while taken.load(Ordering::Relaxed) < edits && began.elapsed() < IN_VAIN {
+            let Some(Content::Bytes(there)) =
+                folder.look(|name| name == "n.md").expect("no fault").pop().map(|one| one.content)
+            else {
+                continue;
+            };
+            if let Some(n) = there.strip_prefix(b"theirs ") {
+                let n = std::str::from_utf8(n).expect("a number").parse().expect("a number");
+                taken.fetch_max(n, Ordering::Relaxed);
+            }
+            ours += 1;
+            folder.put("n.md", format!("ours {ours}").as_bytes(), Some(&digest(&there))).expect("no fault");
+        }
+    });
+    assert_eq!(taken.load(Ordering::Relaxed), edits);
+}
+
+#[test]
+fn a_folder_with_too_much_in_it_is_not_read() {
+    let (_dir, workspace, _) = places();
+    let folder = workspace.folder(AT, true).expect("a folder");
+    for n in 0..300 {
+        fs::write(workspace.path().join(AT).join(format!("{n}.md")), "x").expect("a file");
+    }
+    assert!(folder.look(all).is_err());
+    assert_eq!(folder.look(|name| name == "7.md").expect("it is read").len(), 1);
+    let file = workspace.path().join("file");
+    fs::write(&file, "x").expect("a file");
+    assert!(Workspace::open(&file, 10).is_err() && Workspace::open(&workspace.path().join("none"), 10).is_err());
+    assert!(workspace.folder("file/.umbra/ses_1", true).is_err());
+}
