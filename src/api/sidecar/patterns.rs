@@ -53,7 +53,7 @@ pub struct PatternQuery {
     /// The modes, likewise.
     #[serde(default)]
     pub modes: Vec<String>,
-    /// Patterns at most.
+    /// Patterns at most; 5 where it is not said, and no more than 20.
     #[serde(default)]
     pub limit: Option<usize>,
 }

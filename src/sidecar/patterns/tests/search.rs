@@ -90,12 +90,14 @@ fn no_flood_drives_out_what_has_proved_itself() {
 }
 
 fn any_patterns() -> impl Strategy<Value = Vec<Pattern>> {
-    proptest::collection::vec(any_pattern(), 0..16).prop_map(|patterns| {
-        let numbered = patterns.into_iter().enumerate().map(|(number, pattern)| Pattern {
-            id: PatternId(Uuid::from_u128(u128::try_from(number).unwrap())),
-            ..pattern
-        });
-        numbered.collect()
+    // Some are like the one before in all that they are found and ranked by.
+    proptest::collection::vec((any_pattern(), any::<bool>()), 0..16).prop_map(|patterns| {
+        let mut all: Vec<Pattern> = Vec::new();
+        for (number, (pattern, alike)) in patterns.into_iter().enumerate() {
+            let like = all.last().filter(|_| alike).cloned().unwrap_or(pattern);
+            all.push(Pattern { id: PatternId(Uuid::from_u128(u128::try_from(number).unwrap())), ..like });
+        }
+        all
     })
 }
 

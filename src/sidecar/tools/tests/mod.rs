@@ -227,25 +227,59 @@ fn remembered(tools: &[Tool], tasks: &[(prop::sample::Index, String, bool)]) -> 
     memory
 }
 
+/// Who asks, where, how, and after what, each either as a rule may want it or not.
+type Asking = [bool; 4];
+
+fn situation<'a>([agent, route, mode, taint]: Asking, words: &'a [String; 2]) -> Situation<'a> {
+    Situation {
+        agent: if agent { "clerk-1" } else { "cook" },
+        route: if route { Some("/pay/now") } else { None },
+        modes: if mode { &words[..1] } else { &words[1..] },
+        taints: if taint { &words[1..] } else { &[] },
+        session: None,
+    }
+}
+
+/// Denies the tools of the server `closed` where all that is wanted is so.
+fn denying([agent, route, mode, taint]: Asking) -> PolicyRule {
+    let only = |wanted: bool, glob: &str| if wanted { vec![glob.to_owned()] } else { Vec::new() };
+    PolicyRule {
+        agents: only(agent, "clerk-*"),
+        routes: only(route, "/pay/*"),
+        modes: only(mode, "plan"),
+        when: taint.then(|| "\"web\" in session.taint".to_owned()),
+        ..block("closed.*")
+    }
+}
+
 proptest! {
     #[test]
     fn a_denied_tool_is_never_offered(
-        tools in any_tools(), tasks in any_memory(), task in any_words(8), by_rule: bool, most in 0..3_usize,
+        tools in any_tools(), tasks in any_memory(), task in any_words(8), most in 0..3_usize,
+        wanted in proptest::option::of(any::<Asking>()), asking: Asking,
     ) {
         let memory = remembered(&tools, &tasks);
         let most = Effect::ALL[most];
-        let limits = if by_rule {
-            Limits::of(&[block("closed.*")], &[], most)
-        } else {
-            Limits::of(&[], &["open.*".to_owned()], most)
+        let (limits, holds) = match wanted {
+            Some(wanted) => {
+                let holds = wanted.iter().zip(asking).all(|(wanted, is)| is || !wanted);
+                (Limits::of(&[denying(wanted)], &[], most), holds)
+            }
+            None => (Limits::of(&[], &["open.*".to_owned()], most), true),
         };
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
-        let (limits, situation) = (limits.unwrap(), Situation::default());
+        let words = ["plan".to_owned(), "web".to_owned()];
+        let (limits, situation) = (limits.unwrap(), situation(asking, &words));
         let selection = catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100 });
         let all = catalogue.select(&Request { task: &task, memory: &memory, limits: &anything(), situation, limit: 100 });
         for one in &selection.ranked {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
-            prop_assert!(offered.name.server.as_deref() == Some("open") && offered.effect <= most);
+            prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
+        }
+        // Nor is one left out that nothing denies.
+        for one in &selection.excluded {
+            let left = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
+            prop_assert!((holds && left.name.server.as_deref() == Some("closed")) || left.effect > most);
         }
         // And nothing else is lost: what fits is either offered or named, in the order in which it would have stood.
         let kept: Vec<_> = all.ranked.iter().map(|one| one.tool).collect();
