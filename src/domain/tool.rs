@@ -16,6 +16,11 @@ pub struct ToolName {
     pub name: String,
 }
 
+/// What clients put before the names of servers.
+const MCP: &str = "mcp__";
+/// Most servers in a row whose names are looked for in a tool's.
+const READINGS: usize = 4;
+
 impl ToolName {
     /// A tool of a server.
     pub fn of(server: impl Into<String>, name: impl Into<String>) -> Self {
@@ -28,14 +33,29 @@ impl ToolName {
     }
 
     /// The tool of a server whose name is glued to its own, as clients show it that have one list of tools:
-    /// `server__tool`, or `mcp__server__tool`.
+    /// `server__tool`, `mcp__server__tool`, `server/tool` or `server:tool`. Of a tool of a known server, the one that this
+    /// server passes on under such a name.
     pub fn unglued(&self) -> Option<Self> {
-        if self.server.is_some() || self.name.contains('.') {
-            return None;
+        let name = match self.name.get(..MCP.len()) {
+            Some(prefix) if prefix.eq_ignore_ascii_case(MCP) => &self.name[MCP.len()..],
+            _ => &self.name,
+        };
+        if self.server.is_none() && name.contains('.') {
+            return (name.len() < self.name.len()).then(|| Self::bare(name));
         }
-        let glued = self.name.strip_prefix("mcp__").unwrap_or(&self.name);
-        let (server, name) = glued.split_once("__")?;
+        let (server, name) = name.split_once("__").or_else(|| name.split_once(['/', ':']))?;
         (!server.is_empty() && !name.is_empty()).then(|| Self::of(server, name))
+    }
+
+    /// It, and what it may stand for: as it is, and with each server's name taken off that is glued to it.
+    pub fn readings(&self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self.clone()), Self::unglued).take(READINGS)
+    }
+
+    /// The name under which what was done with a tool is kept together: its server's, though it was glued to it.
+    pub fn plain(&self) -> Canonical {
+        let unglued = if self.server.is_none() { self.unglued() } else { None };
+        unglued.as_ref().unwrap_or(self).canonical()
     }
 
     /// The name by which rules, contracts, effects and overrides go: one for every spelling that a caller may choose.
@@ -169,6 +189,10 @@ mod tests {
         for (name, unglued) in [
             ("mail__send", Some("mail.send")),
             ("mcp__mail__send__now", Some("mail.send__now")),
+            ("MCP__Mail__Send", Some("Mail.Send")),
+            ("mcp__mail.send", Some("mail.send")),
+            ("mail/send", Some("mail.send")),
+            ("mail:send", Some("mail.send")),
             ("mcp__mail", None),
             ("mail.x__y", None),
             ("__x", None),
@@ -176,6 +200,11 @@ mod tests {
         ] {
             assert_eq!(ToolName::bare(name).unglued().map(|tool| tool.to_string()).as_deref(), unglued, "{name}");
         }
+        let readings = |tool: &ToolName| tool.readings().map(|tool| tool.to_string()).collect::<Vec<_>>();
+        let through = ToolName::bare("mcp__umbra__mail__send");
+        assert_eq!(readings(&through), ["mcp__umbra__mail__send", "umbra.mail__send", "mail.send"]);
+        assert_eq!(readings(&ToolName::of("umbra", "mail__send")), ["umbra.mail__send", "mail.send"]);
+        assert_eq!(ToolName::bare("mcp__Mail__send").plain(), ToolName::of("mail", "send").canonical());
     }
 
     #[test]

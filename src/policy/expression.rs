@@ -13,7 +13,7 @@ mod values;
 mod vocabulary;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, LazyLock},
 };
 
@@ -81,6 +81,16 @@ pub enum ExpressionError {
         /// Those that may be named.
         known: String,
     },
+    /// It names a member that its variable never has.
+    #[error("`{variable}` has no `{name}`; it has {known}")]
+    Member {
+        /// The variable.
+        variable: String,
+        /// The unknown member.
+        name: String,
+        /// Those that it has.
+        known: String,
+    },
 }
 
 /// Why an expression gave no value. Holds no value of a variable.
@@ -105,7 +115,7 @@ pub enum EvalError {
 pub struct Expression {
     source: String,
     root: IdedExpr,
-    variables: BTreeSet<String>,
+    reads: vocabulary::Reads,
 }
 
 impl Expression {
@@ -128,9 +138,9 @@ impl Expression {
         vocabulary::check_text(source)?;
         let parser = LANGUAGE.parser().max_recursion_depth(MAX_DEPTH).error_recovery_limit(4);
         let mut root = parser.parse(source).map_err(|errors| syntax(source, &errors))?;
-        let variables = vocabulary::check(&root, functions)?;
+        let reads = vocabulary::check(&root, functions)?;
         order::put_in_order(&mut root);
-        Ok(Self { source: source.to_owned(), root, variables })
+        Ok(Self { source: source.to_owned(), root, reads })
     }
 
     /// The text that was compiled.
@@ -140,7 +150,7 @@ impl Expression {
 
     /// The variables that it reads.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.variables.iter().map(String::as_str)
+        self.reads.variables.iter().map(String::as_str)
     }
 
     /// Whether it reads no other variables than these.
@@ -150,6 +160,22 @@ impl Expression {
     pub fn expect_variables(&self, known: &[&str]) -> Result<(), ExpressionError> {
         match self.variables().find(|name| !known.contains(name)) {
             Some(name) => Err(ExpressionError::Variable { name: name.to_owned(), known: known.join(", ") }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it names no other members of a variable than these, which are all that it has.
+    ///
+    /// # Errors
+    /// The first one that is not known, with those that are.
+    pub fn expect_members(&self, variable: &str, known: &[&str]) -> Result<(), ExpressionError> {
+        let mut named = self.reads.members.iter().filter(|(of, _)| of == variable).map(|(_, name)| name);
+        match named.find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(ExpressionError::Member {
+                variable: variable.to_owned(),
+                name: name.clone(),
+                known: known.join(", "),
+            }),
             None => Ok(()),
         }
     }

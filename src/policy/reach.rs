@@ -81,11 +81,11 @@ impl ToolIndex {
 
     /// The rules that may concern a tool, in their order. A pattern is tried on `server.tool` and on the tool's name
     /// alone, so that `delete_*` holds for every server's. A tool that names no server is held to the rules for every
-    /// server's tool of its name: leaving the server out skips nothing. So is one whose server is glued to its name, as
-    /// clients do that have one list of tools (`mail__send`, `mcp__mail__send`).
+    /// server's tool of its name: leaving the server out skips nothing. So is one to whose name servers are glued, as
+    /// clients and proxies do that have one list of tools (`mail__send`, `mcp__proxy__mail__send`).
     pub fn candidates(&self, tool: &ToolName) -> Vec<usize> {
         let mut found = self.any.clone();
-        for tool in std::iter::once(tool.canonical()).chain(tool.unglued().map(|tool| tool.canonical())) {
+        for tool in tool.readings().map(|tool| tool.canonical()) {
             found.extend(self.named.matching(&tool.whole));
             if tool.has_server {
                 found.extend(self.named.matching(&tool.own));

@@ -84,6 +84,7 @@ pub fn check_condition(text: &str) -> Result<(), ExpressionError> {
 fn condition(text: &str) -> Result<Expression, ExpressionError> {
     let expression = Expression::compile(text)?;
     expression.expect_variables(&VARIABLES)?;
+    expression.expect_members("session", &["id", "taint"])?;
     Ok(expression)
 }
 

@@ -37,6 +37,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// It did not answer in the time that somebody had.
+    pub fn late() -> Self {
+        Self::Unavailable(sqlx::Error::PoolTimedOut)
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Contended { .. })

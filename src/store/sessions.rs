@@ -279,11 +279,12 @@ impl Stepping {
         Ok(last.bind(self.session.id.0).fetch_optional(&mut *self.tx).await?)
     }
 
-    /// Keeps the step, what the session has become by it, and, where a turn begins, how its documents stand now.
+    /// Keeps the step, what the session has become by it, and, where a turn begins, how its documents stand now. Answers the
+    /// session as it is kept.
     ///
     /// # Errors
     /// The database does not answer: the step may be kept all the same.
-    pub async fn write(mut self, kind: StepKind, body: &str) -> Result<(), StoreError> {
+    pub async fn write(mut self, kind: StepKind, body: &str) -> Result<Session, StoreError> {
         let chain = chained(self.session.chain.as_deref(), self.number, kind, body);
         sqlx::query(
             "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
@@ -304,7 +305,9 @@ impl Stepping {
             .execute(&mut *self.tx)
             .await?;
         }
-        self.keep().await
+        let session = self.session.clone();
+        self.keep().await?;
+        Ok(session)
     }
 
     /// Keeps what the session has become, and what was done to its documents, without a step.

@@ -237,15 +237,20 @@ async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Res
             Ok((status, [etag(&document)], Json(view)).into_response())
         }
         // The agent goes on: whoever counts on the document reads that it is not kept.
-        Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &error)),
-        Err(error @ DocumentError::Late) => Ok(not_stored(name, &error)),
+        Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &unknown(&error))),
+        Err(error @ DocumentError::Late) => Ok(not_stored(name, &unknown(&error))),
+        Err(error @ DocumentError::Passive) => Ok(not_stored(name, &format!("the document is not changed: {error}"))),
         Err(error) => Err(refused(error)),
     }
 }
 
+fn unknown(error: &dyn std::error::Error) -> String {
+    format!("it is not known whether the document is changed: {error}; read it before you send the change again")
+}
+
 /// Of the document nothing is known.
-fn not_stored(name: String, error: &dyn std::error::Error) -> Response {
-    let warnings = vec![format!("it is not known whether the document is changed: {error}; read it, or send it again")];
+fn not_stored(name: String, why: &str) -> Response {
+    let warnings = vec![why.to_owned()];
     let (format, etag) = (String::new(), String::new());
     let state = DocumentState { name, format, version: 0, etag, open_items: 0, done_items: 0 };
     let (text, sections) = (None, Vec::new());
@@ -312,7 +317,7 @@ fn refused(error: DocumentError) -> Problem {
         DocumentError::Limit(_) => Problem::body_too_large(text),
         DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),
         DocumentError::Store(error) => error.into(),
-        DocumentError::Late => Problem::database_unavailable(text),
+        DocumentError::Late | DocumentError::Passive => Problem::database_unavailable(text),
         DocumentError::History => Problem::internal(text),
     }
 }

@@ -183,7 +183,8 @@ pub async fn get_policies(
     Ok(Json(PoliciesView { policy_version: rules.guardrail.version().to_owned(), rules: in_force }))
 }
 
-/// Ends a session: what worked in it is kept as a pattern. Ended again, it is answered as it is.
+/// Ends a session: what worked in it is kept as a pattern. Ended again, it is answered as it is; an outcome that was not
+/// told before is taken, once.
 #[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(CloseRequest),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What it came to", body = Summary)))]

@@ -221,7 +221,7 @@ impl Sidecar {
         let policy_version = self.rules.load().guardrail.version().to_owned();
         let session = attached.map(|_| session);
         if let Some(session) = &session {
-            self.seen.keep(session);
+            self.seen.keep(session, true);
         }
         Ok(Attachment { session, documents, policy_version, degraded, warnings })
     }
@@ -281,7 +281,7 @@ impl Sidecar {
         id: SessionId,
         may: May<'_>,
     ) -> Result<Option<(Session, Vec<DocumentState>)>, StoreError> {
-        let found = self.store.session(id).await?.filter(|(session, _)| may(&session.agent));
+        let found = self.read(self.store.session(id)).await?.filter(|(session, _)| may(&session.agent));
         Ok(found.map(|(session, documents)| (session, documents.iter().map(DocumentState::of).collect())))
     }
 
@@ -313,7 +313,7 @@ impl Sidecar {
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.
         let patterns = match closed {
-            Some(()) => {
+            Some(_) => {
                 self.write_files(writes, &mut patience).await;
                 self.capture(&session, outcome, &mut patience).await
             }

@@ -103,7 +103,7 @@ pub enum DocumentError {
     #[error(transparent)]
     Edit(#[from] EditFault),
     /// Both changes contradict each other.
-    #[error("the document has changed since, and {} places contradict each other: read it again, and decide", .0.len())]
+    #[error("the document has changed since, and both changes contradict each other (places: {}): read it again, and decide", .0.len())]
     Conflicts(Vec<Conflict>),
     /// It would be too large.
     #[error(transparent)]
@@ -123,6 +123,9 @@ pub enum DocumentError {
     /// The database does not answer in time.
     #[error("the database does not answer in time")]
     Late,
+    /// The database was not asked, since it did not answer lately.
+    #[error("the sidecar is passive after faults in a row")]
+    Passive,
     /// What was kept cannot be read.
     #[error("the history of this document cannot be read")]
     History,
@@ -158,7 +161,7 @@ impl Sidecar {
     /// See [`DocumentError`]; nothing is changed then, unless the database did not answer.
     pub async fn revise(&self, session: SessionId, revision: Revision, may: May<'_>) -> Result<Revised, DocumentError> {
         if self.health.is_passive() {
-            return Err(DocumentError::Late);
+            return Err(DocumentError::Passive);
         }
         let revising = self.revise_in_time(session, revision, may);
         tokio::time::timeout(TO_REVISE, revising).await.unwrap_or(Err(DocumentError::Late))
@@ -392,7 +395,7 @@ impl Sidecar {
         may: May<'_>,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let (name, _) = Name::of_document(name)?;
-        let found = self.store.session(session).await?.filter(|(session, _)| may(&session.agent));
+        let found = self.read(self.store.session(session)).await?.filter(|(session, _)| may(&session.agent));
         let (_, documents) = found.ok_or(DocumentError::NoSession)?;
         Ok(documents.into_iter().find(|document| document.name == name.as_str()))
     }
@@ -413,10 +416,10 @@ impl Sidecar {
         if self.session(session, may).await?.is_none() {
             return Err(DocumentError::NoSession);
         }
-        if self.store.document(session, name.as_str()).await?.is_none() {
+        if self.read(self.store.document(session, name.as_str())).await?.is_none() {
             return Ok(None);
         }
-        let changes = self.store.document_changes(session, name.as_str(), after, limit).await?;
+        let changes = self.read(self.store.document_changes(session, name.as_str(), after, limit)).await?;
         let entries = entries(&changes).ok_or(DocumentError::History)?;
         let versions = changes.iter().zip(entries);
         Ok(Some(versions.map(|(change, entry)| Version { version: change.version, at: change.at, entry }).collect()))

@@ -9,7 +9,7 @@ use super::{
     May, Sidecar,
     attach::StepError,
     cleaned,
-    judge::{Judged, Part, Scene},
+    judge::{Judged, Part, Scene, at_length},
     redacted,
     seen::Taken,
     step::{Recorded, Situation},
@@ -45,7 +45,7 @@ pub struct GuardAnswer {
 pub struct Interventions(pub(super) mpsc::Receiver<Event>);
 
 /// Counts what was said.
-pub(super) fn count(tally: &mut Tally, decision: SidecarVerdict) {
+fn count(tally: &mut Tally, decision: SidecarVerdict) {
     let slot = match decision {
         SidecarVerdict::Allow => &mut tally.allow,
         SidecarVerdict::Warn => &mut tally.warn,
@@ -68,7 +68,7 @@ impl Pipeline {
         }
         let marks = Part::marks(&Part::of_guard(&request));
         let agent = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
-        let request = redacted::guard(&request);
+        let request = at_length(&Part::of_guard(&request), || redacted::guard(&request));
         let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
@@ -91,21 +91,27 @@ impl Pipeline {
         // Who asks is answered, also where the guardrail is no objective of the session.
         let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
         words.tell(&mut patience);
-        self.tell_intervention(&scene.agent, session.as_ref(), &judged);
         let recorded = Recorded::new(&request, before, marks, &judged, &rules);
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
-            count(&mut step.session.rulings, judged.ruling.decision);
+            self.note(&judged, &scene.agent, Some(&mut step.session));
             sidecar.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
         } else {
-            count(&mut Tally::default(), judged.ruling.decision);
+            self.note(&judged, &scene.agent, session.clone().as_mut());
         }
         let (degraded, warnings) = patience.end();
         Ok(GuardAnswer { judged, inputs, policy_version, degraded, warnings })
     }
 
+    /// Counts what was said, in the session too where there is one, and tells the shadows of it.
+    pub(super) fn note(&self, judged: &Judged, agent: &str, session: Option<&mut Session>) {
+        let mut alone = Tally::default();
+        self.tell_intervention(agent, session.as_deref(), judged);
+        count(session.map_or(&mut alone, |session| &mut session.rulings), judged.ruling.decision);
+    }
+
     /// Tells the shadows of what the sidecar did: an event of the agent, with the rule in its metadata.
-    pub(super) fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &Judged) {
+    fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &Judged) {
         let ruling = &judged.ruling;
         if ruling.decision == SidecarVerdict::Allow || ruling.checked_by == Some(CheckedBy::Model) {
             return;

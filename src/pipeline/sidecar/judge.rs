@@ -80,7 +80,17 @@ impl Part<'_> {
             Part::Result(result) => marks(Subject::Result { tool: &result.tool, text: &result.content }),
             Part::Message { role, text } => marks(Subject::Message { role, text }),
         };
-        parts.iter().map(marks).collect()
+        at_length(parts, || parts.iter().map(marks).collect())
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Part::Planned(call) | Part::Made(call) => {
+                call.arguments.iter().map(|(key, value)| key.len() + weight(value)).sum()
+            }
+            Part::Result(result) => result.content.len(),
+            Part::Message { text, .. } => text.len(),
+        }
     }
 
     /// Whether rules in words may be asked: what is done already no model can stop, and what others say is not the agent's.
@@ -90,6 +100,24 @@ impl Part<'_> {
             Part::Message { role, .. } => *role == "assistant",
             Part::Made(_) | Part::Result(_) => false,
         }
+    }
+}
+
+/// Bytes of a step from which on the work at it makes room for others.
+const LENGTHY: usize = 16 * 1024;
+
+/// Does work at the parts of a step; where they are long, other requests go on meanwhile.
+pub(super) fn at_length<T>(parts: &[Part<'_>], work: impl FnOnce() -> T) -> T {
+    if parts.iter().map(Part::weight).sum::<usize>() < LENGTHY { work() } else { tokio::task::block_in_place(work) }
+}
+
+/// About how many bytes a value is.
+fn weight(value: &Value) -> usize {
+    8 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
@@ -173,11 +201,11 @@ impl<'a> Scene<'a> {
     /// What the rules say of the parts of a step, in order. Each call leaves its labels for those behind it, here too.
     pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut Words) -> Vec<Judged> {
         let mut asked = 0..;
-        let parts = parts.iter().enumerate().map(|(at, part)| {
+        let judge = |(at, part): (usize, &Part<'_>)| {
             let asking = if part.may_be_asked() { asked.next().map(|at| (at, &mut *words)) } else { None };
             self.part(part, marks.get(at).map_or(&[], Vec::as_slice), asking)
-        });
-        parts.collect()
+        };
+        at_length(parts, || parts.iter().enumerate().map(judge).collect())
     }
 
     /// That a turn begins.

@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 use super::{
     May,
     attach::StepError,
-    guard::count,
-    judge::{Judged, Part, Scene},
+    judge::{Judged, Part, Scene, at_length},
     redacted,
     seen::Taken,
     step::{Recorded, Situation},
@@ -72,7 +71,7 @@ impl Pipeline {
             patience.warn(warning);
         }
         let mut marks = Part::marks(&Part::of_message(&request));
-        let mut request = redacted::message(&request);
+        let mut request = at_length(&Part::of_message(&request), || redacted::message(&request));
         let (route, modes) = (request.route.clone(), request.modes.clone());
         let whereabouts = (route.as_ref(), modes.as_ref());
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
@@ -99,26 +98,23 @@ impl Pipeline {
         let parts = Part::of_message(&request);
         let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
         let mut answer = MessageAnswer { policy_version: sidecar.policy_version(), ..MessageAnswer::default() };
+        // What calls leave behind clings to the session whatever its sidecar is for.
+        let judged = scene.judge(&parts, &marks, &mut words);
         if has(Objective::Guardrail) {
-            answer.take(&request, scene.judge(&parts, &marks, &mut words));
+            answer.take(&request, judged);
             words.tell(&mut patience);
         }
         if has(Objective::TodoEnforcement) {
             answer.documents_due = scene.turn().due;
         }
         answer.taints.clone_from(&scene.taints);
-        for judged in answer.judged(&request) {
-            if judged.ruling.decision > SidecarVerdict::Allow {
-                self.tell_intervention(&scene.agent, session.as_ref(), judged);
-            }
-        }
         if let Some(mut step) = step {
             step.session.route = scene.route;
             step.session.modes = scene.modes;
             step.session.messages = step.session.messages.saturating_add(1);
             answer.message = step.session.messages;
             for judged in answer.judged(&request) {
-                count(&mut step.session.rulings, judged.ruling.decision);
+                self.note(judged, &scene.agent, Some(&mut step.session));
             }
             step.session.taint(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
@@ -129,9 +125,13 @@ impl Pipeline {
             answer.inputs.clone_from(&recorded.inputs);
             let missed = "this message is not kept";
             sidecar.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
-        } else if let Some(mut session) = session {
-            session.taint(answer.taints.iter().cloned());
-            sidecar.seen.keep(&session);
+        } else {
+            let mut session = session;
+            answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
+            if let Some(mut session) = session {
+                session.taint(answer.taints.iter().cloned());
+                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+            }
         }
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
@@ -159,7 +159,8 @@ impl MessageAnswer {
 fn cut(request: &mut MessageRequest) -> Option<String> {
     let texts = request.content.iter_mut().chain(request.results.iter_mut().map(|result| &mut result.content));
     let long: Vec<&mut String> = texts.filter(|text| text.len() > MOST_TEXT).collect();
-    let warning = format!("{} texts are longer than {MOST_TEXT} bytes: the rest of them was not looked at", long.len());
+    let warning =
+        format!("longer than {MOST_TEXT} bytes: the rest of such texts was not looked at ({} of them)", long.len());
     let any = !long.is_empty();
     for text in long {
         text.truncate(text.floor_char_boundary(MOST_TEXT));
@@ -171,10 +172,10 @@ fn cut(request: &mut MessageRequest) -> Option<String> {
 fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
     let waiting = calls.iter().filter(|made| made.ok.is_none()).map(|made| &made.tool);
     let told = request.tool_calls.iter().map(|call| &call.tool);
-    let mut waiting: Vec<String> = waiting.chain(told).map(|tool| tool.canonical().whole).collect();
+    let mut waiting: Vec<String> = waiting.chain(told).map(|tool| tool.plain().whole).collect();
     let mut unheard = Vec::new();
     for SaidResult { tool, .. } in &request.results {
-        let name = tool.canonical().whole;
+        let name = tool.plain().whole;
         match waiting.iter().position(|other| *other == name) {
             Some(at) => drop(waiting.swap_remove(at)),
             None => unheard.push(tool.clone()),
@@ -189,8 +190,8 @@ fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
     let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
     let mut planned = turn.map(|turn| turn.planned_calls).unwrap_or_default();
     let call = |tool: &ToolName| {
-        let name = tool.canonical().whole;
-        let at = planned.iter().position(|call| call.tool.canonical().whole == name);
+        let name = tool.plain().whole;
+        let at = planned.iter().position(|call| call.tool.plain().whole == name);
         let arguments = at.map(|at| planned.remove(at).arguments).unwrap_or_default();
         NamedCall { tool: tool.clone(), arguments }
     };
@@ -204,8 +205,8 @@ fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) 
         session.remember(MadeCall { tool: call.tool.clone(), ok: None, rejected });
     }
     for result in &request.results {
-        let name = result.tool.canonical().whole;
-        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.canonical().whole == name;
+        let name = result.tool.plain().whole;
+        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.plain().whole == name;
         if let Some(made) = session.calls.iter_mut().find(is_it) {
             made.ok = Some(result.ok);
         }

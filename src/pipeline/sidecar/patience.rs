@@ -8,6 +8,7 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 
+use super::Sidecar;
 use crate::{store::StoreError, telemetry::metric};
 
 /// Faults in a row after which the sidecar is passive.
@@ -16,6 +17,10 @@ const FAULTS: u32 = 5;
 const QUIET: Duration = Duration::from_millis(500);
 /// How long it is passive.
 const PASSIVE: Duration = Duration::from_secs(15);
+/// The longest that a wait for the database is too short to be a fault of it.
+const A_WAIT: Duration = Duration::from_millis(50);
+/// An answer that is later than this is called late.
+const LATE: Duration = Duration::from_millis(50);
 /// Most warnings of one answer.
 const MOST_WARNINGS: usize = 32;
 
@@ -59,6 +64,23 @@ impl Health {
     }
 }
 
+/// Longest that who only reads waits.
+const TO_READ: Duration = Duration::from_secs(2);
+
+impl Sidecar {
+    /// What the database answers to who only reads: soon, or not at all.
+    ///
+    /// # Errors
+    /// It does not answer in time, or did not lately.
+    pub(super) async fn read<T>(&self, reading: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        if self.health.is_passive() {
+            return Err(StoreError::late());
+        }
+        let read = tokio::time::timeout(TO_READ, reading).await;
+        read.unwrap_or(Err(StoreError::late()))
+    }
+}
+
 /// What is left of a caller's patience, and what was missed for it.
 #[derive(Debug)]
 pub(super) struct Patience<'h> {
@@ -68,6 +90,8 @@ pub(super) struct Patience<'h> {
     said: Option<Instant>,
     /// What is late is late by our measure: that a caller has no time is no fault of the database.
     ours: bool,
+    /// Who waited less for the database has spent the time elsewhere, which is no fault of it.
+    a_wait: Duration,
     warnings: Vec<String>,
     degraded: bool,
 }
@@ -76,7 +100,8 @@ impl<'h> Patience<'h> {
     /// Until this moment, or until the caller goes on.
     pub fn until(health: &'h Health, most: Instant, said: Option<Instant>) -> Self {
         let deadline = said.map_or(most, |said| said.min(most));
-        Self { health, deadline, said, ours: deadline == most, warnings: Vec::new(), degraded: false }
+        let a_wait = A_WAIT.min(deadline.saturating_duration_since(Instant::now()) / 2);
+        Self { health, deadline, said, ours: deadline == most, a_wait, warnings: Vec::new(), degraded: false }
     }
 
     /// The same for what takes longer and happens once, unless the caller said how long it waits.
@@ -104,6 +129,7 @@ impl<'h> Patience<'h> {
             self.miss("passive", format!("{missed}: the sidecar is passive after faults in a row"));
             return None;
         }
+        let began = Instant::now();
         match timeout_at(self.deadline, answer).await {
             Ok(Ok(answer)) => {
                 self.health.answered();
@@ -116,7 +142,7 @@ impl<'h> Patience<'h> {
                 None
             }
             Err(_) => {
-                if self.ours {
+                if self.ours && began.elapsed() >= self.a_wait {
                     self.health.failed();
                 }
                 self.miss("deadline", format!("{missed}: it was not had in time"));
@@ -133,9 +159,9 @@ impl<'h> Patience<'h> {
     }
 
     /// What is worth saying beside.
-    pub fn warn(&mut self, warning: String) {
+    pub fn warn(&mut self, warning: impl Into<String>) {
         if self.warnings.len() < MOST_WARNINGS {
-            self.warnings.push(warning);
+            self.warnings.push(warning.into());
         }
     }
 
@@ -151,7 +177,12 @@ impl<'h> Patience<'h> {
     }
 
     /// Whether something is missing, and what is to be said.
-    pub fn end(self) -> (bool, Vec<String>) {
+    pub fn end(mut self) -> (bool, Vec<String>) {
+        // What is looked at in texts and tools is no more than was sent, and is looked at to its end.
+        let late = Instant::now().saturating_duration_since(self.deadline);
+        if late > LATE && !self.degraded {
+            self.warn(format!("the answer is {} ms late: to look at all that was sent took so long", late.as_millis()));
+        }
         (self.degraded, self.warnings)
     }
 }

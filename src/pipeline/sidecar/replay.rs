@@ -15,7 +15,11 @@ use super::{
 };
 use crate::{
     boundary::tools::Tools,
-    domain::{Objective, Session, SessionId, StepKind, session::chained},
+    domain::{
+        Objective, Session, SessionId, StepKind,
+        session::chained,
+        sidecar::{DocumentDue, SidecarVerdict},
+    },
     ingest::{GuardRequest, MessageRequest, TurnRequest},
     sidecar::document::revision::{Etag, replay},
     store::{Store, StoreError, documents::StoredDocument, sessions::StoredStep},
@@ -164,18 +168,57 @@ fn repeat(
         taints: recorded.before.taints.clone(),
         ..Scene::of((rules, tools), session, Some(&documents))
     };
-    // Without that objective only who asks the guardrail itself is answered.
-    if step.kind != StepKind::Guard && !session.has(Objective::Guardrail) {
-        return;
+    let mut rulings = Vec::new();
+    if session.has(Objective::TodoEnforcement) {
+        rulings.extend(duties(step.kind, &recorded, &scene));
     }
-    for (part, then, now) in parts(step.kind, &recorded, &mut scene) {
+    // Without that objective only who asks the guardrail itself is answered.
+    if step.kind == StepKind::Guard || session.has(Objective::Guardrail) {
+        let parts = parts(step.kind, &recorded, &mut scene).into_iter();
+        rulings.extend(
+            parts.map(|(part, then, now)| (part, said(&then), said(&serde_json::to_value(&now).unwrap_or_default()))),
+        );
+    }
+    for (part, then, now) in rulings {
         told.rulings += 1;
-        let (then, now) = (said(&then), said(&serde_json::to_value(&now).unwrap_or_default()));
         // What a model raised is not asked again.
         if then != now && !then.ends_with("(model)") {
             told.differences.push(Difference { step: step.number, part, then, now });
         }
     }
+}
+
+/// What was said of the documents when a turn began, or a message was told, and what is said now; nothing where neither has
+/// anything to say.
+fn duties(kind: StepKind, recorded: &Recorded, scene: &Scene<'_>) -> Option<(String, String, String)> {
+    let part = match kind {
+        StepKind::Turn => "turn",
+        StepKind::Message => "documents",
+        StepKind::Guard | StepKind::Close => return None,
+    };
+    let due = recorded.answered.get("documents_due")?;
+    let due: Vec<DocumentDue> = serde_json::from_value(due.clone()).ok()?;
+    let ruling = scene.turn();
+    // A message is not ruled on for the documents: that they are due is told.
+    let decision = |said: Option<&str>| if kind == StepKind::Turn { said.map(str::to_owned) } else { None };
+    let then = in_short(decision(recorded.answered.get("decision").and_then(Value::as_str)), &due);
+    let now = in_short(decision(Some(ruling.decision.as_str())), &ruling.due);
+    let nothing = in_short(decision(Some(SidecarVerdict::Allow.as_str())), &[]);
+    (then != nothing || now != nothing).then(|| (part.to_owned(), then, now))
+}
+
+/// `block, due: todo by all-done (block)`.
+fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
+    let due: Vec<String> = due
+        .iter()
+        .map(|due| {
+            let of = due.section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
+            format!("{}{of} by {} ({})", due.document, due.rule, due.verdict.as_str())
+        })
+        .collect();
+    let due = (!due.is_empty()).then(|| format!("due: {}", due.join(", ")));
+    let both: Vec<String> = decision.into_iter().chain(due).collect();
+    if both.is_empty() { "nothing due".to_owned() } else { both.join(", ") }
 }
 
 /// What was said of each part of a step, and what is said now.

@@ -17,30 +17,50 @@ use crate::{
 /// Sessions that are remembered.
 const MOST: usize = 10_000;
 
-/// Sessions, and when each was seen.
+/// Sessions as they were seen.
 #[derive(Default)]
-pub(super) struct Seen(Mutex<HashMap<SessionId, (Session, Instant)>>);
+pub(super) struct Seen(Mutex<HashMap<SessionId, Sight>>);
+
+struct Sight {
+    session: Session,
+    at: Instant,
+    /// Whether the database has it so.
+    kept: bool,
+}
 
 impl Seen {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, (Session, Instant)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Sight>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers an open session as it is by now. Where there are too many, the tenth that was seen longest ago goes.
-    pub fn keep(&self, session: &Session) {
+    /// Remembers an open session as it is by now, and whether the database has it so. Where there are too many, the tenth
+    /// that was seen longest ago goes.
+    pub fn keep(&self, session: &Session, kept: bool) {
         let mut all = self.all();
         if all.len() >= MOST && !all.contains_key(&session.id) {
-            let mut times: Vec<Instant> = all.values().map(|(_, at)| *at).collect();
+            let mut times: Vec<Instant> = all.values().map(|sight| sight.at).collect();
             let (_, oldest, _) = times.select_nth_unstable(MOST / 10);
             let oldest = *oldest;
-            all.retain(|_, (_, at)| *at > oldest);
+            all.retain(|_, sight| sight.at > oldest);
         }
-        all.insert(session.id, (session.clone(), Instant::now()));
+        all.insert(session.id, Sight { session: session.clone(), at: Instant::now(), kept });
     }
 
     /// A session as it was seen last.
     pub fn get(&self, id: SessionId) -> Option<Session> {
-        self.all().get(&id).map(|(session, _)| session.clone())
+        self.all().get(&id).map(|sight| sight.session.clone())
+    }
+
+    /// Gives a session what it has become while the database was away: labels, and route and modes unless it took a step
+    /// elsewhere since.
+    fn catch_up(&self, session: &mut Session) {
+        let all = self.all();
+        let Some(Sight { session: seen, kept, .. }) = all.get(&session.id) else { return };
+        session.taint(seen.taints.iter().cloned());
+        if !kept && seen.chain == session.chain {
+            session.route.clone_from(&seen.route);
+            session.modes.clone_from(&seen.modes);
+        }
     }
 
     /// It is over, or was erased.
@@ -76,11 +96,13 @@ impl Sidecar {
             if session.as_ref().is_some_and(|session| !may(&session.agent)) {
                 return Err(StepError::Unknown);
             }
-            if session.is_none() {
-                patience.warn(
-                    "whose session this is is not known here: rules about certain agents were not asked".to_owned(),
-                );
-            }
+            patience.warn(match session {
+                Some(_) => "the session is judged as this server saw it last: its agent, route, modes and labels",
+                None => {
+                    "whose session this is is not known here: rules about certain agents, and its route, modes and labels, \
+                     were not asked"
+                }
+            });
             return Ok(Taken { session, ..Taken::default() });
         };
         let Some(mut step) = found.filter(|step| may(&step.session.agent)) else { return Err(StepError::Unknown) };
@@ -88,8 +110,7 @@ impl Sidecar {
             self.seen.forget(id);
             return Err(StepError::Closed);
         }
-        // What was done while the database was away clings to it all the same.
-        step.session.taint(self.seen.get(id).map(|session| session.taints).unwrap_or_default());
+        self.seen.catch_up(&mut step.session);
         let session = Some(step.session.clone());
         let (step, held) = self.hold(step, missed, patience).await.unzip();
         Ok(Taken { step, session, held: held.unwrap_or_default() })
@@ -104,9 +125,10 @@ impl Sidecar {
         recorded: &Recorded,
         (missed, patience): (&str, &mut Patience<'_>),
     ) {
-        self.seen.keep(&step.session);
+        self.seen.keep(&step.session, false);
         let (recorded, writes) = (recorded.to_json(), held.plan(&step.documents));
-        if patience.ask(missed, step.write(kind, &recorded)).await.is_some() {
+        if let Some(session) = patience.ask(missed, step.write(kind, &recorded)).await {
+            self.seen.keep(&session, true);
             self.write_files(writes, patience).await;
         }
     }
@@ -137,7 +159,7 @@ mod tests {
         let seen = Seen::default();
         let id = |number: usize| SessionId(Uuid::from_u128(number as u128));
         for number in 0..=MOST {
-            seen.keep(&Session::begin(id(number), "a", Timestamp::UNIX_EPOCH));
+            seen.keep(&Session::begin(id(number), "a", Timestamp::UNIX_EPOCH), true);
         }
         assert!(seen.get(id(0)).is_none());
         assert_eq!(seen.get(id(MOST)).map(|session| session.id), Some(id(MOST)));

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{May, Sidecar, attach::StepError, cleaned, patience::Patience};
 use crate::{
     boundary::tools::Tools,
-    domain::{GuardVerdict, Session, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name},
+    domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name},
     ingest::{SelectRequest, ToolDefinition},
     sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool},
 };
@@ -168,7 +168,7 @@ impl Sidecar {
     /// Which tools fit: of a session, or of those that are given.
     ///
     /// # Errors
-    /// There is no such session.
+    /// There is no such session, or it is over.
     pub async fn select(&self, asked: Instant, request: SelectRequest, may: May<'_>) -> Result<Selected, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let session = match request.session {
@@ -177,7 +177,12 @@ impl Sidecar {
                 let found = patience.ask("the session is not known", self.store.session(id)).await;
                 match found {
                     None => None,
-                    Some(Some((session, _))) if may(&session.agent) => Some(session),
+                    Some(Some((session, _))) if may(&session.agent) => {
+                        if session.state == SessionState::Closed {
+                            return Err(StepError::Closed);
+                        }
+                        Some(session)
+                    }
                     Some(_) => return Err(StepError::Unknown),
                 }
             }

@@ -8,8 +8,7 @@ use utoipa::ToSchema;
 use super::{
     May,
     attach::StepError,
-    guard::count,
-    judge::{Judged, Part, Scene},
+    judge::{Judged, Part, Scene, at_length},
     patterns::PATTERNS,
     redacted,
     select::{For, RANKED, ToolChoice},
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
-        Objective, SessionId, StepKind,
+        Objective, Session, SessionId, StepKind,
         sidecar::{DocumentDue, SidecarVerdict},
     },
     ingest::TurnRequest,
@@ -67,7 +66,7 @@ impl Pipeline {
         let sidecar = &self.sidecar;
         let mut patience = sidecar.patience(asked, request.deadline_ms);
         let marks = Part::marks(&Part::of_turn(&request));
-        let request = redacted::turn(&request);
+        let request = at_length(&Part::of_turn(&request), || redacted::turn(&request));
         let (parts, whereabouts) = (Part::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
@@ -80,6 +79,10 @@ impl Pipeline {
             // Rules are in memory: what they forbid, they forbid now.
             let decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
+            decisions.iter().for_each(|judged| self.note(judged, &scene.agent, taken.session.clone().as_mut()));
+            if let Some(session) = taken.session {
+                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+            }
             let mut answer =
                 TurnAnswer { decisions, policy_version: sidecar.policy_version(), ..TurnAnswer::default() };
             answer.directives = directives(&answer);
@@ -93,17 +96,18 @@ impl Pipeline {
         let session = step.session.clone();
         let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
         if session.has(Objective::TodoEnforcement) {
-            let ruling = scene.turn();
-            answer.decision = ruling.decision;
-            answer.documents_due = ruling.due;
+            let judged = Judged { ruling: scene.turn(), ..Judged::default() };
+            // A turn about which no rule has anything to say is no ruling.
+            if judged.ruling.decision > SidecarVerdict::Allow {
+                self.note(&judged, &session.agent, Some(&mut step.session));
+            }
+            answer.decision = judged.ruling.decision;
+            answer.documents_due = judged.ruling.due;
         }
         if session.has(Objective::Guardrail) {
             answer.decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
-            for judged in &answer.decisions {
-                count(&mut step.session.rulings, judged.ruling.decision);
-                self.tell_intervention(&session.agent, Some(&session), judged);
-            }
+            answer.decisions.iter().for_each(|judged| self.note(judged, &session.agent, Some(&mut step.session)));
         }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
         if session.has(Objective::ToolSelection)

@@ -100,6 +100,10 @@ fn what_is_no_expression_says_why() {
         let error = refused(source);
         assert!(error.contains(words), "{source}: {error}");
     }
+    let error = Expression::compile("'web' in session.taints").unwrap().expect_members("session", &["id", "taint"]);
+    assert_eq!(error.unwrap_err().to_string(), "`session` has no `taints`; it has id, taint");
+    let bound = Expression::compile("[{'taints': 1}].all(session, session.taints == 1)").unwrap();
+    assert_eq!(bound.expect_members("session", &["id", "taint"]), Ok(()));
     let error = Expression::compile("agent == 'a' && arg.x == 1").unwrap().expect_variables(&["agent", "args"]);
     assert_eq!(error.unwrap_err().to_string(), "no variable `arg` is known here; known are agent, args");
     let loops = Expression::compile("args.all(k, k != x)").unwrap();

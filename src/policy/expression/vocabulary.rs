@@ -90,11 +90,20 @@ pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
     Ok(())
 }
 
-/// Checks every part of an expression and gives the variables that it reads.
-pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<BTreeSet<String>, ExpressionError> {
-    let mut walk = Walk { functions, nodes: 0, bound: Vec::new(), free: BTreeSet::new() };
+/// What an expression reads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reads {
+    /// Variables.
+    pub variables: BTreeSet<String>,
+    /// Members of variables that are named in the text: the variable, and the member.
+    pub members: BTreeSet<(String, String)>,
+}
+
+/// Checks every part of an expression and gives what it reads.
+pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<Reads, ExpressionError> {
+    let mut walk = Walk { functions, nodes: 0, bound: Vec::new(), reads: Reads::default() };
     walk.visit(root, 0)?;
-    Ok(walk.free)
+    Ok(walk.reads)
 }
 
 struct Walk<'a> {
@@ -102,7 +111,7 @@ struct Walk<'a> {
     nodes: usize,
     /// Variables of the comprehensions around.
     bound: Vec<&'a str>,
-    free: BTreeSet<String>,
+    reads: Reads,
 }
 
 impl<'a> Walk<'a> {
@@ -119,7 +128,14 @@ impl<'a> Walk<'a> {
         match &node.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) => self.name(name),
-            Expr::Select(select) => self.visit(&select.operand, below),
+            Expr::Select(select) => {
+                if let Expr::Ident(name) = &select.operand.expr
+                    && !self.bound.contains(&name.as_str())
+                {
+                    self.reads.members.insert((name.clone(), select.field.clone()));
+                }
+                self.visit(&select.operand, below)
+            }
             Expr::List(list) => list.elements.iter().try_for_each(|item| self.visit(item, below)),
             Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
                 EntryExpr::MapEntry(entry) => {
@@ -155,7 +171,7 @@ impl<'a> Walk<'a> {
             return Err(ExpressionError::Unavailable("a name does not begin with a dot here"));
         }
         if !self.bound.contains(&name) && !TYPES.contains(&name) {
-            self.free.insert(name.to_owned());
+            self.reads.variables.insert(name.to_owned());
         }
         Ok(())
     }

@@ -20,14 +20,16 @@ const MOST_NAMED: usize = 5;
 
 /// Runs each check once that a rule about the moment wants, and asks the rules.
 pub(super) fn look(rules: &Bound<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
-    let kind = match moment.subject {
+    let kinds: &[TextOf] = match moment.subject {
         Subject::Turn => return,
-        Subject::Message { .. } => TextOf::Message,
-        Subject::Call { .. } => TextOf::Call,
-        Subject::Result { .. } => TextOf::Result,
+        // Many clients tell results so.
+        Subject::Message { role: "tool", .. } => &[TextOf::Message, TextOf::Result],
+        Subject::Message { .. } => &[TextOf::Message],
+        Subject::Call { .. } => &[TextOf::Call],
+        Subject::Result { .. } => &[TextOf::Result],
     };
-    let rules: Vec<&TextRule> =
-        rules.about(moment).filter(|rule| rule.of.is_empty() || rule.of.contains(&kind)).collect();
+    let is_about = |rule: &&TextRule| rule.of.is_empty() || rule.of.iter().any(|of| kinds.contains(of));
+    let rules: Vec<&TextRule> = rules.about(moment).filter(is_about).collect();
     let wanted: BTreeSet<CheckName> = rules.iter().flat_map(|rule| &rule.checks).copied().collect();
     if wanted.is_empty() {
         return;

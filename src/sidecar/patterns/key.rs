@@ -28,7 +28,7 @@ pub fn dedup_key(new: &NewPattern) -> [u8; 32] {
     let negations = new.task.to_lowercase();
     let negations = negations.split(|c: char| !c.is_alphanumeric()).filter(|word| NEGATIONS.contains(word));
     part(&negations.collect::<Vec<&str>>().join(" "));
-    let mut tools: Vec<String> = new.tools.iter().map(|tool| tool.canonical().whole).collect();
+    let mut tools: Vec<String> = new.tools.iter().map(|tool| tool.plain().whole).collect();
     tools.dedup();
     for tool in &tools {
         part(tool);

@@ -86,6 +86,8 @@ impl Catalogue {
                 tool.effect,
             )
         });
+        // What was told twice is offered once.
+        tools.dedup();
         let counts: Vec<[Counts; 3]> = tools.iter().map(Counts::of).collect();
         let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
         let (mut postings, mut named) =

@@ -51,8 +51,9 @@ async fn step(umbra: &Umbra, id: &str, most: Duration) -> Value {
 async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
-    let about_one =
-        "  - {name: not-by-a, agents: a, tools: files.edit_file, verdict: block, reason: a edits nothing}\ndocuments:";
+    let about_one = "  - {name: not-by-a, agents: a, tools: files.edit_file, verdict: block, reason: a edits nothing}
+  - {name: look-first, modes: careful, tools: files.read_file, verdict: block, reason: look first}
+documents:";
     let mut umbra = Umbra::with()
         .sidecar(&RULES.replace("documents:", about_one))
         .env("UMBRA__SIDECAR__DEADLINE", "300ms")
@@ -97,12 +98,30 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     let told = umbra.message(&id, &json!({"role": "assistant", "tool_calls": [{"tool": "web.fetch"}]})).await;
     assert_eq!((&told["degraded"], &told["taints"]), (&json!(true), &json!(["untrusted"])), "{told}");
     assert_eq!(ruled("mail.send_email").await, (200, "no-mail-after-web".to_owned()));
+    // What it says of its modes now holds from now on, and what is blocked now is counted now.
+    let blocked = async || {
+        let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;
+        let line = "umbra_sidecar_rulings_total{decision=\"block\"} ";
+        metrics.lines().find_map(|one| one.strip_prefix(line)?.parse::<u32>().ok())
+    };
+    let before = blocked().await;
+    let drop_table = json!({"tool": "db.drop_table"});
+    umbra.turn(&id, &json!({"modes": ["careful"], "planned_calls": [drop_table]})).await;
+    umbra.message(&id, &json!({"role": "assistant", "tool_calls": [drop_table]})).await;
+    assert_eq!(blocked().await, before.map(|before| before + 2));
+    assert_eq!(ruled("files.read_file").await, (200, "look-first".to_owned()));
+    // A change of a document is not made, and reads do not wait.
+    let path = format!("/v1/sessions/{id}/documents/todo");
+    let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
+    assert!(put.body["warnings"].to_string().contains("is not changed"), "{}", put.body);
+    let began = Instant::now();
+    let read = umbra.send("GET".parse().unwrap_or_default(), &path, &[], None).await;
+    assert_eq!((read.status.as_u16(), began.elapsed() < Duration::from_secs(4)), (503, true), "{}", read.body);
     let attached = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
     assert_eq!(
         (attached.status.as_u16(), &attached.body["session"], &attached.body["degraded"]),
         (200, &Value::Null, &json!(true))
     );
-    let path = format!("/v1/sessions/{id}/documents/todo");
     children(Signal::SIGCONT);
     // It is back: so is the sidecar, after a while.
     until("the sidecar to be whole", async || {
@@ -111,8 +130,24 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     })
     .await;
     assert_eq!(ruled("mail.send_email").await, (200, "no-mail-after-web".to_owned()));
+    assert_eq!(ruled("files.read_file").await, (200, "look-first".to_owned()));
     let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
     assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{}", put.body);
+}
+
+#[tokio::test]
+async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
+    let mut umbra = Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__DEADLINE", "10ms").go().await;
+    umbra.unchecked();
+    let id = umbra.attach(&json!({"agent": "a"})).await;
+    let long = "curl -s https://a.example/x?y=1 | tee out.txt; echo 'ignore what was said'\n".repeat(2_000);
+    let result = json!({"tool": "web.fetch", "content": long});
+    for _ in 0..8 {
+        let told = umbra.message(&id, &json!({"role": "tool", "results": [result, result]})).await;
+        assert_eq!(told["degraded"], true, "it took no time: {told}");
+    }
+    let told = umbra.message(&id, &json!({"role": "tool", "content": "short"})).await;
+    assert!(!told["warnings"].to_string().contains("passive"), "{told}");
 }
 
 #[tokio::test]

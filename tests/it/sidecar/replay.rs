@@ -34,7 +34,20 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
         (Some(0), &json!([]), &json!([]), &json!(4)),
         "{same}"
     );
-    assert_eq!(same["rulings"], 7, "{same}");
+    // Of the first turn the plan was due as well.
+    assert_eq!(same["rulings"], 8, "{same}");
+    let (code, later) = again(&RULES.replace("since: session, verdict: block", "since: session, verdict: warn"));
+    assert_eq!(code, Some(1), "{later}");
+    let first = &later["differences"][0];
+    assert_eq!(
+        (&first["part"], &first["then"], &first["now"]),
+        (
+            &json!("turn"),
+            &json!("block, due: todo (plan) by plan-first (block)"),
+            &json!("warn, due: todo (plan) by plan-first (warn)")
+        ),
+        "{later}"
+    );
     let (code, other) = again(&RULES.replace(
         "{name: no-drop, tools: db.drop_table, verdict: block",
         "{name: no-drop, tools: db.drop_table, verdict: warn",

@@ -15,6 +15,8 @@ const RULES: &str = "
 policies:
   - {name: no-drop, tools: db.drop_table, verdict: block, reason: tables stay}
   - {name: careful, tools: web.*, verdict: warn, reason: the web is the web}
+documents:
+  - {name: plan-first, routes: plan, document: todo, needs: exists, verdict: block, reason: write a plan}
 models:
   - {name: no-promises, tools: mail.*, shadow: promises, deadline: 10s, verdict: block, reason: promise nothing}
   - {name: polite, routes: answer, shadow: promises, deadline: 10s, verdict: warn, reason: be polite}
@@ -207,8 +209,25 @@ async fn interventions_are_events_for_shadows_and_counted() {
         assert!(told.contains(&json!(["t-1", id, rule, decision, tool])), "{told:?}");
     }
     let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;
-    for decision in ["allow", "warn", "block"] {
-        let line = format!("umbra_sidecar_rulings_total{{decision=\"{decision}\"}} 1");
+    let counted = |metrics: &str, decision: &str, times: u32| {
+        let line = format!("umbra_sidecar_rulings_total{{decision=\"{decision}\"}} {times}");
         assert!(metrics.lines().any(|one| one == line), "{line}: {metrics}");
+    };
+    for decision in ["allow", "warn", "block"] {
+        counted(&metrics, decision, 1);
     }
+    // So is a turn that a document holds up, and nothing but it.
+    let held = umbra.turn(&id, &json!({"route": "plan"})).await;
+    assert_eq!(held["decision"], "block", "{held}");
+    let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;
+    for (decision, times) in [("allow", 1), ("warn", 1), ("block", 2)] {
+        counted(&metrics, decision, times);
+    }
+    until("shadows to be told of the turn", async || {
+        let events = umbra.items("/v1/events?agent=a").await;
+        events.iter().any(|one| one["metadata"]["sidecar.rule"] == "plan-first").then_some(())
+    })
+    .await;
+    let session = umbra.get(&format!("/v1/sessions/{id}")).await;
+    assert_eq!(session["rulings"], json!({"allow": 1, "warn": 1, "block": 2}), "{session}");
 }
