@@ -79,8 +79,11 @@ impl Pipeline {
             // Rules are in memory: what they forbid, they forbid now.
             let decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
-            decisions.iter().for_each(|judged| self.note(judged, &scene.agent, taken.session.clone().as_mut()));
-            if let Some(session) = taken.session {
+            let mut session = taken.session;
+            for judged in &decisions {
+                self.note(judged, &scene.agent, session.as_mut());
+            }
+            if let Some(session) = session {
                 sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
             }
             let mut answer =
@@ -107,7 +110,9 @@ impl Pipeline {
         if session.has(Objective::Guardrail) {
             answer.decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
-            answer.decisions.iter().for_each(|judged| self.note(judged, &session.agent, Some(&mut step.session)));
+            for judged in &answer.decisions {
+                self.note(judged, &session.agent, Some(&mut step.session));
+            }
         }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
         if session.has(Objective::ToolSelection)

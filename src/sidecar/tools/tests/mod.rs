@@ -230,7 +230,7 @@ fn remembered(tools: &[Tool], tasks: &[(prop::sample::Index, String, bool)]) -> 
 /// Who asks, where, how, and after what, each either as a rule may want it or not.
 type Asking = [bool; 4];
 
-fn situation<'a>([agent, route, mode, taint]: Asking, words: &'a [String; 2]) -> Situation<'a> {
+fn situation([agent, route, mode, taint]: Asking, words: &[String; 2]) -> Situation<'_> {
     Situation {
         agent: if agent { "clerk-1" } else { "cook" },
         route: if route { Some("/pay/now") } else { None },
