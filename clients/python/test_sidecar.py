@@ -787,6 +787,8 @@ class Away(Case):
                 between.behave = Peer.passes_on
                 between.cut()
                 self.assertFalse((await s.search_patterns("x")).degraded)
+                # What it began with is known all the same.
+                self.assertEqual((await s.document("todo")).text, TODO)
                 # Not yet: the rules hold all the same, and that there is no session is said.
                 held = await s.guard(DROP)
                 self.assertEqual((held.decision, held.degraded), ("block", True))

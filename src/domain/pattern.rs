@@ -132,7 +132,7 @@ pub struct PatternUse {
 pub struct PatternProvenance {
     /// Whether it was recorded or mined.
     pub source: PatternSource,
-    /// Who told: the name of an API key, or what of ours mined it.
+    /// Who told: the id of an API key, or what of ours mined it.
     pub by: String,
     /// The session in which it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -532,18 +532,23 @@ class Sidecar(Asking):
         if answer.session is None:
             raise Missed("; ".join(answer.warnings) or "the server has no session")
         self.id, self.files = answer.session.id, answer.session.files
-        given = {_plain_name(name): text for name, text in self._attachment["documents"].items()}
+        given = self._given()
         for state in answer.documents:
-            text = given.get(state.name, "")
-            first = text if isinstance(text, str) else text["text"]
+            first = given.get(state.name, "")
             self._seen[state.name] = Seen(DocumentAnswer(**vars(state), text=first), first, first)
 
     def _seen_as(self, name: str) -> DocumentAnswer:
         """A document as it was seen last."""
         name = _plain_name(name)
         if name not in self._seen:
-            self._seen[name] = Seen(DocumentAnswer(name=name))
+            first = self._given().get(name, "")
+            self._seen[name] = Seen(DocumentAnswer(name=name, text=first), first, first)
         return self._seen[name].latest
+
+    def _given(self) -> dict[str, str]:
+        """The texts with which the session begins, by name."""
+        given = self._attachment["documents"].items()
+        return {_plain_name(name): text if isinstance(text, str) else text["text"] for name, text in given}
 
     def _saw(self, asked: str, answer: DocumentAnswer) -> None:
         seen = self._seen.setdefault(answer.name, Seen(answer))

@@ -100,7 +100,7 @@ impl Known {
 pub(super) struct Teller<'t> {
     /// Whether it is recorded or mined.
     pub source: PatternSource,
-    /// The name of an API key, or what of ours mined it.
+    /// The id of an API key, or what of ours mined it.
     pub by: &'t str,
     /// The review that approved the task.
     pub review: Option<ReviewId>,

@@ -17,7 +17,7 @@ const WORTH_TRYING: f64 = 0.5;
 pub struct Origin {
     /// Whether it is recorded or mined.
     pub source: PatternSource,
-    /// The name of an API key, or what of ours mined it.
+    /// The id of an API key, or what of ours mined it.
     pub by: String,
     /// The review that approved the task it was mined from.
     pub review: Option<ReviewId>,
