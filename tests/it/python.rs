@@ -2,6 +2,8 @@
 
 use std::{path::Path, process::Command};
 
+use tempfile::TempDir;
+
 use crate::support::Umbra;
 
 #[tokio::test]
@@ -33,20 +35,25 @@ async fn the_decorator_does_what_the_boundary_decides() {
 async fn the_sidecars_client_does_what_the_sidecar_says() {
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
     let rules = std::fs::read_to_string(client.join("sidecar.yaml")).expect("the tests' rules");
-    let umbra = Umbra::with().sidecar(&rules).go().await;
-    let base = umbra.base.clone();
-    let tests = tokio::task::spawn_blocking(move || {
-        Command::new("python3")
-            .arg(client.join("test_sidecar.py"))
-            .env("PYTHONPATH", &client)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .env("UMBRA_URL", base)
-            .env("UMBRA_BIN", env!("CARGO_BIN_EXE_umbra"))
-            .env_remove("UMBRA_API_KEY")
-            .env_remove("AGENT_SAFE_MODE")
-            .output()
-    });
-    let output = tests.await.expect("it ends").expect("python3 is there");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("\nOK"), "{said}");
+    let work = TempDir::new().expect("a directory");
+    let place = work.path().display().to_string();
+    let umbra = Umbra::with().sidecar(&rules).env("UMBRA__SIDECAR__WORKSPACE", &*place).go().await;
+    for file in ["test_sidecar.py", "test_sidecar_away.py"] {
+        let (client, base, place) = (client.clone(), umbra.base.clone(), place.clone());
+        let tests = tokio::task::spawn_blocking(move || {
+            Command::new("python3")
+                .arg(client.join(file))
+                .env("PYTHONPATH", &client)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
+                .env("UMBRA_URL", base)
+                .env("UMBRA_WORKSPACE", place)
+                .env("UMBRA_BIN", env!("CARGO_BIN_EXE_umbra"))
+                .env_remove("UMBRA_API_KEY")
+                .env_remove("AGENT_SAFE_MODE")
+                .output()
+        });
+        let output = tests.await.expect("it ends").expect("python3 is there");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("\nOK") && !said.contains("skipped"), "{file}: {said}");
+    }
 }

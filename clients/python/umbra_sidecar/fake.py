@@ -17,7 +17,8 @@ import umbra
 
 from .answers import Decision, DocumentDue, Ruling
 from .documents import _is_called, _section, _substance
-from .session import Sidecar, _plain_name
+from .session import Sidecar
+from .terms import plain_name
 from .transport import Health, Request, Response, Transport
 
 Step = Literal["attach", "turn", "message", "guard", "select", "document", "pattern", "search", "close"]
@@ -50,7 +51,7 @@ class Moment:
 
     def updated(self, document: str, section: str | None = None) -> bool:
         """Whether a document, or a section of it, has changed in substance since the last turn, or since it was attached."""
-        name = _plain_name(document)
+        name = plain_name(document)
         texts = [self._before.get(name, ""), self.documents.get(name, "")]
         was, is_ = texts if section is None else [_section(text, section, False) or "" for text in texts]
         return _substance(was) != _substance(is_)
@@ -180,7 +181,7 @@ class _Server:
             return Response(200, self.session)
         step: Step = "document" if "documents" in path else _STEPS[path[-1]]
         if step == "document":
-            body = {"name": _plain_name(path[3]), "method": request.method, **body}
+            body = {"name": plain_name(path[3]), "method": request.method, **body}
         self.requests.append(Recorded(step, body))
         if self.is_away:
             raise umbra._NoAnswer("the fake is away")
@@ -210,7 +211,7 @@ class _Server:
         for name, text in (body.get("documents") or {}).items():
             given = {"text": text} if isinstance(text, str) else text
             form = given.get("format") or ("yaml" if name.endswith((".yaml", ".yml")) else "markdown")
-            self.documents[_plain_name(name)] = (0, given["text"], form)
+            self.documents[plain_name(name)] = (0, given["text"], form)
         self.at_turn = self.texts()
         return {"session": self.session, "documents": [self.state(name) for name in self.documents]}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import logging
 import time
 from collections import deque
@@ -43,6 +42,7 @@ from .asking import A, Asking, Missed
 from .documents import Document, Seen, Since, UpToDate
 from .errors import SessionOver, SidecarError, SidecarRefused
 from .guardrails import Guardrails, Mode
+from .terms import object_of, padded, plain_name, said, tool_of
 from .transport import Request, _Refusal
 
 _log = logging.getLogger("umbra")
@@ -213,7 +213,7 @@ class Sidecar(Asking):
         rules as if those before them had been made; ``limit`` is the most tools and patterns that are answered.
         """
         self._moves(route, modes)
-        body = _said(intent=intent, planned_calls=list(planned_calls) or None, limit=limit, **self._moved(route, modes))
+        body = said(intent=intent, planned_calls=list(planned_calls) or None, limit=limit, **self._moved(route, modes))
         at_turn = {name: seen.latest.text for name, seen in self._seen.items()}
         request = Request("POST", "/turns", {**body, "deadline_ms": self._server_ms()})
         turn = await self._of_session(Turn, request)
@@ -221,7 +221,7 @@ class Sidecar(Asking):
             self._due = turn.documents_due
             for name, text in at_turn.items():
                 self._seen[name].at_turn = text
-        return dataclasses.replace(turn, decisions=_padded(turn.decisions, planned_calls))
+        return dataclasses.replace(turn, decisions=padded(turn.decisions, planned_calls))
 
     async def message(
         self,
@@ -253,7 +253,7 @@ class Sidecar(Asking):
         """Which tools of the session fit, best first: to ``query``, or to its task; ``limit`` of them, ten unless it is said."""
         self._in_use()
         until = time.monotonic() + self.deadline
-        asked = _said(query=query or self.task, limit=limit, deadline_ms=self._server_ms())
+        asked = said(query=query or self.task, limit=limit, deadline_ms=self._server_ms())
 
         def request(session: str | None) -> Request:
             if session is None and not (self._attachment["tools"] and asked.get("query")):
@@ -349,8 +349,8 @@ class Sidecar(Asking):
         task = task or self.task
         if not task:
             raise TypeError("record_pattern needs a task, since the session has none")
-        named = [_tool(tool) for tool in tools]
-        body = _said(
+        named = [tool_of(tool) for tool in tools]
+        body = said(
             agent=self.agent,
             task=task,
             tools=named,
@@ -375,7 +375,7 @@ class Sidecar(Asking):
         task = task or self.task
         if not task:
             raise TypeError("search_patterns needs a task, since the session has none")
-        body = _said(task=task, limit=limit, **self._standing())
+        body = said(task=task, limit=limit, **self._standing())
         return await self._answered(PatternsFound, Request("POST", "/v1/patterns/search", body, repeatable=True))
 
     # What follows asks the server, and lives with what it does.
@@ -398,7 +398,7 @@ class Sidecar(Asking):
 
     def _standing(self) -> dict[str, Any]:
         """Who asks, for questions without a session."""
-        return _said(agent=self.agent, route=self.route, modes=list(self.modes))
+        return said(agent=self.agent, route=self.route, modes=list(self.modes))
 
     def _server_ms(self) -> int:
         return max(1, int(self.deadline * 1000 * _SERVER_SHARE))
@@ -414,13 +414,13 @@ class Sidecar(Asking):
     ) -> Request:
         self._moves(route, modes)
         told = {"tool_calls": list(tool_calls) or None, "results": list(results) or None}
-        body = _said(role=role, content=content, **told, **self._moved(route, modes))
+        body = said(role=role, content=content, **told, **self._moved(route, modes))
         return Request("POST", "/messages", {**body, "deadline_ms": self._server_ms()})
 
     def _heard(self, answer: MessageAnswer, calls: Sequence[Call], results: Sequence[Result]) -> MessageAnswer:
         if answer.message:
             self._due, self.taints = answer.documents_due, answer.taints
-        return dataclasses.replace(answer, calls=_padded(answer.calls, calls), results=_padded(answer.results, results))
+        return dataclasses.replace(answer, calls=padded(answer.calls, calls), results=padded(answer.results, results))
 
     def _message_now(self, role: Role, tool_calls: Sequence[Call], results: Sequence[Result]) -> MessageAnswer:
         """:meth:`message` for tools that are no coroutines."""
@@ -446,7 +446,7 @@ class Sidecar(Asking):
 
         def request(session: str | None) -> Request:
             who = {"session": session} if session else self._standing()
-            body = {**asked, **who, **_said(**self._moved(route, modes)), "deadline_ms": self._server_ms()}
+            body = {**asked, **who, **said(**self._moved(route, modes)), "deadline_ms": self._server_ms()}
             return Request("POST", "/v1/guard", body, repeatable=True)
 
         return request
@@ -526,7 +526,7 @@ class Sidecar(Asking):
         return self.id
 
     async def _attach(self, until: float) -> None:
-        body = {**_said(**self._attachment), **self._standing(), "deadline_ms": self._server_ms()}
+        body = {**said(**self._attachment), **self._standing(), "deadline_ms": self._server_ms()}
         answer = self._read(Attachment, await self._exchange(Request("POST", "/v1/sessions", body), until))
         self.warnings = answer.warnings
         if answer.session is None:
@@ -539,7 +539,7 @@ class Sidecar(Asking):
 
     def _seen_as(self, name: str) -> DocumentAnswer:
         """A document as it was seen last."""
-        name = _plain_name(name)
+        name = plain_name(name)
         if name not in self._seen:
             first = self._given().get(name, "")
             self._seen[name] = Seen(DocumentAnswer(name=name, text=first), first, first)
@@ -548,7 +548,7 @@ class Sidecar(Asking):
     def _given(self) -> dict[str, str]:
         """The texts with which the session begins, by name."""
         given = self._attachment["documents"].items()
-        return {_plain_name(name): text if isinstance(text, str) else text["text"] for name, text in given}
+        return {plain_name(name): text if isinstance(text, str) else text["text"] for name, text in given}
 
     def _saw(self, asked: str, answer: DocumentAnswer) -> None:
         seen = self._seen.setdefault(answer.name, Seen(answer))
@@ -569,9 +569,9 @@ class Sidecar(Asking):
                         after = int(number) if number.isdigit() else after
                         if not event:
                             continue
-                        said = Said(id=after or 0, event=event, data=_object(data))
+                        step = Said(id=after or 0, event=event, data=object_of(data))
                         tries = 0
-                        yield said
+                        yield step
                         if event == "close":
                             return
                 raise Missed("the stream was interrupted")
@@ -594,38 +594,6 @@ class Sidecar(Asking):
                 _log.warning("umbra: what the sidecar has to say is not followed any more: %s", missed)
                 return
             await asyncio.sleep(_RESUME_AFTER)
-
-
-def _said(**members: Any) -> dict[str, Any]:
-    """Members that are there."""
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def _padded(rulings: tuple[Ruling, ...], asked: Sequence[Call] | Sequence[Result]) -> tuple[Ruling, ...]:
-    """A ruling for each: who is not asked forbids nothing."""
-    return (*rulings, *(Ruling(tool=ToolName(**_tool(one["tool"]))) for one in asked[len(rulings) :]))
-
-
-def _tool(tool: str | ToolRef | ToolName) -> dict[str, Any]:
-    if isinstance(tool, str):
-        return {"name": tool}
-    if isinstance(tool, ToolName):
-        return _said(name=tool.name, server=tool.server)
-    return dict(tool)
-
-
-def _plain_name(name: str) -> str:
-    """A document's name as the server has it: without the ending of its format."""
-    name = name.lower()
-    return next((name[: -len(end)] for end in (".md", ".yaml", ".yml") if name.endswith(end)), name)
-
-
-def _object(data: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 sidecar = Sidecar

@@ -1,0 +1,187 @@
+"""What the tests of the sidecar's client share: a server of their own, what stands in its place, and a case."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+import uuid
+
+import umbra
+
+HERE = pathlib.Path(__file__).parent
+BIN = os.environ.get("UMBRA_BIN")
+# A busy machine is no fault: who tests a deadline sets one.
+PATIENT = 20.0
+TOOLS = [
+    {"server": "search", "name": "search_code", "description": "Search the code of a repository for a text"},
+    {"server": "files", "name": "edit_file", "description": "Edit a file: replace a text by another"},
+    {"server": "db", "name": "drop_table", "description": "Drop a table of the database"},
+    {"server": "mail", "name": "send_email", "description": "Send an email to somebody"},
+    {"server": "web", "name": "fetch", "description": "Fetch a page of the web"},
+]
+SEARCH = {"tool": {"server": "search", "name": "search_code"}, "arguments": {"query": "date"}}
+EDIT = {"tool": {"server": "files", "name": "edit_file"}, "arguments": {"path": "src/date.rs", "text": "fix"}}
+DROP = {"tool": {"server": "db", "name": "drop_table"}, "arguments": {"table": "users"}}
+TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n\n## Notes\n\nNothing yet.\n"
+
+
+class Server:
+    """A server of our own, with its own database."""
+
+    def __init__(self, *before):
+        self.files = tempfile.TemporaryDirectory()
+        # The user that runs Postgres must get to its programs and data.
+        os.chmod(self.files.name, 0o755)
+        self.env = {name: os.environ[name] for name in ("PATH", "HOME", "UMBRA_PG_BIN") if name in os.environ}
+        self.env |= {"UMBRA__STORAGE__DATA_DIR": f"{self.files.name}/data", "UMBRA__SIDECAR__DEADLINE": "20s"}
+        self.work = pathlib.Path(self.files.name, "work")
+        self.work.mkdir()
+        self.env |= {"UMBRA__SIDECAR__PATH": str(HERE / "sidecar.yaml"), "UMBRA__SIDECAR__WORKSPACE": str(self.work)}
+        self.said = [self.command(*arguments) for arguments in before]
+        command = [BIN, "serve", "--bind", "127.0.0.1:0"]
+        with open(f"{self.files.name}/log", "wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.files.name, env=self.env, stdout=subprocess.PIPE, stderr=log
+            )
+        # The line ends when it listens, the output when it does not.
+        line = self.process.stdout.readline().decode()
+        if "listening on " not in line:
+            raise AssertionError(pathlib.Path(self.files.name, "log").read_text())
+        self.url = line.partition("listening on ")[2].strip()
+
+    def command(self, *arguments):
+        done = subprocess.run([BIN, *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True)
+        return done.stdout
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(60.0)
+        self.process.stdout.close()
+        with contextlib.suppress(OSError):
+            self.files.cleanup()
+
+
+def setUpModule():
+    global URL, WORK
+    URL, WORK = os.environ.get("UMBRA_URL"), os.environ.get("UMBRA_WORKSPACE")
+    WORK = WORK and pathlib.Path(WORK)
+    if not URL:
+        if not BIN:
+            raise unittest.SkipTest("neither UMBRA_URL nor UMBRA_BIN is set")
+        server = Server()
+        unittest.addModuleCleanup(server.end)
+        URL, WORK = server.url, server.work
+
+
+class Peer:
+    """What stands at the server's address instead of it, or between it and its client."""
+
+    def __init__(self, behave):
+        self.behave = behave
+        self.accepted = 0
+        self.over = asyncio.Event()
+        self.streams, self.handlers = set(), set()
+
+    async def __aenter__(self):
+        self.listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = "http://127.0.0.1:%d" % self.listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self.over.set()
+        self.listener.close()
+        self.cut()
+        await asyncio.gather(*self.handlers)
+
+    def cut(self):
+        for stream in self.streams:
+            stream.transport.abort()
+
+    async def _accept(self, reader, writer):
+        self.accepted += 1
+        self.streams.add(writer)
+        self.handlers.add(asyncio.current_task())
+        try:
+            await self.behave(self, reader, writer)
+        except (OSError, EOFError):
+            pass
+        finally:
+            self.streams.discard(writer)
+            self.handlers.discard(asyncio.current_task())
+            writer.transport.abort()
+
+    async def hangs(self, reader, writer):
+        await self.over.wait()
+
+    async def trickles(self, reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{")
+        while not self.over.is_set():
+            writer.write(b" ")
+            await writer.drain()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.over.wait(), 0.02)
+
+    async def passes_on(self, reader, writer):
+        host, port = URL.rpartition("/")[2].split(":")
+        theirs, ours = await asyncio.open_connection(host, int(port))
+        self.streams.add(ours)
+
+        async def pump(source, sink):
+            with contextlib.suppress(OSError):
+                while data := await source.read(65536):
+                    sink.write(data)
+                    await sink.drain()
+            sink.close()
+
+        try:
+            await asyncio.gather(pump(reader, ours), pump(theirs, writer))
+        finally:
+            self.streams.discard(ours)
+            ours.transport.abort()
+
+
+def answers(status, body, headers=""):
+    """A server that gives one answer to everything."""
+
+    async def behave(self, reader, writer):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(
+                (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
+            )
+            await reader.readexactly(length)
+            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body)
+            await writer.drain()
+
+    return behave
+
+
+class Case(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.agent = f"coder-{uuid.uuid4().hex[:8]}"
+        self.client = umbra.Client(url=URL, timeout=PATIENT)
+        logging.getLogger("umbra").setLevel(logging.CRITICAL)
+        self.addCleanup(logging.getLogger("umbra").setLevel, logging.NOTSET)
+        self.threads = set(threading.enumerate())
+
+    async def asyncTearDown(self):
+        self.assertEqual(asyncio.all_tasks() - {asyncio.current_task()}, set())
+        mine = [
+            thread for thread in set(threading.enumerate()) - self.threads if not thread.name.startswith("asyncio_")
+        ]
+        self.assertEqual(mine, [])
+
+    def sidecar(self, **settings):
+        settings = {"agent": self.agent, "client": self.client, **settings}
+        return umbra.sidecar(**settings)
+
+    def quick(self, url):
+        """A client that is soon out of patience."""
+        return umbra.Client(url=url, timeout=0.3)

@@ -1,0 +1,475 @@
+"""The sidecar's client where a server is no help, or there is none: how it goes on, and what tests of one's own get. Where
+UMBRA_BIN is set, a server of the tests' own is locked, and killed.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import signal
+import socket
+import time
+import unittest
+import unittest.mock
+
+import umbra
+import umbra_sidecar
+from sidecar_support import answers, BIN, Case, DROP, EDIT, PATIENT, Peer, Server, setUpModule, TODO, TOOLS
+from umbra_sidecar import transport
+
+
+class Away(Case):
+    """A server that is no help stops nobody."""
+
+    async def loop(self, s):
+        """A loop that is given nothing by its sidecar, and ends."""
+        ran = []
+
+        @s.guardrails("enforce", server="db")
+        async def drop_table(table):
+            ran.append(table)
+
+        @s.guardrails("enforce", server="db", name="drop_table")
+        def drop_now(table):
+            ran.append(table)
+
+        turn = await s.turn("x", planned_calls=[DROP, EDIT])
+        self.assertEqual(
+            [(one.decision, one.tool.name) for one in turn.decisions], [("allow", "drop_table"), ("allow", "edit_file")]
+        )
+        self.assertEqual((turn.turn, turn.blocked, turn.degraded, len(turn.warnings)), (0, False, True, 1))
+        told = await s.message("x", tool_calls=[DROP], results=[{"tool": "x", "content": "y"}])
+        self.assertEqual((told.degraded, len(told.calls), len(told.results), told.decision), (True, 1, 1, "allow"))
+        for answer in [
+            await s.guard(DROP),
+            await s.select("x"),
+            await s.record_pattern("x"),
+            await s.search_patterns("x"),
+        ]:
+            self.assertTrue(answer.degraded and answer.warnings)
+        todo = await s.document("todo")
+        self.assertEqual(
+            (todo.text, todo.degraded), (TODO if "todo" in s._attachment["documents"] and s.id else todo.text, True)
+        )
+        edited = await todo.edit({"op": "append_text", "text": "x"})
+        self.assertEqual((edited.stored, edited.degraded), (False, True))
+        self.assertTrue((await s.ensure_updated("todo", section="Plan")).degraded)
+        self.assertTrue((await todo.history()).degraded)
+        await drop_table("a")
+        drop_now("b")
+        self.assertEqual(ran, ["a", "b"])
+        self.assertEqual([said async for said in self.stream(s)], [])
+
+    @contextlib.asynccontextmanager
+    async def measured(self, most):
+        began = time.monotonic()
+        yield
+        self.assertLess(time.monotonic() - began, most)
+
+    async def stream(self, s):
+        with unittest.mock.patch.object(umbra_sidecar.session, "_RESUME_AFTER", 0.0):
+            async for said in s.stream():
+                yield said
+
+    async def test_nobody_listens(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            client = self.quick(f"http://127.0.0.1:{taken.getsockname()[1]}")
+            with self.assertLogs("umbra", "WARNING") as logs:
+                async with self.sidecar(client=client) as s:
+                    self.assertTrue(s.degraded)
+                    await self.loop(s)
+            self.assertEqual((s.summary.degraded, s.outcome), (True, "succeeded"))
+            self.assertIn("left alone for 15 s", "".join(logs.output))
+            async with self.sidecar(client=umbra.Client(url="http://no-such-host.invalid"), deadline=1.0) as s:
+                self.assertTrue(s.degraded)
+
+    async def test_it_accepts_and_never_answers(self):
+        for behave in (Peer.hangs, Peer.trickles):
+            async with Peer(behave) as peer, self.measured(6.0):
+                client = self.quick(peer.url)
+                async with self.sidecar(client=client) as s:
+                    await self.loop(s)
+                    # Once it is known to hang it costs nothing more: who is left alone is not even connected to.
+                    self.assertLessEqual(peer.accepted, 3)
+                    async with self.measured(0.25):
+                        await asyncio.gather(*(s.turn() for _ in range(20)))
+                    self.assertLessEqual(peer.accepted, 3)
+                    # After the pause one request tries it, and only one.
+                    before = peer.accepted
+                    with unittest.mock.patch.object(s._health, "_until", 0.0):
+                        await asyncio.gather(*(s.search_patterns("x") for _ in range(20)))
+                    self.assertLessEqual(peer.accepted - before, 1)
+
+    async def test_a_tool_that_is_no_coroutine_waits_no_longer_either(self):
+        for behave in (Peer.hangs, Peer.trickles):
+            async with Peer(behave) as peer:
+                async with self.sidecar(client=self.quick(peer.url)) as s:
+                    tool = s.guardrails("enforce")(lambda: "ran")
+                    async with self.measured(2.0):
+                        self.assertEqual(await asyncio.to_thread(tool), "ran")
+
+    async def test_it_answers_what_is_no_answer(self):
+        session = {"session": {"id": "ses_1", "agent": "a", "state": "open"}, "documents": []}
+        for behave in [
+            answers(200, b"not json"),
+            answers(200, b"[]"),
+            answers(200, b'{"session": 7}'),
+            answers(200, b"[" * 100_000),
+            answers(500, b"{}"),
+            answers(503, b"<html>", "Retry-After: 1\r\n"),
+            answers(429, b'{"detail": "too many"}'),
+            answers(200, b""),
+            answers(200, b'{"turn": "one", "decision": "perhaps", "items": [1], "session": {"id": 1}}'),
+        ]:
+            async with Peer(behave) as peer:
+                async with self.sidecar(client=self.quick(peer.url)) as s:
+                    self.assertTrue(s.degraded)
+                    turn = await s.turn(planned_calls=[DROP])
+                    self.assertEqual((turn.decisions[0].decision, turn.degraded), ("allow", True))
+                    self.assertEqual(await asyncio.to_thread(s.guardrails("enforce")(lambda: "ran")), "ran")
+        async with Peer(answers(200, json.dumps(session).encode())) as peer:
+            async with self.sidecar(client=self.quick(peer.url)) as s:
+                # What it does not say is as if nothing stood against it.
+                self.assertEqual((s.id, (await s.turn(planned_calls=[DROP])).decisions[0].decision), ("ses_1", "allow"))
+                self.assertFalse((await s.guard(DROP)).blocked)
+
+    async def test_who_is_strict_is_told(self):
+        async with Peer(Peer.hangs) as peer:
+            with self.assertRaises(umbra.SidecarUnavailable):
+                async with self.sidecar(client=self.quick(peer.url), strict=True):
+                    self.fail("it began")
+
+    async def test_it_is_cut_off_midway_and_comes_back(self):
+        async with Peer(Peer.passes_on) as between:
+            client = umbra.Client(url=between.url, timeout=PATIENT)
+            async with self.sidecar(client=client, documents={"todo": TODO}) as s:
+                self.assertEqual((await s.guard(DROP)).decision, "block")
+                todo = await s.document("todo")
+                between.behave = Peer.hangs
+                between.cut()
+                s.deadline = 0.2
+                held = await s.turn(planned_calls=[DROP])
+                self.assertTrue(held.degraded)
+                await todo.edit({"op": "append_text", "text": "x"})
+                self.assertEqual((todo.text, todo.degraded), (TODO, True))
+                between.behave = Peer.passes_on
+                s.deadline = PATIENT
+                self.assertEqual((await s.guard(DROP)).decision, "block")
+                self.assertTrue((await todo.edit({"op": "append_text", "text": "x"})).stored)
+            self.assertFalse(s.summary.degraded)
+
+    async def test_who_could_not_attach_is_attached_later(self):
+        async with Peer(answers(503, b"{}")) as between:
+            client = umbra.Client(url=between.url, timeout=PATIENT)
+            async with self.sidecar(client=client, documents={"todo": TODO}) as s:
+                self.assertTrue(s.degraded)
+                between.behave = Peer.passes_on
+                between.cut()
+                self.assertFalse((await s.search_patterns("x")).degraded)
+                # What it began with is known all the same.
+                self.assertEqual((await s.document("todo")).text, TODO)
+                # Not yet: the rules hold all the same, and that there is no session is said.
+                held = await s.guard(DROP)
+                self.assertEqual((held.decision, held.degraded), ("block", True))
+                s._attach_after = 0.0
+                self.assertEqual((await s.turn()).turn, 1)
+                self.assertEqual(((await s.document("todo")).text, s.degraded), (TODO, False))
+            self.assertEqual(s.summary.session.turns, 1)
+
+    async def test_a_session_that_the_server_has_ended_stops_nobody(self):
+        async with self.sidecar(tools=TOOLS) as s:
+            other = self.client._post(f"/v1/sessions/{s.id}/close", {}, PATIENT)
+            self.assertEqual(other[0], 200)
+            todo = await s.document("todo")
+            self.assertFalse((await todo.put("x")).stored)
+            turn = await s.turn(planned_calls=[DROP])
+            self.assertTrue(turn.degraded and "closed" in turn.warnings[0], turn.warnings)
+            held = await s.guard(DROP)
+            self.assertEqual((held.decision, held.degraded), ("block", True))
+            ran = s.guardrails("enforce", server="db", name="drop_table")(lambda: "ran")
+            self.assertRaises(umbra.Blocked, ran)
+            self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
+            self.assertTrue(s.degraded)
+
+    async def test_what_is_wrong_use_is_raised(self):
+        with self.assertRaises(umbra.SidecarRefused) as refused:
+            async with self.sidecar(objectives=["no such objective"]):
+                self.fail("it began")
+        self.assertEqual((refused.exception.status, refused.exception.errors[0]["pointer"]), (400, "/objectives/0"))
+        async with self.sidecar() as s:
+            with self.assertRaises(umbra.SidecarRefused):
+                await s.message(role="nobody")
+            # What is too large is no fault of the program, but of what a tool answered.
+            large = await s.message("x" * 4_000_000)
+            self.assertTrue(large.degraded and "413" in large.warnings[0], large.warnings)
+            self.assertEqual((await s.turn("half a character: \ud800")).degraded, False)
+            long = s.guardrails("enforce")(lambda: ["é" * 100_000])
+            self.assertEqual(len(long()[0]), 100_000)
+        self.assertEqual(s.summary.session.messages, 1)
+        for wrong in [{"modes": "careful"}, {"objectives": "guardrail"}]:
+            with self.assertRaises(TypeError):
+                self.sidecar(**wrong)
+        with self.assertRaises(ValueError):
+            self.sidecar(deadline=0)
+
+    async def test_who_is_cancelled_is_not_held_up(self):
+        async with Peer(Peer.hangs) as peer:
+            client = umbra.Client(url=peer.url, timeout=PATIENT)
+
+            async def agent():
+                async with self.sidecar(client=client):
+                    self.fail("it began")
+
+            task = asyncio.ensure_future(agent())
+            while not peer.accepted:
+                await asyncio.sleep(0)
+            task.cancel()
+            async with self.measured(2.0):
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+        async with Peer(Peer.passes_on) as between:
+            started = asyncio.Event()
+
+            async def at_work(s):
+                @s.guardrails("enforce")
+                async def wait_for_ever():
+                    started.set()
+                    await asyncio.Event().wait()
+
+                await wait_for_ever()
+
+            async with self.sidecar(client=umbra.Client(url=between.url, timeout=PATIENT)) as s:
+                task = asyncio.ensure_future(at_work(s))
+                await started.wait()
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                self.assertFalse((await s.turn()).degraded)
+
+    async def test_a_connection_that_is_late_is_not_used_again(self):
+        """An answer that comes after its request was given up is nobody's."""
+        held = asyncio.Event()
+        calls = []
+
+        async def late_once(self, reader, writer):
+            behave = answers(200, json.dumps({"decision": "block", "rule": f"of {len(calls)}"}).encode())
+            calls.append(None)
+            if len(calls) == 1:
+                await held.wait()
+            await behave(self, reader, writer)
+
+        async with Peer(late_once) as peer:
+            http = transport.Http(umbra.Client(url=peer.url))
+            request = transport.Request("POST", "/v1/guard", {}, repeatable=True)
+            with self.assertRaises(umbra._NoAnswer):
+                await http.request(request, 0.1)
+            held.set()
+            self.assertEqual((await http.request(request, PATIENT)).body["rule"], "of 1")
+            self.assertEqual((len(http._open), (await http.request(request, PATIENT)).body["rule"]), (1, "of 1"))
+            http.close()
+
+    async def test_chunks_and_interim_answers_are_read(self):
+        said = (
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b'5;x=y\r\n{"a":\r\n3\r\n 1}\r\n0\r\nTrailer: 1\r\n\r\n'
+        )
+
+        async def chunked(self, reader, writer):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(said)
+
+        async def until_the_end(self, reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}')
+            writer.close()
+
+        for behave, kept in [(chunked, 1), (until_the_end, 0)]:
+            async with Peer(behave) as peer:
+                http = transport.Http(umbra.Client(url=peer.url))
+                for _ in range(2):
+                    answer = await http.request(transport.Request("GET", "/"), PATIENT)
+                    self.assertEqual((answer.status, answer.body, len(http._kept)), (200, {"a": 1}, kept))
+                self.assertEqual(peer.accepted, 1 if kept else 2)
+                http.close()
+
+
+@unittest.skipUnless(BIN, "UMBRA_BIN is not set")
+class Own(Case):
+    """What is done to a server that is nobody else's."""
+
+    async def test_a_wrong_key_is_told_and_a_killed_server_stops_nobody(self):
+        create = ("keys", "create", "--name", "t", "--scope", "ingest", "--agent", f"{self.agent}*", "--json")
+        server = await asyncio.to_thread(Server, create)
+        self.addCleanup(server.end, signal.SIGKILL)
+        key = json.loads(server.said[0])["key"]
+        for wrong, agent, status in [(None, self.agent, 401), ("umbra_sk_no", self.agent, 401), (key, "another", 403)]:
+            with self.assertRaises(umbra.SidecarRefused) as refused:
+                async with self.sidecar(agent=agent, client=umbra.Client(url=server.url, key=wrong, timeout=PATIENT)):
+                    self.fail("it began")
+            self.assertEqual(refused.exception.status, status)
+            self.assertIn("key", str(refused.exception))
+        client = umbra.Client(url=server.url, key=key, timeout=PATIENT)
+        async with self.sidecar(client=client, documents={"todo": TODO}, tools=TOOLS) as s:
+            self.assertEqual((await s.turn(planned_calls=[DROP])).decisions[0].decision, "block")
+            server.process.kill()
+            await asyncio.to_thread(server.process.wait)
+            s.deadline = 0.5
+            await Away.loop(self, s)
+        self.assertTrue(s.summary.degraded)
+
+    stream = Away.stream
+
+
+class Fake(Case):
+    def mail_is_off(self, at):
+        return ("block", "mail is off") if at.calls("send_*") else None
+
+    async def test_it_has_the_same_public_face(self):
+        names = [name for name in vars(umbra.Sidecar) if not name.startswith("_")]
+        self.assertGreater(len(names), 10)
+        for name in [*names, "__aenter__", "__aexit__"]:
+            real, fake = getattr(umbra.Sidecar, name), getattr(umbra.FakeSidecar, name)
+            self.assertEqual(callable(real), callable(fake), name)
+            if callable(real):
+                self.assertEqual(inspect.signature(real), inspect.signature(fake), name)
+        settings = {name: getattr(self.sidecar(), name, None) for name in inspect.signature(umbra.Sidecar).parameters}
+        settings |= {"tools": [], "documents": {}, "client": self.client}
+        umbra.FakeSidecar(**settings)
+        self.assertEqual(set(vars(umbra.sidecar())) - set(vars(umbra.FakeSidecar())), set())
+
+    async def test_the_loop_of_an_agent_is_tested_without_a_server(self):
+        def plan_first(at):
+            if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
+                return umbra_sidecar.DocumentDue(
+                    document="todo",
+                    section="Plan",
+                    rule="plan_first",
+                    needs="updated",
+                    verdict="block",
+                    reason="plan first",
+                )
+
+        def web_taints(at):
+            return umbra_sidecar.Ruling(taints=("untrusted",)) if at.calls("web.*") else None
+
+        def no_mail_after_web(at):
+            return ("block", "the web was read") if at.calls("send_*") and "untrusted" in at.taints else None
+
+        async def agent(**settings):
+            async with umbra.sidecar(task="fix the bug", tools=TOOLS, documents={"todo": TODO}, **settings) as s:
+
+                @s.guardrails("enforce", server="web")
+                async def fetch(url):
+                    return "page"
+
+                @s.guardrails("enforce", server="mail")
+                def send_email(to):
+                    self.fail("it was sent")
+
+                turn = await s.turn("edit a file", route="edit", planned_calls=[EDIT])
+                if turn.blocked:
+                    with self.assertRaises(umbra.NotUpdated):
+                        await s.ensure_updated("todo", section="Plan")
+                    todo = await s.document("todo")
+                    await todo.edit(
+                        {"op": "append_item", "section": "plan", "text": "edit"},
+                        {"op": "set_state", "section": "plan", "item": {"text": "find"}, "state": "done"},
+                    )
+                    await s.ensure_updated("todo", section="Plan")
+                await fetch("x")
+                with self.assertRaises(umbra.Blocked) as blocked:
+                    await asyncio.to_thread(send_email, "a@example.com")
+                self.assertEqual(
+                    (blocked.exception.rule, blocked.exception.detail), ("no_mail_after_web", "the web was read")
+                )
+                await s.message("done")
+                return turn, todo.text, [str(one.tool) for one in (await s.select("edit a file")).ranked]
+
+        fake = umbra.FakeSidecar(
+            task="fix the bug", documents={"todo": TODO}, tools=TOOLS, rules=[plan_first, web_taints, no_mail_after_web]
+        )
+        with unittest.mock.patch.object(umbra, "sidecar", lambda **_: fake, create=True):
+            turn, todo, ranked = await agent()
+        self.assertEqual([due.rule for due in turn.documents_due], ["plan_first"])
+        self.assertEqual((turn.decisions[0].rule, turn.decisions[0].blocked), ("plan_first", True))
+        self.assertIn("- [x] find the bug\n- [ ] edit\n", todo)
+        self.assertEqual(ranked[0], "files.edit_file")
+        self.assertEqual([one.step for one in fake.requests][:3], ["attach", "turn", "document"])
+        self.assertEqual(fake.asked("message")[-1]["content"], "done")
+        self.assertEqual(fake.asked("message")[0]["tool_calls"][0]["arguments"], {"url": "x"})
+        self.assertEqual((fake.summary.patterns, fake.summary.session.state, fake.outcome), (1, "closed", "succeeded"))
+
+    async def test_answers_are_scripted_and_the_server_goes_and_comes(self):
+        async with umbra.FakeSidecar("a", task="rename the column", rules=[self.mail_is_off]) as s:
+            s.script("turn", directives=["Stop."], decision="block")
+            s.script("turn", directives=["Go."])
+            turns = [await s.turn(), await s.turn(), await s.turn()]
+            self.assertEqual([one.directives for one in turns], [("Stop.",), ("Go.",), ()])
+            self.assertTrue(turns[0].blocked)
+            self.assertTrue((await s.record_pattern(tools=["alter_table"])).new)
+            self.assertEqual((await s.record_pattern(tools=["alter_table"])).pattern.successes, 2)
+            self.assertEqual((await s.turn("rename a column")).patterns[0].uses, 2)
+            s.is_away = True
+            for _ in range(5):
+                self.assertTrue((await s.guard({"tool": "send_email"})).degraded)
+            s.is_away = False
+            self.assertEqual((await s.guard({"tool": "send_email"})).rule, "mail_is_off")
+            self.assertEqual((await s.guard(message="hello")).decision, "allow")
+        away = umbra.FakeSidecar()
+        away.is_away = True
+        async with away as s:
+            self.assertTrue(s.degraded)
+            s.is_away = False
+            self.assertEqual(((await s.turn()).turn, s.degraded), (1, False))
+
+    async def test_its_documents_and_its_stream_are_like_the_real_ones(self):
+        async with umbra.FakeSidecar(documents={"todo": TODO}) as s:
+            mine, theirs = await s.document("todo"), await s.document("todo.md")
+            await theirs.edit({"op": "replace_section", "section": "Plan", "body": "- [ ] one\n- two\n"})
+            with self.assertRaises(umbra.Conflict):
+                await mine.put("x")
+            await mine.read()
+            self.assertEqual((mine.open_items, [one.text for one in mine.sections[1].items]), (1, ["one", "two"]))
+            for edit, part in [
+                ({"op": "add_section", "title": "Risks", "body": "None."}, "## Risks\n\nNone.\n"),
+                ({"op": "append_text", "section": "Notes", "text": "More."}, "Nothing yet.\n\nMore.\n"),
+                ({"op": "replace_item", "section": "plan", "item": {"index": 1}, "text": "other"}, "- [ ] other\n"),
+                ({"op": "remove_item", "section": "plan", "item": {"text": "two"}}, "- [ ] other\n\n## Notes"),
+                ({"op": "append_text", "text": "The end."}, "\n\nThe end.\n"),
+            ]:
+                self.assertIn(part, (await mine.edit(edit)).text)
+            for wrong in [("nowhere", {"index": 1}), ("plan", {"text": "no such"})]:
+                with self.assertRaises(umbra.SidecarRefused):
+                    await mine.edit({"op": "set_state", "section": wrong[0], "item": wrong[1], "state": "done"})
+            with self.assertRaises(NotImplementedError):
+                await mine.edit({"op": "set_key", "key": "a", "value": 1})
+            notes = await s.document("notes")
+            self.assertEqual((notes.exists, (await notes.put("# N\n")).version), (False, 1))
+            said = asyncio.ensure_future(self.all_said(s))
+            await s.turn()
+            await s.message("x")
+            await s.close()
+            self.assertEqual(await said, ["turn", "message", "close"])
+
+    async def all_said(self, s):
+        return [one.event async for one in s.stream(after=0)]
+
+
+class Names(unittest.TestCase):
+    def test_the_sidecars_names_are_umbras_as_well(self):
+        for name in umbra._OF_THE_SIDECAR:
+            self.assertIs(getattr(umbra, name), getattr(umbra_sidecar, name))
+        self.assertEqual(set(umbra_sidecar.__all__) - set(dir(umbra_sidecar)), set())
+        with self.assertRaises(AttributeError):
+            umbra.no_such_name
+        with unittest.mock.patch.dict("sys.modules", {"umbra_sidecar": None}), self.assertRaises(
+            ImportError
+        ) as missing:
+            umbra.sidecar
+        self.assertIn("put it beside umbra.py", str(missing.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
