@@ -162,7 +162,7 @@ fn repeat(
         route: recorded.before.route.clone(),
         modes: recorded.before.modes.clone(),
         taints: recorded.before.taints.clone(),
-        ..Scene::of((rules, tools), session, Some(&documents))
+        ..Scene::of((rules, tools), session, (!recorded.before.without_documents).then_some(&*documents))
     };
     // Without that objective only who asks the guardrail itself is answered.
     if step.kind != StepKind::Guard && !session.has(Objective::Guardrail) {

@@ -76,16 +76,20 @@ impl Sidecar {
             Content::Large => return Ok(Err(format!("it has more than {} bytes", limits.bytes))),
             Content::Other(why) => return Ok(Err(format!("it {why}"))),
         };
-        let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
-            return Ok(Err("it is no text in UTF-8".to_owned()));
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains('\0') => return Ok(Err("it has a NUL byte".to_owned())),
+            Ok(text) => text,
+            Err(_) => return Ok(Err("it is no text in UTF-8".to_owned())),
         };
-        let (text, name) = (screened(text), seen.name.as_str());
-        let read = Document::parse(text.as_str(), seen.format, &limits);
-        if let Err(why) =
-            read.map_err(|error| error.to_string()).and_then(|read| read.check().map_err(|error| error.to_string()))
-        {
-            return Ok(Err(why));
-        }
+        let read = || {
+            let text = screened(text);
+            let read = Document::parse(text.as_str(), seen.format, &limits).map_err(|error| error.to_string())?;
+            read.check().map_err(|error| error.to_string()).map(|()| text)
+        };
+        let (text, name) = match block_in_place(read) {
+            Ok(text) => (text, seen.name.as_str()),
+            Err(why) => return Ok(Err(why)),
+        };
         let Some(at) = step.documents.iter().position(|document| document.name == name) else {
             return self.take_new(step, seen, &text).await;
         };
