@@ -53,7 +53,7 @@ pub struct Workspace {
     /// Without a link in it, when it was resolved.
     root: PathBuf,
     /// Which directory that was: its device and its number.
-    is: (u64, u64),
+    is: (i128, i128),
     /// Places in it that were there once.
     had: Arc<Mutex<HashSet<String>>>,
     /// Bytes of a file that are read.
@@ -175,9 +175,8 @@ fn enter(root: &Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-#[expect(clippy::useless_conversion, clippy::cast_sign_loss, reason = "they are others on other systems")]
-fn which(found: &Stat) -> (u64, u64) {
-    (found.st_dev as u64, found.st_ino.into())
+fn which(found: &Stat) -> (i128, i128) {
+    (found.st_dev.into(), found.st_ino.into())
 }
 
 /// Removes all that is in a folder.

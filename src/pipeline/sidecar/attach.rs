@@ -308,7 +308,9 @@ impl Sidecar {
         let mut notices = std::mem::take(&mut step.session.notices);
         notices
             .extend(held.moving().map(|file| format!("{file} was being written: it is left as it is, and not taken")));
-        notices.iter().for_each(|notice| patience.warn(notice.clone()));
+        for notice in &notices {
+            patience.warn(notice.clone());
+        }
         let session = step.session.clone();
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));

@@ -2,11 +2,11 @@
 //!
 //! Mostly the last one that the file was given. But an editor may have read the file before, and who saves what it had read does
 //! not mean to undo what it never saw. So the changes of others are gone back through, and each is judged by the lines that it
-//! removed or added, as far as the text tells: a line that stands in it as it was before, or of the added ones is missing, speaks
-//! for a change that was not seen; one that it has as it is since, with whatever box, for one that was; one that says neither, or
-//! says nearly the same in other words, for nothing. Where something speaks against and nothing for it, the text was made before
-//! that change. At last comes what the workspace itself had saved: an editor that saves again has its own text in mind, not what
-//! was merged with it.
+//! removed or added, as far as the text tells. A line that stands in it as it was before, or of the added ones is missing, speaks
+//! against its having been seen; one that it has as it is since, with whatever box, speaks for it; one that says neither, or says
+//! nearly the same in other words, and a title that is there, speak for nothing. Where something speaks against and nothing for
+//! it, the text was made before that change. At last comes what the workspace itself had saved: an editor that saves again has
+//! its own text in mind, not what was merged with it.
 //!
 //! Who undoes what others added, and changes something else at once, finds it there again and has to undo it once more; who writes
 //! an older state back as it was means that. Either is told ([`Made`]).
@@ -112,7 +112,7 @@ impl<'s> Step<'s> {
     }
 }
 
-/// A line that says something.
+/// A line that says something: signs alone, such as those of a fence, are everybody's.
 struct Line {
     /// With its box.
     all: String,
@@ -121,6 +121,8 @@ struct Line {
     id: Option<String>,
     /// Its key, in YAML.
     key: Option<String>,
+    /// Whether it says only what stands below it, as two may say who know nothing of each other.
+    is_title: bool,
 }
 
 impl Line {
@@ -129,7 +131,12 @@ impl Line {
         let all = substance(line);
         let words = marker.map_or_else(|| all.clone(), |marker| substance(&line[marker.text..]));
         let key = (format == Format::Yaml).then(|| lines::key(&words).map(str::to_owned)).flatten();
-        (!all.is_empty()).then(|| Self { id: explicit_id(line).map(str::to_owned), key, words, all })
+        let is_title = match format {
+            Format::Markdown => lines::heading(line).is_some(),
+            Format::Yaml => words.ends_with(':'),
+        };
+        let says = words.contains(char::is_alphanumeric);
+        says.then(|| Self { id: explicit_id(line).map(str::to_owned), key, is_title, words, all })
     }
 
     /// Whether it is another's in other words, as far as can be told.
@@ -142,16 +149,18 @@ impl Line {
 }
 
 /// How often a text says what.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Count {
     all: HashMap<String, isize>,
     words: HashMap<String, isize>,
 }
 
 impl Count {
-    fn add(&mut self, line: &Line, times: isize) {
-        *self.all.entry(line.all.clone()).or_default() += times;
-        *self.words.entry(line.words.clone()).or_default() += times;
+    fn add<'l>(&mut self, lines: impl IntoIterator<Item = &'l Line>, times: isize) {
+        for line in lines {
+            *self.all.entry(line.all.clone()).or_default() += times;
+            *self.words.entry(line.words.clone()).or_default() += times;
+        }
     }
 
     fn all(&self, line: &Line) -> isize {
@@ -176,17 +185,18 @@ struct Walk {
 impl Walk {
     fn new(text: &str, last: &str, steps: &[Step<'_>], format: Format) -> Self {
         let read = |line: &str| Line::of(line, format);
-        let (mut said, mut state, mut known) = (Count::default(), Count::default(), Count::default());
-        last.lines().filter_map(read).for_each(|line| state.add(&line, 1));
-        steps.iter().flat_map(Step::lines).filter_map(read).for_each(|line| known.add(&line, 1));
-        let mut new = Vec::new();
-        for line in text.lines().filter_map(read) {
-            said.add(&line, 1);
-            if new.len() < MOST_NEW && state.words(&line) == 0 && known.words(&line) == 0 {
-                new.push(line);
-            }
+        let lines: Vec<Line> = text.lines().filter_map(read).collect();
+        let (mut text, mut state) = (Count::default(), Count::default());
+        text.add(&lines, 1);
+        for line in last.lines().filter_map(read) {
+            state.add([&line], 1);
         }
-        Self { format, text: said, state, new }
+        let mut known = state.clone();
+        for line in steps.iter().flat_map(Step::lines).filter_map(read) {
+            known.add([&line], 1);
+        }
+        let new = lines.into_iter().filter(|line| known.words(line) == 0).take(MOST_NEW).collect();
+        Self { format, text, state, new }
     }
 
     /// How many of the last steps were not seen, going back through them, and whether none of all of them was.
@@ -209,8 +219,8 @@ impl Walk {
         let places: Vec<_> = step.0.iter().map(|(was, is)| (read(was), read(is))).collect();
         let mut more = Count::default();
         for (was, is) in &places {
-            was.iter().for_each(|line| more.add(line, -1));
-            is.iter().for_each(|line| more.add(line, 1));
+            more.add(was, -1);
+            more.add(is, 1);
         }
         Changed { places, more }
     }
@@ -264,8 +274,11 @@ impl Changed {
                     0 => all > 0 && walk.text.all(line) > walk.state.all(line) - all,
                     _ => words > 0 && walk.text.words(line) > walk.state.words(line) - words,
                 };
-                if is_there {
+                if is_there && !line.is_title {
                     return Shows::Something;
+                }
+                if is_there {
+                    continue;
                 }
                 // Where it took the place of another one it is no evidence by itself that it is missing.
                 let replaces = |line: &Line| was.iter().any(|was| self.more.words(was) < 0 && was.is_like(line));
@@ -282,8 +295,8 @@ impl Changed {
 
     fn undo(&self, state: &mut Count) {
         for (was, is) in &self.places {
-            is.iter().for_each(|line| state.add(line, -1));
-            was.iter().for_each(|line| state.add(line, 1));
+            state.add(is, -1);
+            state.add(was, 1);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Round {
 fn note(faults: &mut Faults, done: Result<(), FilesError>) {
     match done {
         Err(FilesError::Store(error)) => {
-            tracing::debug!(%error, "files of a session are not kept up; the next look does it")
+            tracing::debug!(%error, "files of a session are not kept up; the next look does it");
         }
         Err(error) if faults.len() < MOST_FAULTS => drop(faults.insert(error.to_string())),
         _ => {}

@@ -118,6 +118,12 @@ fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
     assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &Limits::default()).is_err());
     assert_eq!(made("mine", "dos").as_deref(), Ok(&*now), "one of them is as it is");
     assert_eq!(made("mine", "yours").as_deref(), Ok(&*now), "nothing speaks against it");
+    // Sections of one title, and signs, are made by two who know nothing of each other.
+    let (first, fence) = ("- begun\n", "\n```\nrun\n```\n");
+    let theirs = format!("{first}\n## Notes\n\n- theirs\n{fence}");
+    let history = [Entry::between("a", None, Change::Put, first, &theirs)];
+    let ours = format!("{first}\n## Notes\n\n- ours\n{}", fence.replace("run", "stop"));
+    assert_eq!(made_from(first, &history, &ours, Format::Markdown).as_deref(), Ok(first));
     // An item of its own that is like one that was added says nothing of the others.
     let (before, now) = ("one", "one,write the docs,deploy");
     let history = [step("a", before, now)];
