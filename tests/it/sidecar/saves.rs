@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::symlink,
     path::Path,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use serde_json::json;
@@ -69,7 +69,7 @@ async fn a_stale_save_that_contradicts_writes_over_nothing_and_is_told_at_the_en
 async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_say() {
     let place = Place::new();
     fs::create_dir_all(place.work().join("apps/site")).expect("a directory");
-    let umbra = place.server().go().await;
+    let umbra = place.server().settings("sidecar: {deadline: 5s}").go().await;
     let planned = json!({"route": "edit", "planned_calls": [{"tool": "files.edit_file"}, {"tool": "db.drop_table"}]});
     let documents = json!({"todo": "# Todo\n## Plan\n- [ ] one\n"});
     let here = umbra.attach(&json!({"agent": "a", "documents": documents})).await;
@@ -119,7 +119,7 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
 #[tokio::test]
 async fn a_file_that_is_being_written_is_left_alone_for_a_moment() {
     let place = Place::new();
-    let umbra = place.server().go().await;
+    let umbra = place.server().settings("sidecar: {deadline: 5s}").go().await;
     let documents = json!({"todo": "# T\n- one\n", "plan": {"format": "yaml", "text": "a: 1\n"}});
     let id = umbra.attach(&json!({"agent": "a", "documents": documents})).await;
     let folder = place.work().join(".umbra").join(&id);
@@ -141,11 +141,11 @@ async fn a_file_that_is_being_written_is_left_alone_for_a_moment() {
     .await;
     assert_eq!((aside(&folder), makers(&umbra, &id, "todo").await.len()), (Vec::new(), 1));
     // What has stood so for a while, or says that it will be written one day, is meant.
-    for (text, shift) in [("a: [3,", -3_600), ("a: [4,", 3_600)] {
+    let hour = Duration::from_hours(1);
+    for (text, is_old) in [("a: [3,", true), ("a: [4,", false)] {
         fs::write(&plan, text).expect("a file");
-        let now = SystemTime::now();
-        let by = Duration::from_secs(3_600);
-        let at = if shift < 0 { now - by } else { now + by };
+        let written = fs::metadata(&plan).and_then(|found| found.modified()).expect("it has a time");
+        let at = if is_old { written - hour } else { written + hour };
         File::options().write(true).open(&plan).and_then(|file| file.set_modified(at)).expect("its time is set");
         let told = umbra.turn(&id, &json!({})).await["directives"].to_string();
         assert!(told.contains("plan.yaml could not be taken"), "{told}");
