@@ -110,10 +110,15 @@ async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()>
 fn words(erased: Erased) -> String {
     let Counts { events, reviews_ended, reviews, findings, verdicts, audit, sessions, patterns } = erased.rows;
     let (ErasedFiles { pages, log_lines }, audit_lines) = (erased.files, erased.audit_lines);
+    let folders = match erased.session_folders {
+        0 => String::new(),
+        1 => " with a folder in the workspace".to_owned(),
+        count => format!(" with {count} folders in the workspace"),
+    };
     format!(
         "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
          and {log_lines} lines of the observations log; {audit} calls in the audit and {audit_lines} lines of its files; \
-         {sessions} sessions and {patterns} patterns; {reviews_ended} reviews that were not over are ended"
+         {sessions} sessions{folders} and {patterns} patterns; {reviews_ended} reviews that were not over are ended"
     )
 }
 

@@ -109,9 +109,13 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = ".umbra/ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub files: Option<String>,
-    /// What became of these files and is yet to be told, with the next turn or message. The latest, at most 16.
+    /// What became of these files and is yet to be told, with the next turn or message: the latest 16, before them how many more
+    /// there were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Notices that are not among them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub notices_left_out: u32,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
@@ -169,6 +173,7 @@ impl Session {
             calls: Vec::new(),
             files: None,
             notices: Vec::new(),
+            notices_left_out: 0,
             opened_at: now,
             seen_at: now,
             closed_at: None,
@@ -202,11 +207,22 @@ impl Session {
 
     /// Keeps something to be told with the next turn or message.
     pub fn notice(&mut self, what: String) {
-        if self.notices.len() == MOST_NOTICES {
-            self.notices.remove(0);
+        if self.notices.is_empty() {
+            self.notices_left_out = 0;
         }
         self.notices.push(what);
+        let first = usize::from(self.notices_left_out > 0);
+        if self.notices.len() > first + MOST_NOTICES {
+            self.notices_left_out = self.notices_left_out.saturating_add(1);
+            let more = format!("of the files of this session there was more to say, {} times", self.notices_left_out);
+            self.notices.splice(..=first, [more]);
+        }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// How often the guardrail said what.
@@ -276,5 +292,26 @@ impl StepKind {
     /// The kind that `word` names.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Turn, Self::Message, Self::Guard, Self::Close].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::SessionId;
+
+    #[test]
+    fn what_is_not_told_for_its_number_is_counted() {
+        let mut session = Session::begin(SessionId(uuid::Uuid::nil()), "a", Timestamp::UNIX_EPOCH);
+        let tell = |session: &mut Session, count: usize| (0..count).for_each(|n| session.notice(format!("notice {n}")));
+        tell(&mut session, MOST_NOTICES);
+        assert_eq!((session.notices.len(), session.notices[0].as_str()), (MOST_NOTICES, "notice 0"));
+        session.notices.clear();
+        tell(&mut session, MOST_NOTICES + 3);
+        assert!(session.notices[0].contains("3 times"), "{:?}", session.notices);
+        assert_eq!((session.notices.len(), session.notices[1].as_str()), (MOST_NOTICES + 1, "notice 3"));
+        session.notices.clear();
+        tell(&mut session, 1);
+        assert_eq!(session.notices, ["notice 0"], "what was told is not counted again");
     }
 }

@@ -197,7 +197,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
         let objectives = fields.optional("objectives", objectives);
         let tools = fields.optional("tools", tools);
         let documents = fields.optional("documents", documents);
-        let folder = fields.optional("folder", label);
+        let folder = fields.optional("folder", name);
         let deadline_ms = fields.optional("deadline_ms", waits);
         Some(AttachRequest {
             agent: agent?,

@@ -42,6 +42,8 @@ pub struct Erased {
     pub files: ErasedFiles,
     /// Lines of the audit's files on this machine.
     pub audit_lines: u64,
+    /// Folders of sessions in the workspace of this machine.
+    pub session_folders: u64,
 }
 
 /// Where files lie on this machine.
@@ -88,7 +90,8 @@ pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<
     rows.audit = store.count_audit(whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
     let audit_lines = audit_lines(folders.audit, whose, true).await?;
-    Ok(Erased { rows, files, audit_lines })
+    // Whether they are still there shows when they are removed.
+    Ok(Erased { rows, files, audit_lines, session_folders: 0 })
 }
 
 /// Erases. `replica` is a fresh id, under which ended reviews are counted.
@@ -116,13 +119,14 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
     rows.audit = erase_audit(store, whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, false).await?;
     let audit_lines = audit_lines(folders.audit, whose, false).await?;
-    if let Some(workspace) = folders.workspace {
-        remove_gone(store, &workspace).await?;
-    }
+    let session_folders = match folders.workspace {
+        Some(workspace) => remove_gone(store, &workspace).await?,
+        None => 0,
+    };
     if rows != Counts::default() {
         store.vacuum_erased().await?;
     }
-    Ok(Erased { rows, files, audit_lines })
+    Ok(Erased { rows, files, audit_lines, session_folders })
 }
 
 /// Takes the payloads of an agent's calls, page by page; each page has its own row that says so.

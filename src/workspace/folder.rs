@@ -9,6 +9,7 @@ use std::{
     io::{self, Read, Write},
 };
 
+use jiff::Timestamp;
 use rustix::{
     fd::OwnedFd,
     fs::{
@@ -69,6 +70,8 @@ pub struct Entry {
     pub content: Content,
     /// What it was given last.
     pub mark: Option<Mark>,
+    /// When it was changed last, as its file system says.
+    pub modified: Timestamp,
 }
 
 /// A folder that is open: whatever is put in its place, it stays this one.
@@ -107,8 +110,9 @@ impl Folder {
                 Some(Content::Bytes(bytes)) => Mark::parse(&bytes),
                 _ => None,
             };
+            let modified = self.modified(&name);
             if let Some(content) = self.read(&name, self.most)? {
-                entries.push(Entry { name, content, mark });
+                entries.push(Entry { name, content, mark, modified });
             }
         }
         Ok(entries)
@@ -136,7 +140,7 @@ impl Folder {
             (Some(Content::Bytes(there)), Some(expected)) if digest(&there) == expected => Some(expected),
             _ => return Ok(false),
         };
-        let new = self.beside(file, bytes)?;
+        let new = self.beside(file, bytes, self.may(file))?;
         let Some(expected) = expected else { return self.place(&new, file) };
         match renameat_with(&self.dir, &*new, &self.dir, file, RenameFlags::EXCHANGE) {
             // Both are there, each under the other's name: what was replaced is looked at again when nobody reaches it there.
@@ -169,8 +173,21 @@ impl Folder {
     pub fn mark(&self, file: &str, mark: &Mark) -> io::Result<()> {
         plain(file)?;
         let marked = marked(file);
-        let new = self.beside(&marked, format!("{} {}\n", mark.version, mark.digest).as_bytes())?;
+        let new = self.beside(&marked, format!("{} {}\n", mark.version, mark.digest).as_bytes(), self.shared)?;
         self.replace(&new, &marked)
+            .map_err(|error| io::Error::new(error.kind(), format!("{marked} cannot be written: {error}")))
+    }
+
+    /// When a file was changed last; long ago where that is not to be had.
+    fn modified(&self, name: &str) -> Timestamp {
+        let found = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        found.and_then(|found| Timestamp::from_second(found.st_mtime).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// What the group may do with a file: no more than somebody allowed who has made one of his own.
+    fn may(&self, file: &str) -> Mode {
+        let found = statat(&self.dir, file, AtFlags::SYMLINK_NOFOLLOW);
+        found.map_or(self.shared, |found| self.shared & Mode::from_raw_mode(found.st_mode))
     }
 
     /// Gives a file another name in the same folder, whatever it is; nothing in it is read or changed.
@@ -221,11 +238,11 @@ impl Folder {
 
     /// Writes a file under a name that nobody has, for the one that is to get its place; its bytes are on the disk first, so
     /// that no crash leaves an empty one, which would count as a change.
-    fn beside(&self, file: &str, bytes: &[u8]) -> io::Result<String> {
+    fn beside(&self, file: &str, bytes: &[u8], shared: Mode) -> io::Result<String> {
         let new = format!(".{}.{:08x}", file.trim_start_matches('.'), rand::random::<u32>());
         let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(&self.dir, &*new, how, Mode::RUSR | Mode::WUSR)?;
-        let written = fchmod(&opened, Mode::RUSR | Mode::WUSR | self.shared).map_err(io::Error::from).and_then(|()| {
+        let written = fchmod(&opened, Mode::RUSR | Mode::WUSR | shared).map_err(io::Error::from).and_then(|()| {
             let mut file = File::from(opened);
             file.write_all(bytes)?;
             file.sync_data()

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::*;
@@ -46,8 +47,11 @@ fn a_file_is_given_and_looked_at_and_its_mark_beside_it() {
     assert!(folder.put("todo.md", b"one", None).expect("it is written"));
     let mark = Mark { version: 3, digest: digest(b"one") };
     folder.mark("todo.md", &mark).expect("it is marked");
-    let expected = Entry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()) };
-    assert_eq!(folder.look(all).expect("it is read"), std::slice::from_ref(&expected));
+    let seen = folder.look(all).expect("it is read");
+    assert!(seen[0].modified > Timestamp::UNIX_EPOCH);
+    let modified = seen[0].modified;
+    let expected = Entry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()), modified };
+    assert_eq!(seen, std::slice::from_ref(&expected));
     // What is there is not written over by who expects nothing, or something else.
     assert!(!folder.put("todo.md", b"two", None).expect("nothing is done"));
     assert!(!folder.put("todo.md", b"two", Some(&digest(b"other"))).expect("nothing is done"));
@@ -79,6 +83,11 @@ fn the_group_may_what_it_may_in_the_workspace_and_others_nothing() {
         assert_eq!(says(".umbra") & 0o777, of_folder, "{mode:o}");
         assert_eq!(says(AT) & 0o777, of_folder, "{mode:o}");
         assert_eq!(says(".umbra/ses_1/todo.md") & 0o777, of_file, "{mode:o}");
+        // What somebody keeps to himself stays so.
+        fs::set_permissions(workspace.path().join(".umbra/ses_1/todo.md"), fs::Permissions::from_mode(0o600))
+            .expect("ours");
+        assert!(folder.put("todo.md", b"two", Some(&digest(b"one"))).expect("it is written"));
+        assert_eq!(says(".umbra/ses_1/todo.md") & 0o777, 0o600, "{mode:o}");
     }
 }
 
@@ -197,8 +206,67 @@ fn what_is_no_plain_file_is_not_read_and_a_link_in_its_place_is_not_followed() {
         assert!(folder.put(name, b"ours", None).expect("it is written"), "{name}");
     }
     assert_eq!(fs::read_to_string(&secret).expect("it is there"), "secret");
-    assert!(workspace.remove(AT).expect("what can be removed is") && secret.exists());
-    assert!(at.join("folder.md~aside").exists(), "a folder of somebody else's stays");
+    assert!(workspace.remove(AT).expect("it is removed") && secret.exists() && !at.exists());
+}
+
+#[test]
+fn a_folder_goes_with_all_that_is_in_it_and_nothing_that_links_in_it_lead_to() {
+    let (_dir, workspace, outside) = places();
+    workspace.folder(AT, true).expect("a folder");
+    let at = workspace.path().join(AT);
+    let mut deep = at.join("todo~conflict-1a2b3c4d.md");
+    for _ in 0..10 {
+        fs::create_dir(&deep).expect("a folder");
+        fs::write(deep.join("said"), "x").expect("a file");
+        symlink(&outside, deep.join("link")).expect("a link");
+        deep = deep.join("sub");
+    }
+    fs::write(outside.join("kept"), "theirs").expect("a file");
+    assert!(workspace.remove(AT).expect("it is removed") && !at.exists());
+    assert!(outside.join("kept").exists() && workspace.path().join(".umbra").exists());
+}
+
+#[test]
+fn what_is_wrong_with_a_path_is_said_in_words() {
+    let (_dir, workspace, outside) = places();
+    let said = |path: &str| workspace.folder(path, true).expect_err("it is none").to_string();
+    symlink(&outside, workspace.path().join("link")).expect("a link");
+    fs::write(workspace.path().join("file"), "x").expect("a file");
+    assert_eq!(said("link/.umbra/ses_1"), "link is a link: links are not followed");
+    assert_eq!(said("file/.umbra/ses_1"), "file is no folder");
+    fs::create_dir(workspace.path().join(".umbra")).expect("a folder");
+    symlink(&outside, workspace.path().join(AT)).expect("a link");
+    assert_eq!(said(AT), ".umbra/ses_1 is a link: links are not followed");
+    let folder = workspace.folder(".umbra/ses_2", true).expect("a folder");
+    fs::create_dir(workspace.path().join(".umbra/ses_2/.todo.md.exported")).expect("a folder");
+    let fault = folder.mark("todo.md", &Mark { version: 1, digest: digest(b"one") }).expect_err("it is in the way");
+    assert!(fault.to_string().starts_with(".todo.md.exported cannot be written"), "{fault}");
+}
+
+#[test]
+fn a_place_that_was_there_is_missing_and_one_that_never_was_is_not() {
+    let (dir, workspace, _) = places();
+    let path = "apps/site/.umbra/ses_1";
+    assert!(!workspace.has_place(path).expect("it is not there"));
+    assert_eq!(workspace.folder(path, true).expect_err("it is not there").kind(), io::ErrorKind::NotFound);
+    fs::create_dir_all(workspace.path().join("apps/site")).expect("a directory");
+    assert!(workspace.has_place(path).expect("it is there"));
+    fs::rename(workspace.path().join("apps"), dir.path().join("away")).expect("it is moved");
+    for fault in [workspace.has_place(path).map(drop), workspace.folder(path, true).map(drop)] {
+        let fault = fault.expect_err("it is gone");
+        assert!(
+            fault.kind() != io::ErrorKind::NotFound && fault.to_string() == "apps was there and is gone",
+            "{fault}"
+        );
+    }
+    // The workspace itself: gone, and an empty directory in its place, as where something is no longer mounted.
+    fs::rename(workspace.path(), dir.path().join("elsewhere")).expect("it is moved");
+    assert_ne!(workspace.folder(AT, false).expect_err("it is gone").kind(), io::ErrorKind::NotFound);
+    fs::create_dir(workspace.path()).expect("a directory");
+    assert!(workspace.folder(AT, true).expect_err("it is another one").to_string().contains("mounted"));
+    fs::remove_dir(workspace.path()).expect("it is empty");
+    fs::rename(dir.path().join("elsewhere"), workspace.path()).expect("it is back");
+    assert!(workspace.folder(AT, true).is_ok());
 }
 
 #[test]

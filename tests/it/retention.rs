@@ -294,7 +294,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
         // What was skipped meanwhile is an event as well.
         let events = u64::from(agent == "alice");
         let left = json!({"events": events, "reviews_ended": 0, "reviews": 0, "findings": 0, "verdicts": 0, "audit": 0,
-            "sessions": 0, "patterns": 0, "pages": 0, "log_lines": 0, "audit_lines": 0});
+            "sessions": 0, "patterns": 0, "pages": 0, "log_lines": 0, "audit_lines": 0, "session_folders": 0});
         assert_eq!(nothing["erased"], left, "{agent}");
     }
 }

@@ -213,7 +213,7 @@ impl Sidecar {
             return Err(AttachError::TooMany(most));
         }
         let documents: Vec<StoredDocument> = documents.iter().map(begun).collect();
-        if attached.is_some() {
+        if attached.is_some() && self.has_place(session.files.as_deref(), &mut patience).await {
             self.write_files(Held::new(session.files.clone()).plan(&documents), &mut patience).await;
         }
         let documents = documents.iter().map(DocumentState::of).collect();
@@ -304,10 +304,18 @@ impl Sidecar {
         step.session.closed_at = Some(step.now);
         step.session.closed_because = Some(because.to_owned());
         step.session.outcome = outcome;
+        // There is no next turn to tell it with.
+        let mut notices = std::mem::take(&mut step.session.notices);
+        notices
+            .extend(held.moving().map(|file| format!("{file} was being written: it is left as it is, and not taken")));
+        for notice in &notices {
+            patience.warn(notice.clone());
+        }
         let session = step.session.clone();
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
-        let (asked, answered) = (serde_json::json!({"because": because}), serde_json::json!({"documents": documents}));
+        let (asked, answered) =
+            (serde_json::json!({"because": because}), serde_json::json!({"documents": documents, "warnings": notices}));
         let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules).to_json();
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;

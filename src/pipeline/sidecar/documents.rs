@@ -231,7 +231,7 @@ impl Sidecar {
                     MergeError::Conflicts(conflicts) => DocumentError::Conflicts(conflicts),
                     MergeError::Limit(limit) => DocumentError::Limit(limit),
                 })?;
-                (merged, Change::Merge { from: Etag::of(base) })
+                (merged, Change::Merge { from: Etag::of(base), said: None })
             }
         };
         let merged = base.is_some();

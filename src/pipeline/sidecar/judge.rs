@@ -177,7 +177,8 @@ impl<'a> Scene<'a> {
 
     /// A session that was taken for a step, as far as it is known.
     pub fn of_taken(law: Law<'a>, id: SessionId, taken: &Taken) -> Self {
-        let documents = taken.step.as_ref().map(|step| step.documents.as_slice());
+        let known = taken.step.as_ref().filter(|_| !taken.held.is_unknown);
+        let documents = known.map(|step| step.documents.as_slice());
         match &taken.session {
             Some(session) => Self::of(law, session, documents),
             None => Self { session: Some(id.to_string()), ..Self::new(law, "") },

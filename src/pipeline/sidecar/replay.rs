@@ -166,7 +166,7 @@ fn repeat(
         route: recorded.before.route.clone(),
         modes: recorded.before.modes.clone(),
         taints: recorded.before.taints.clone(),
-        ..Scene::of((rules, tools), session, Some(&documents))
+        ..Scene::of((rules, tools), session, (!recorded.before.without_documents).then_some(&*documents))
     };
     let mut rulings = Vec::new();
     if session.has(Objective::TodoEnforcement) {

@@ -28,6 +28,9 @@ pub struct Situation {
     pub modes: Vec<String>,
     /// States of its documents.
     pub documents: Vec<DocumentAt>,
+    /// Whether no rule about them was asked, such as where nobody knew what their files said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_documents: bool,
 }
 
 /// The state of a document.
@@ -61,6 +64,7 @@ impl Situation {
             route: scene.route.clone(),
             modes: scene.modes.clone(),
             documents: documents.collect(),
+            without_documents: scene.documents.is_none(),
         }
     }
 }

@@ -356,6 +356,11 @@ pub(super) fn same_matter(a: &str, b: &str) -> bool {
     Words::of(a).likeness(&Words::of(b), SAME_MATTER_TENTHS).is_some()
 }
 
+/// Whether one may be the other in other words.
+pub(super) fn alike(a: &str, b: &str) -> bool {
+    Words::of(a).likeness(&Words::of(b), LEAST_TENTHS).is_some()
+}
+
 /// What two have in common, in thousandths of what they have (Dice); nothing below the least share.
 fn likeness(a: &HashSet<&str>, b: &HashSet<&str>, least_tenths: usize) -> Option<usize> {
     let all = a.len() + b.len();

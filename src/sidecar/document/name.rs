@@ -122,7 +122,7 @@ fn is_device(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "names a folder below the workspace by its parts, such as `apps/site`: at most {} bytes in {} parts, none of them empty, `.`, \
-     `..` or with control characters or backslashes in it", MOST_FOLDER.0, MOST_FOLDER.1
+     `..`, `.umbra` or with control characters or backslashes in it", MOST_FOLDER.0, MOST_FOLDER.1
 )]
 pub struct FolderError;
 
@@ -132,8 +132,10 @@ pub struct FolderError;
 /// What is named may not lie in the workspace.
 pub fn export_folder(within: Option<&str>, session: &Name) -> Result<String, FolderError> {
     let Some(within) = within else { return Ok(format!("{FOLDER}/{session}")) };
-    let is_part =
-        |part: &str| !matches!(part, "" | "." | "..") && !part.contains(|c: char| c.is_control() || c == '\\');
+    let is_part = |part: &str| {
+        let is_ours = part.eq_ignore_ascii_case(FOLDER);
+        !is_ours && !matches!(part, "" | "." | "..") && !part.contains(|c: char| c.is_control() || c == '\\')
+    };
     let (bytes, parts) = MOST_FOLDER;
     if within.len() > bytes || within.split('/').count() > parts || !within.split('/').all(is_part) {
         return Err(FolderError);

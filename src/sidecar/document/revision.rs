@@ -97,6 +97,9 @@ pub enum Change {
     Merge {
         /// That state.
         from: Etag,
+        /// What a file of the workspace said by itself: from the state after it to that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<Patch>,
     },
 }
 

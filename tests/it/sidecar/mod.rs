@@ -7,6 +7,7 @@ mod mined;
 mod patterns;
 mod poisoned;
 mod replay;
+mod saves;
 mod sessions;
 mod words;
 mod work;

@@ -20,63 +20,63 @@ use crate::support::{
 };
 
 /// A directory with a workspace in it, and one that is none of its business.
-struct Place(TempDir);
+pub struct Place(TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let place = Self(TempDir::new().expect("a directory"));
         fs::create_dir(place.work()).expect("a directory");
         fs::create_dir(place.outside()).expect("a directory");
         place
     }
 
-    fn work(&self) -> PathBuf {
+    pub fn work(&self) -> PathBuf {
         self.0.path().join("work")
     }
 
-    fn outside(&self) -> PathBuf {
+    pub fn outside(&self) -> PathBuf {
         self.0.path().join("outside")
     }
 
     /// A server at work in it.
-    fn server(&self) -> Start {
+    pub fn server(&self) -> Start {
         Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__WORKSPACE", self.work().display().to_string())
     }
 
     /// A session's file.
-    fn file(&self, id: &str, name: &str) -> PathBuf {
+    pub fn file(&self, id: &str, name: &str) -> PathBuf {
         self.work().join(".umbra").join(id).join(name)
     }
 }
 
-fn read(path: &Path) -> String {
+pub fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
 /// As careful editors do it.
-fn save(path: &Path, text: &str) {
+pub fn save(path: &Path, text: &str) {
     let beside = path.with_extension("saving");
     fs::write(&beside, text).expect("a file");
     fs::rename(&beside, path).expect("it is saved");
 }
 
-fn document(id: &str, name: &str) -> String {
+pub fn document(id: &str, name: &str) -> String {
     format!("/v1/sessions/{id}/documents/{name}")
 }
 
-async fn text_of(umbra: &Umbra, id: &str, name: &str) -> String {
+pub async fn text_of(umbra: &Umbra, id: &str, name: &str) -> String {
     let found = umbra.send("GET".parse().unwrap_or_default(), &document(id, name), &[], None).await;
     found.body["text"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn edit(umbra: &Umbra, id: &str, name: &str, edits: Value) -> Answered {
+pub async fn edit(umbra: &Umbra, id: &str, name: &str, edits: Value) -> Answered {
     let patched = umbra.document("PATCH", &document(id, name), None, &json!({"edits": edits})).await;
     assert_eq!(patched.status.as_u16(), 200, "{}", patched.body);
     patched
 }
 
 /// Waits until a document and its file say the same, which is this.
-async fn both_say(umbra: &Umbra, place: &Place, id: &str, text: &str) {
+pub async fn both_say(umbra: &Umbra, place: &Place, id: &str, text: &str) {
     until(text, async || {
         (text_of(umbra, id, "todo").await == text && read(&place.file(id, "todo.md")) == text).then_some(())
     })
@@ -84,7 +84,7 @@ async fn both_say(umbra: &Umbra, place: &Place, id: &str, text: &str) {
 }
 
 /// Who made each version of a document.
-async fn makers(umbra: &Umbra, id: &str, name: &str) -> Vec<String> {
+pub async fn makers(umbra: &Umbra, id: &str, name: &str) -> Vec<String> {
     let items = umbra.items(&format!("{}/history", document(id, name))).await;
     items.iter().filter_map(|item| item["entry"]["by"].as_str().map(str::to_owned)).collect()
 }
@@ -377,8 +377,13 @@ async fn a_session_is_at_work_in_a_folder_that_is_there_and_no_server_in_a_direc
     let missing = attach("apps/none").await;
     assert_eq!(missing.status.as_u16(), 201, "{}", missing.body);
     assert!(missing.body["warnings"].to_string().contains("apps/none"), "{}", missing.body);
+    assert_eq!(missing.body["degraded"], true, "{}", missing.body);
+    symlink(place.outside(), place.work().join("apps/link")).expect("a link");
+    let linked = attach("apps/link").await.body;
+    let told = linked["warnings"].to_string();
+    assert!(linked["degraded"] == true && told.contains("apps/link is a link: links are not followed"), "{linked}");
     assert!(!place.work().join("apps/none").exists());
-    for folder in ["../outside", "/etc", "apps//site", "..", "apps/../.."] {
+    for folder in ["../outside", "/etc", "apps//site", "..", "apps/../..", "", ".umbra/other"] {
         let refused = attach(folder).await;
         assert_eq!(
             (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
@@ -412,8 +417,11 @@ async fn files_go_with_their_session() {
     let attach = async |agent: &str| first.attach(&json!({"agent": agent, "documents": {"todo": "# T\n"}})).await;
     let (erased, aged) = (attach("ann").await, attach("bob").await);
     fs::write(place.file(&erased, "draft.txt"), "x").expect("a file");
-    let done = first.cli(&["erase", "--agent", "ann", "--yes"], None);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    fs::create_dir_all(place.file(&erased, "sub/deep")).expect("a directory");
+    fs::write(place.file(&erased, "sub/deep/notes.md"), "x").expect("a file");
+    let done = first.cli(&["erase", "--agent", "ann", "--yes", "--json"], None);
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("session_folders"), "{said}");
     let folder = |id: &str| place.work().join(".umbra").join(id);
     assert!(!folder(&erased).exists() && folder(&aged).exists());
     first.post(&format!("/v1/sessions/{aged}/close"), &json!({})).await;

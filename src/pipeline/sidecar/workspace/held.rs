@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::count;
+use super::{about, count};
 use crate::{
     pipeline::sidecar::documents::format_of,
-    sidecar::document::{Format, name::Name, revision::Etag},
+    sidecar::document::{Document, Format, Limits, name::Name, revision::Etag},
     store::documents::StoredDocument,
-    workspace::{Content, Entry, Mark, Workspace, digest},
+    workspace::{Content, Entry, Folder, Mark, Workspace, digest},
 };
 
 /// Whether what a file says is in its document.
@@ -37,6 +37,14 @@ impl Seen {
         Some(Self { name, format, entry, said })
     }
 
+    /// Whether it cannot be meant as it is: no text, no YAML, or nothing at all.
+    pub fn is_unfinished(&self) -> bool {
+        let Content::Bytes(bytes) = &self.entry.content else { return false };
+        let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else { return true };
+        text.trim().is_empty()
+            || Document::parse(text, self.format, &Limits::default()).is_ok_and(|read| read.check().is_err())
+    }
+
     /// What the file is called when it makes room.
     pub fn aside(&self) -> String {
         let digest = match &self.entry.content {
@@ -64,6 +72,8 @@ pub struct Held {
     pub aside: Vec<(String, String)>,
     /// Whether the session is another one for it.
     pub changed: bool,
+    /// There are files, and nobody knows what they say: neither does anybody know the documents.
+    pub is_unknown: bool,
 }
 
 /// What is to be written to files.
@@ -88,6 +98,16 @@ impl Held {
     /// Of a session that has just begun.
     pub fn new(folder: Option<String>) -> Self {
         Self { folder, ..Self::default() }
+    }
+
+    /// Of files that could not be looked at.
+    pub fn unknown() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
+    /// Files that somebody was at.
+    pub fn moving(&self) -> impl Iterator<Item = &str> {
+        self.seen.iter().filter(|seen| seen.said == Said::Moving).map(|seen| seen.entry.name.as_str())
     }
 
     /// What the files lack of these documents; to be written once the documents are kept. Nothing is written over a file that
@@ -123,6 +143,10 @@ impl Writes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             folder => folder?,
         };
+        self.write(&folder).map(|()| true).map_err(|error| about(&self.folder, &error))
+    }
+
+    fn write(&self, folder: &Folder) -> io::Result<()> {
         for (file, name) in &self.aside {
             folder.set_aside(file, name)?;
         }
@@ -136,6 +160,6 @@ impl Writes {
             }
             folder.mark(file, mark)?;
         }
-        Ok(true)
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ mod watch;
 
 use std::{io, sync::Arc, time::Duration};
 
+use jiff::SignedDuration;
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep, timeout_at},
@@ -39,6 +40,8 @@ use crate::{
 
 /// A file that is changed is taken when it has stood still for so long: some editors write in several steps.
 const SETTLED: Duration = Duration::from_millis(50);
+/// What cannot be taken for what it says is left alone for so long: somebody may be writing it.
+const UNFINISHED: SignedDuration = SignedDuration::from_secs(2);
 /// Reads and writes at a time. One that hangs keeps its place, so that no more than these ever hang.
 const AT_A_TIME: usize = 8;
 
@@ -98,8 +101,13 @@ impl Files {
 fn entries(workspace: &Workspace, folder: &str) -> io::Result<Vec<Entry>> {
     match workspace.folder(folder, false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        folder => folder?.look(|file| Name::of_file(file).is_some()),
+        opened => opened?.look(|file| Name::of_file(file).is_some()).map_err(|error| about(folder, &error)),
     }
+}
+
+/// A fault, and the folder that it is one of.
+fn about(folder: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{folder}: {error}"))
 }
 
 fn count(what: &'static str, files: u64) {
@@ -118,8 +126,9 @@ impl Sidecar {
         let mut held = match self.look_at_files(&step, patience.half()).await {
             Ok(held) => held,
             Err(error) => {
-                patience.miss("workspace", not_seen(&error));
-                Held::default()
+                tracing::debug!(%error, session = %step.session.id, "a step is judged without the files of its session");
+                patience.miss("workspace", format!("{}: rules about documents were not asked", not_seen(&error)));
+                Held::unknown()
             }
         };
         if held.seen.iter().any(|seen| seen.said == Said::Changed) {
@@ -134,6 +143,7 @@ impl Sidecar {
     /// The directory fails, or it takes longer than this.
     pub(super) async fn look_at_files(&self, step: &Stepping, until: Instant) -> Result<Held, FilesError> {
         let (Some(files), Some(folder)) = (&self.files, &step.session.files) else { return Ok(Held::default()) };
+        let at = self.clock.now();
         let seen = |entries: Vec<Entry>| entries.into_iter().filter_map(Seen::of).collect::<Vec<_>>();
         let mut held = Held::new(Some(folder.clone()));
         held.seen = seen(files.look(folder, until).await?);
@@ -141,7 +151,11 @@ impl Sidecar {
             sleep(SETTLED).await;
             let before = std::mem::replace(&mut held.seen, seen(files.look(folder, until).await?));
             for now in held.seen.iter_mut().filter(|now| now.said == Said::Changed) {
-                if !before.iter().any(|before| before.entry == now.entry) {
+                let stood = before.iter().any(|before| before.entry == now.entry);
+                // Times of files tell this alone: one in the future is none.
+                let age = at.duration_since(now.entry.modified);
+                let is_new = !age.is_negative() && age < UNFINISHED;
+                if !stood || (is_new && now.is_unfinished()) {
                     now.said = Said::Moving;
                 }
             }
@@ -149,12 +163,24 @@ impl Sidecar {
         Ok(held)
     }
 
+    /// Whether the workspace has a place for the files of a new session; says so where not.
+    pub(super) async fn has_place(&self, folder: Option<&str>, patience: &mut Patience<'_>) -> bool {
+        let (Some(files), Some(folder)) = (&self.files, folder.map(str::to_owned)) else { return true };
+        let named = folder.clone();
+        match files.work(patience.deadline(), move |workspace| workspace.has_place(&named)).await {
+            Ok(true) => return true,
+            Ok(false) => patience.miss("workspace", not_made(&folder)),
+            Err(error) => patience.miss("workspace", not_written(&error)),
+        }
+        false
+    }
+
     /// Writes what files lack of documents that are kept, and says where that fails.
     pub(super) async fn write_files(&self, writes: Option<Writes>, patience: &mut Patience<'_>) {
         let folder = writes.as_ref().map(|writes| writes.folder.clone()).unwrap_or_default();
         match self.write_files_until(writes, patience.deadline()).await {
             Ok(true) => {}
-            Ok(false) => patience.warn(format!("{folder} is not made: the workspace of this server has no such place")),
+            Ok(false) => patience.warn(not_made(&folder)),
             Err(error) => patience.miss("workspace", not_written(&error)),
         }
     }
@@ -164,6 +190,10 @@ impl Sidecar {
         let (Some(files), Some(writes)) = (&self.files, writes) else { return Ok(true) };
         files.work(until, move |workspace| writes.carry_out(workspace)).await
     }
+}
+
+fn not_made(folder: &str) -> String {
+    format!("{folder} is not made: the workspace of this server has no such place")
 }
 
 /// What an answer says where files were not seen.

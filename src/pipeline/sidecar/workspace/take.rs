@@ -1,5 +1,7 @@
 //! What somebody changed in a file becomes a change of its document, by the rules of any other edit; what cannot, is set aside.
 
+use tokio::task::block_in_place;
+
 use super::{
     count,
     held::{Held, Said, Seen},
@@ -10,12 +12,17 @@ use crate::{
         documents::{DocumentError, add, entries, format_of, keep, screened},
     },
     sidecar::document::{
-        Document, Limits,
+        Document, Format, Limits,
         name::{ReadBack, read_back},
+        patch::Patch,
         revision::{Change, Etag, WORKSPACE},
-        unseen::made_from,
+        unseen::{Made, UnknownMaking, made_from},
     },
-    store::{StoreError, documents::StoredDocument, sessions::Stepping},
+    store::{
+        StoreError,
+        documents::{StoredChange, StoredDocument},
+        sessions::Stepping,
+    },
     workspace::{Content, digest},
 };
 
@@ -69,16 +76,20 @@ impl Sidecar {
             Content::Large => return Ok(Err(format!("it has more than {} bytes", limits.bytes))),
             Content::Other(why) => return Ok(Err(format!("it {why}"))),
         };
-        let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
-            return Ok(Err("it is no text in UTF-8".to_owned()));
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains('\0') => return Ok(Err("it has a NUL byte".to_owned())),
+            Ok(text) => text,
+            Err(_) => return Ok(Err("it is no text in UTF-8".to_owned())),
         };
-        let (text, name) = (screened(text), seen.name.as_str());
-        let read = Document::parse(text.as_str(), seen.format, &limits);
-        if let Err(why) =
-            read.map_err(|error| error.to_string()).and_then(|read| read.check().map_err(|error| error.to_string()))
-        {
-            return Ok(Err(why));
-        }
+        let read = || {
+            let text = screened(text);
+            let read = Document::parse(text.as_str(), seen.format, &limits).map_err(|error| error.to_string())?;
+            read.check().map_err(|error| error.to_string()).map(|()| text)
+        };
+        let (text, name) = match block_in_place(read) {
+            Ok(text) => (text, seen.name.as_str()),
+            Err(why) => return Ok(Err(why)),
+        };
         let Some(at) = step.documents.iter().position(|document| document.name == name) else {
             return self.take_new(step, seen, &text).await;
         };
@@ -99,22 +110,23 @@ impl Sidecar {
             Some(mark) => mark,
         };
         let changes = if mark.digest == first { Some(Vec::new()) } else { step.changes_to(name, &mark.digest).await? };
-        let entries = changes.as_deref().and_then(entries);
-        let base = entries.and_then(|entries| made_from(&known.first, &entries, &text, seen.format).ok());
-        let Some(base) = base else {
-            return Ok(Err("it was made from a state that the document never had".to_owned()));
+        let (made, merged) = match block_in_place(|| joined(&known, changes.as_deref(), &text, seen.format)) {
+            Ok(Some(joined)) => joined,
+            Ok(None) => return Ok(Ok(false)),
+            Err(why) => return Ok(Err(why)),
         };
-        let merged = match read_back(&base, &known.text, text.as_bytes(), seen.format, &limits) {
-            Ok(ReadBack::Untouched) => return Ok(Ok(false)),
-            // What came in whole may come together to a credential with what stood there.
-            Ok(ReadBack::Changed(merged)) => screened(&merged),
-            Err(error) => return Ok(Err(error.to_string())),
+        let change = if made.from == known.text {
+            Change::Put
+        } else {
+            let said = (merged != text).then(|| Patch::between(&merged, &text));
+            Change::Merge { from: Etag::of(&made.from), said }
         };
-        if merged == known.text {
-            return Ok(Ok(false));
-        }
-        let change = if base == known.text { Change::Put } else { Change::Merge { from: Etag::of(&base) } };
+        let version = known.version + 1;
         step.documents[at] = kept(keep(step, &known, &merged, change, WORKSPACE.to_owned()).await)?;
+        for notice in told(&made) {
+            let file = format!("{}/{}", step.session.files.as_deref().unwrap_or_default(), seen.entry.name);
+            step.session.notice(format!("{file} {notice} (version {version}; the history of {name} has all of them)"));
+        }
         Ok(Ok(true))
     }
 
@@ -127,6 +139,36 @@ impl Sidecar {
         kept(add(step, &seen.name, seen.format, text, WORKSPACE.to_owned()).await)?;
         Ok(Ok(true))
     }
+}
+
+/// What a document becomes by what a file says, and what that was made from; `None` where it stays as it is.
+fn joined(
+    known: &StoredDocument,
+    changes: Option<&[StoredChange]>,
+    text: &str,
+    format: Format,
+) -> Result<Option<(Made, String)>, String> {
+    let entries = changes.and_then(entries).ok_or_else(|| UnknownMaking::History.to_string())?;
+    let made = made_from(&known.first, &entries, text, format).map_err(|error| error.to_string())?;
+    let read = read_back(&made.from, &known.text, text.as_bytes(), format, &Limits::default());
+    Ok(match read.map_err(|error| error.to_string())? {
+        ReadBack::Untouched => None,
+        // What came in whole may come together to a credential with what stood there.
+        ReadBack::Changed(merged) => Some(screened(&merged)).filter(|merged| *merged != known.text),
+    }
+    .map(|merged| (made, merged)))
+}
+
+/// What is worth saying of a save: it may mean something else than what was made of it.
+fn told(made: &Made) -> impl Iterator<Item = String> {
+    let older = "was saved from an older text than it had by then: what came between is kept, and merged with it; what of that \
+                 should go is to be removed again";
+    let without = match made.without {
+        0 => None,
+        1 => Some("was saved without a line that others had added: it is gone".to_owned()),
+        lines => Some(format!("was saved without {lines} lines that others had added: they are gone")),
+    };
+    made.is_older.then(|| older.to_owned()).into_iter().chain(without)
 }
 
 /// A file's change is always of a document that can be kept.

@@ -2,6 +2,8 @@
 
 use std::sync::mpsc;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::{
     sidecar::document::revision::Etag,
@@ -44,7 +46,12 @@ async fn a_disk_that_hangs_takes_no_more_than_its_places() {
 /// A file that says one thing, and was given another.
 fn seen(says: &str, given: &str, said: Said) -> Held {
     let mark = Some(Mark { version: 1, digest: digest(given.as_bytes()) });
-    let entry = Entry { name: "todo.md".to_owned(), content: Content::Bytes(says.as_bytes().to_vec()), mark };
+    let entry = Entry {
+        name: "todo.md".to_owned(),
+        content: Content::Bytes(says.as_bytes().to_vec()),
+        mark,
+        modified: Timestamp::UNIX_EPOCH,
+    };
     let seen = Seen { said, ..Seen::of(entry).expect("a document's") };
     Held { seen: vec![seen], ..Held::new(Some(".umbra/ses_1".to_owned())) }
 }

@@ -1,18 +1,18 @@
 //! What is done about files while nobody asks: changes of them are looked for, they are written where a document moved on
 //! elsewhere, and those of sessions that are gone are removed.
 
-use std::{io, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Files, FilesError, entries, held::is_as_given};
+use super::{Files, FilesError, about, entries, held::is_as_given};
 use crate::{
     domain::SessionId,
     pipeline::sidecar::{Sidecar, documents::format_of},
     sidecar::document::name::Name,
-    store::{Store, session_files::FiledSession},
+    store::{Store, StoreError, session_files::FiledSession},
     workspace::Workspace,
 };
 
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOCKED: Duration = Duration::from_secs(2);
 /// The last state of a session that has ended is written for so many seconds, where that failed.
 const AFTER_THE_END: f64 = 3_600.0;
+/// Faults of one round that are told apart.
+const MOST_FAULTS: usize = 100;
 /// Sessions of one look, or one sweep.
 const PAGE: i64 = 500;
 /// Between looks for sessions that are gone.
@@ -31,26 +33,37 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
 /// They are looked for again so long: a transaction that began earlier may end later.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
 
-/// Whether something failed when it was done last: that is logged once, and once that it no longer does.
+/// Faults of one round, in words that name the folder: those of all sessions in it are one.
+type Faults = BTreeSet<String>;
+
+/// What failed when it was done last: each fault is logged once, and once that it is none any more.
 #[derive(Default)]
-struct Round {
-    failed: bool,
-}
+struct Round(Faults);
 
 impl Round {
-    fn told(&mut self, what: &'static str, done: Result<(), FilesError>) {
-        match done {
-            Err(FilesError::Store(error)) => tracing::debug!(%error, "files are not {what}; the next look does it"),
-            Err(error) if !self.failed => {
-                self.failed = true;
-                tracing::warn!(%error, "files of sessions are not {what} for now (sidecar.workspace)");
-            }
-            Ok(()) if self.failed => {
-                self.failed = false;
-                tracing::info!("files of sessions are {what} again");
-            }
-            _ => {}
+    fn told(&mut self, what: &'static str, done: Result<Faults, StoreError>) {
+        let faults = match done {
+            Ok(faults) => faults,
+            Err(error) => return tracing::debug!(%error, "files are not {what}; the next look does it"),
+        };
+        for fault in faults.difference(&self.0) {
+            tracing::warn!(fault, "files of sessions are not {what} for now (sidecar.workspace)");
         }
+        for fault in self.0.difference(&faults) {
+            tracing::info!(fault, "files of sessions are {what} again");
+        }
+        self.0 = faults;
+    }
+}
+
+/// Notes a fault. That the database is away is told elsewhere.
+fn note(faults: &mut Faults, done: Result<(), FilesError>) {
+    match done {
+        Err(FilesError::Store(error)) => {
+            tracing::debug!(%error, "files of a session are not kept up; the next look does it");
+        }
+        Err(error) if faults.len() < MOST_FAULTS => drop(faults.insert(error.to_string())),
+        _ => {}
     }
 }
 
@@ -68,33 +81,44 @@ impl Sidecar {
             keeping.told("kept up", self.keep_files(files).await);
             if swept.is_none_or(|swept| swept.elapsed() >= BETWEEN_SWEEPS) {
                 swept = Some(Instant::now());
-                let removed = remove_since(&self.store, files, since).await.map(|newest| since = newest);
-                removing.told("removed", removed);
+                let mut faults = Faults::new();
+                let removed = remove_since(&self.store, files, since).await.map(|(newest, _)| since = newest);
+                note(&mut faults, removed);
+                removing.told("removed", Ok(faults));
             }
         }
     }
 
-    /// Looks at the files of all sessions once. One that fails keeps no other from it, unless all would wait.
-    async fn keep_files(&self, files: &Files) -> Result<(), FilesError> {
-        let (mut after, mut kept) = (None, Ok(()));
+    /// Looks at the files of all sessions once, and answers what failed. One that fails keeps no other from it, unless all would
+    /// wait.
+    async fn keep_files(&self, files: &Files) -> Result<Faults, StoreError> {
+        let (mut after, mut faults) = (None, Faults::new());
         loop {
             let page = self.store.filed_sessions(AFTER_THE_END, after, PAGE).await?;
-            let Some(last) = page.last() else { return kept };
+            let Some(last) = page.last() else { return Ok(faults) };
             after = Some(last.id);
             let look = move |workspace: &Workspace| {
                 let looked = page.iter().map(|session| Ok(is_restless(workspace, session)?.then_some(session.id)));
                 Ok(looked.collect::<Vec<io::Result<_>>>())
             };
-            for restless in files.work(Instant::now() + PATIENCE, look).await? {
+            let looked = match files.work(Instant::now() + PATIENCE, look).await {
+                Ok(looked) => looked,
+                Err(error) => {
+                    note(&mut faults, Err(error));
+                    return Ok(faults);
+                }
+            };
+            for restless in looked {
                 let done = match restless {
                     Ok(None) => Ok(()),
                     Ok(Some(id)) => self.keep_files_of(id).await,
                     Err(error) => Err(error.into()),
                 };
-                if matches!(done, Err(FilesError::Late)) {
-                    return done;
+                let is_late = matches!(done, Err(FilesError::Late));
+                note(&mut faults, done);
+                if is_late {
+                    return Ok(faults);
                 }
-                kept = kept.and(done);
             }
         }
     }
@@ -134,30 +158,31 @@ fn is_restless(workspace: &Workspace, session: &FiledSession) -> io::Result<bool
     Ok(session.is_open && entries.len() > known)
 }
 
-/// Removes the files of sessions that are gone from a workspace.
+/// Removes the files of sessions that are gone from a workspace; how many had some.
 ///
 /// # Errors
 /// The database does not answer, or a file cannot be removed.
-pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<(), FilesError> {
-    remove_since(store, &Files::new(workspace.clone()), Timestamp::UNIX_EPOCH).await.map(drop)
+pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<u64, FilesError> {
+    remove_since(store, &Files::new(workspace.clone()), Timestamp::UNIX_EPOCH).await.map(|(_, removed)| removed)
 }
 
-/// The same of those that are gone since a moment; from when on the next look is to be.
-async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<Timestamp, FilesError> {
-    let mut from = (since, None);
+/// The same of those that are gone since a moment, and from when on the next look is to be.
+async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<(Timestamp, u64), FilesError> {
+    let (mut from, mut removed) = ((since, None), 0);
     loop {
         let gone = store.gone_sessions(from, PAGE).await?;
         let Some(last) = gone.last() else {
-            return Ok(since.max(from.0.checked_sub(OVERLAP).unwrap_or(since)));
+            return Ok((since.max(from.0.checked_sub(OVERLAP).unwrap_or(since)), removed));
         };
         from = (last.at, Some(last.id));
         let removing = move |workspace: &Workspace| {
-            let mut removed = Ok(());
+            let mut removed = Ok(0);
             for session in &gone {
-                removed = removed.and(workspace.remove(&session.files).map(drop));
+                let was_there = workspace.remove(&session.files).map_err(|error| about(&session.files, &error));
+                removed = removed.and_then(|count| was_there.map(|was_there| count + u64::from(was_there)));
             }
             removed
         };
-        files.work(Instant::now() + PATIENCE, removing).await?;
+        removed += files.work(Instant::now() + PATIENCE, removing).await?;
     }
 }

@@ -275,7 +275,7 @@ fn a_thousand_edits_of_two_editors_are_all_there() {
                 let change = if stored == read.text() {
                     Change::Edits { edits: vec![edit] }
                 } else {
-                    Change::Merge { from: Etag::of(read.text()) }
+                    Change::Merge { from: Etag::of(read.text()), said: None }
                 };
                 history.push(Entry::between(["ann", "bob"][who], None, change, &stored, &text));
                 let (before, after) = (names(&read), names(&edited));

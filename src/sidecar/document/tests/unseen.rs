@@ -5,9 +5,14 @@ use proptest::prelude::*;
 use crate::sidecar::document::{
     Format, Limits,
     merge::merge,
-    revision::{Change, Entry, WORKSPACE},
-    unseen::made_from,
+    patch::Patch,
+    revision::{Change, Entry, Etag, WORKSPACE},
+    unseen::{Made, UnknownMaking, made_from as made},
 };
+
+fn made_from(first: &str, history: &[Entry], text: &str, format: Format) -> Result<String, UnknownMaking> {
+    made(first, history, text, format).map(|made| made.from)
+}
 
 /// A list of what stands between commas.
 fn list(items: &str) -> String {
@@ -73,6 +78,83 @@ fn what_was_changed_or_removed_unseen_stays_so() {
     let history = [Entry::between("a", None, Change::Put, before, now)];
     assert_eq!(made_from(before, &history, "a: 5\nb: 1\n", Format::Yaml).as_deref(), Ok(before));
     assert_eq!(made_from(before, &history, "a: 1\nb: 3\n", Format::Yaml).as_deref(), Ok(now));
+}
+
+/// What a file said, merged with what came since it was read: each from what stands between commas.
+fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
+    let said = Some(Patch::between(&list(after), &list(said)));
+    Entry::between(WORKSPACE, None, Change::Merge { from: Etag::of(&list(from)), said }, &list(before), &list(after))
+}
+
+#[test]
+fn an_editor_that_saves_again_has_its_own_text_in_mind() {
+    // It had read one, and saved x beside it when two was there already; three came since.
+    let history = [
+        step("a", "one", "one,two"),
+        saved("one,two", "one", "one,x", "one,two,x"),
+        step("a", "one,two,x", "one,two,x,three"),
+    ];
+    let made = |said: &str| made_from(&list("one"), &history, &list(said), Format::Markdown).expect("a history");
+    for (said, from) in [
+        ("one,x,y", "one,x"),
+        // Saved once more as it was: nothing was changed.
+        ("one,x", "one,x"),
+        // What was merged was read since, and then what came last.
+        ("one,two,x,y", "one,two,x"),
+        ("one,two,x,three,y", "one,two,x,three"),
+        ("one,x,three,y", "one,two,x,three"),
+    ] {
+        assert_eq!(made(said), list(from), "{said}");
+    }
+}
+
+#[test]
+fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
+    let named = |one: &str, two: &str| format!("- [ ] {one} <!-- id: one -->\n- [ ] {two} <!-- id: two -->\n");
+    let (before, now) = (named("alpha", "beta"), named("uno", "dos"));
+    let history = [Entry::between("a", None, Change::Put, &before, &now)];
+    let made = |one: &str, two: &str| made_from(&before, &history, &named(one, two), Format::Markdown);
+    assert_eq!(made("mine", "beta").as_deref(), Ok(&*before), "one of them is as it was");
+    assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &Limits::default()).is_err());
+    assert_eq!(made("mine", "dos").as_deref(), Ok(&*now), "one of them is as it is");
+    assert_eq!(made("mine", "yours").as_deref(), Ok(&*now), "nothing speaks against it");
+    // Sections of one title, and signs, are made by two who know nothing of each other.
+    let (first, fence) = ("- begun\n", "\n```\nrun\n```\n");
+    let theirs = format!("{first}\n## Notes\n\n- theirs\n{fence}");
+    let history = [Entry::between("a", None, Change::Put, first, &theirs)];
+    let ours = format!("{first}\n## Notes\n\n- ours\n{}", fence.replace("run", "stop"));
+    assert_eq!(made_from(first, &history, &ours, Format::Markdown).as_deref(), Ok(first));
+    // An item of its own that is like one that was added says nothing of the others.
+    let (before, now) = ("one", "one,write the docs,deploy");
+    let history = [step("a", before, now)];
+    assert_eq!(made_from(&list(before), &history, &list("one,write docs"), Format::Markdown), Ok(list(before)));
+}
+
+#[test]
+fn what_a_text_was_made_from_long_ago_is_found_or_not_guessed() {
+    let at = |count: usize| list(&(0..=count).map(|n| format!("item {n}")).collect::<Vec<_>>().join(","));
+    let history = |count: usize| {
+        (0..count).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect::<Vec<_>>()
+    };
+    let text = at(3) + "- [ ] mine\n";
+    for steps in [17, 300] {
+        assert_eq!(made_from(&at(0), &history(steps), &text, Format::Markdown), Ok(at(3)), "{steps}");
+    }
+    assert_eq!(made_from(&at(0), &history(500), &text, Format::Markdown), Err(UnknownMaking::TooOld));
+    let recent = at(495) + "- [ ] mine\n";
+    assert_eq!(made_from(&at(0), &history(500), &recent, Format::Markdown), Ok(at(495)));
+}
+
+#[test]
+fn what_a_save_takes_away_of_others_is_counted() {
+    let history = [step(WORKSPACE, "one", "one,two"), step("a", "one,two", "one,two,three,four")];
+    let made = |said: &str| made(&list("one"), &history, &list(said), Format::Markdown).expect("a history");
+    let last = list("one,two,three,four");
+    for (said, without) in [("one,two", 2), ("one,two,four,x", 1), ("one,two,and three,four", 0), ("one,four,three", 0)]
+    {
+        assert_eq!(made(said), Made { from: last.clone(), is_older: false, without }, "{said}");
+    }
+    assert_eq!(made("one,two,x"), Made { from: list("one,two"), is_older: true, without: 0 });
 }
 
 proptest! {
