@@ -98,7 +98,8 @@ impl Folder {
         for (count, entry) in Dir::read_from(&self.dir)?.enumerate() {
             let entry = entry?;
             if count >= MOST_NAMES || names.len() > MOST_FILES {
-                return Err(io::Error::other("there are too many files in the folder"));
+                let problem = "there are too many files in the folder";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
             }
             names.extend(entry.file_name().to_str().ok().filter(|name| wanted(name)).map(ToOwned::to_owned));
         }

@@ -91,7 +91,9 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
     // The session's folder is a link, and then that of another one: each is said in the log, with its path.
     fs::rename(&folder, away("folder")).expect("it is moved");
     symlink(away("folder"), &folder).expect("a link");
-    unknown(&here).await;
+    // Whoever does that is rid of no rule by it.
+    let turn = umbra.turn(&here, &planned).await;
+    assert_eq!((&turn["decision"], &turn["degraded"]), (&json!("block"), &json!(true)), "{turn}");
     let link = format!(".umbra/{here} is a link: links are not followed");
     until("the log to say so", async || umbra.log().contains(&link).then_some(())).await;
     fs::rename(place.work().join("apps"), away("apps")).expect("it is moved");

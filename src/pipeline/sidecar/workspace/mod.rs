@@ -59,6 +59,15 @@ pub enum FilesError {
     Store(#[from] StoreError),
 }
 
+impl FilesError {
+    /// Whether somebody has put something in the way of a session's files: whoever may do that is told from a disk that is
+    /// away, or no rule would hold for him.
+    fn is_in_the_way(&self) -> bool {
+        use io::ErrorKind::{InvalidData, NotADirectory, PermissionDenied};
+        matches!(self, Self::Io(error) if matches!(error.kind(), NotADirectory | InvalidData | PermissionDenied))
+    }
+}
+
 /// The directory, and who is at it.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -127,8 +136,13 @@ impl Sidecar {
             Ok(held) => held,
             Err(error) => {
                 tracing::debug!(%error, session = %step.session.id, "a step is judged without the files of its session");
-                patience.miss("workspace", format!("{}: rules about documents were not asked", not_seen(&error)));
-                Held::unknown()
+                let (how, held) = if error.is_in_the_way() {
+                    ("rules about documents go by what they were", Held::default())
+                } else {
+                    ("rules about documents were not asked", Held::unknown())
+                };
+                patience.miss("workspace", format!("{}: {how}", not_seen(&error)));
+                held
             }
         };
         if held.seen.iter().any(|seen| seen.said == Said::Changed) {
