@@ -354,8 +354,8 @@ class Documents(Case):
             self.assertEqual((put.merged, put.version, mine.etag), (False, 4, put.etag))
             history = await mine.history()
             self.assertEqual([one.version for one in history.items], [1, 2, 3, 4])
-            self.assertEqual((history.items[0].entry["by"], history.next_after), ("a person", None))
-            self.assertEqual((await mine.history(after=3)).items[0].version, 4)
+            self.assertEqual((history.items[0].entry["by"], history.next_cursor), ("a person", None))
+            self.assertEqual((await mine.history(history.resume_cursor)).items, ())
 
     async def test_a_document_is_made_where_there_is_none(self):
         async with self.sidecar() as s:

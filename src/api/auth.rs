@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::problem::Problem;
+use super::{admission::Class, problem::Problem};
 use crate::{
     checks,
     domain::{
@@ -108,7 +108,7 @@ const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long one with a key that is not on it waits.
 const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// How old the list may be while the database is away.
+/// How old the list may be while the database is away, for all but decisions.
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
 /// The list on its way.
@@ -176,8 +176,10 @@ impl KeyRing {
     ///
     /// # Errors
     /// `unauthorized`, or the database is away.
-    pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        self.keep_fresh(FRESH_FOR, PATIENCE).await?;
+    pub(super) async fn identify(&self, headers: &HeaderMap, class: Class) -> Result<Caller, Problem> {
+        // An agent that waits for a decision is answered from memory, however long the database is away.
+        let holds_for = if class == Class::Decide { Duration::MAX } else { HOLDS_FOR };
+        self.keep_fresh(FRESH_FOR, PATIENCE, holds_for).await?;
         let known = self.known.load();
         let mut all = headers.get_all(header::AUTHORIZATION).iter();
         let Some(given) = all.next() else {
@@ -203,14 +205,14 @@ impl KeyRing {
             return Ok(Caller(Some(Arc::clone(grant))));
         }
         // It may have been made a moment ago, by another process.
-        self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE).await?;
+        self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE, holds_for).await?;
         let grant = self.known.load().by_hash.get(hash.as_slice()).cloned().ok_or_else(unusable)?;
         Ok(Caller(Some(grant)))
     }
 
     /// One request at a time reads the keys anew, and waits so long for them; the others go on with what is known, unless
     /// it is long out of date. While the database hangs, only the first waits.
-    async fn keep_fresh(&self, fresh_for: Duration, patience: Duration) -> Result<(), Problem> {
+    async fn keep_fresh(&self, fresh_for: Duration, patience: Duration, holds_for: Duration) -> Result<(), Problem> {
         let age = || self.known.load().at.elapsed();
         if age() < fresh_for {
             return Ok(());
@@ -237,7 +239,7 @@ impl KeyRing {
             }
         }
         // The database is away: what is known holds for a while, so that calls and events can still be answered properly.
-        if age() < HOLDS_FOR { Ok(()) } else { result }
+        if age() < holds_for { Ok(()) } else { result }
     }
 }
 

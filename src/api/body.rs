@@ -45,6 +45,8 @@ pub enum Media {
     Protobuf,
     /// `application/yaml` (RFC 9512)
     Yaml,
+    /// `text/markdown` (RFC 7763)
+    Markdown,
 }
 
 impl Media {
@@ -55,6 +57,7 @@ impl Media {
             Self::Ndjson => "application/x-ndjson",
             Self::Protobuf => "application/x-protobuf",
             Self::Yaml => "application/yaml",
+            Self::Markdown => "text/markdown",
         }
     }
 }
@@ -139,7 +142,7 @@ fn shortened(text: String) -> String {
 }
 
 /// What a request says that has nothing to say.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
@@ -169,16 +172,28 @@ impl BodyReader {
         decoder.finish()
     }
 
+    /// The same for bodies that may be longer, of the same memory.
+    #[must_use]
+    pub fn up_to(&self, decoded: usize) -> Self {
+        let decoded = decoded.max(self.limits.decoded);
+        Self { limits: Arc::new(BodyLimits { decoded, ..*self.limits }), memory: Arc::clone(&self.memory) }
+    }
+
+    /// Reads a JSON object, or nothing at all, which says nothing.
+    pub async fn read_or_nothing<T: DeserializeOwned + Default>(&self, request: Request) -> Result<T, Problem> {
+        let headers = request.headers().clone();
+        let body = self.read(request).await?;
+        if body.is_empty() {
+            return Ok(T::default());
+        }
+        expect_media(&headers, &[Media::Json])?;
+        from_json(&body)
+    }
+
     /// Reads the body of a request that takes none: it is empty, or `{}` as some clients send it. 400 for any member,
     /// which the sender believes to mean something.
     pub async fn read_nothing(&self, request: Request) -> Result<(), Problem> {
-        let headers = request.headers().clone();
-        let body = self.read(request).await?;
-        if !body.is_empty() {
-            expect_media(&headers, &[Media::Json])?;
-            from_json::<Nothing>(&body)?;
-        }
-        Ok(())
+        self.read_or_nothing::<Nothing>(request).await.map(drop)
     }
 
     /// Feeds the decoder with what arrives, until the end of the body, of the time or of a limit.

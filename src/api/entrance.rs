@@ -53,7 +53,7 @@ impl Entrance {
         let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let caller = match class {
             Class::Health => Caller::nobody(),
-            _ => api.keys.identify(headers).await?,
+            _ => api.keys.identify(headers, class).await?,
         };
         Ok((caller, admission.enter(class)?))
     }

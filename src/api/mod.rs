@@ -131,7 +131,11 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(sidecar::guard::post_select))
         .routes(routes!(sidecar::sessions::post_session))
         .routes(routes!(sidecar::steps::post_turn))
-        .routes(routes!(sidecar::steps::post_message));
+        .routes(routes!(sidecar::steps::post_message))
+        .routes(routes!(sidecar::sessions::post_close))
+        .routes(routes!(sidecar::documents::put_document, sidecar::documents::patch_document))
+        .routes(routes!(sidecar::patterns::post_pattern))
+        .routes(routes!(sidecar::patterns::search_patterns));
     let streams = OpenApiRouter::new()
         .routes(routes!(stream::stream_findings))
         .routes(routes!(boundary::audit::get_audit))
@@ -176,15 +180,9 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(sidecar::sessions::list_sessions))
         .routes(routes!(sidecar::sessions::get_session))
         .routes(routes!(sidecar::sessions::get_policies))
-        .routes(routes!(sidecar::sessions::post_close))
-        .routes(routes!(
-            sidecar::documents::get_document,
-            sidecar::documents::put_document,
-            sidecar::documents::patch_document
-        ))
+        .routes(routes!(sidecar::documents::get_document))
         .routes(routes!(sidecar::documents::get_history))
-        .routes(routes!(sidecar::patterns::list_patterns, sidecar::patterns::post_pattern))
-        .routes(routes!(sidecar::patterns::search_patterns))
+        .routes(routes!(sidecar::patterns::list_patterns))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::list_dead))
         .routes(routes!(webhooks::resend_dead))

@@ -117,6 +117,12 @@ pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
 fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule> {
     let Head { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
+    let except = keys.optional(
+        "except",
+        "Tools (names or globs) that the rule is not about: with verdict: block, all but these are forbidden. What names no \
+         server is excepted by patterns of its name alone.",
+        List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() },
+    );
     let effects = keys.optional(
         "effects",
         "Effects of the tools: read, write, destructive; every one unless set.",
@@ -156,6 +162,7 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
         routes,
         modes,
         tools,
+        except: except.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
         when,
         verdict,

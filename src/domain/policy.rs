@@ -111,6 +111,9 @@ pub struct PolicyRule {
     pub modes: Vec<String>,
     /// Tools: `server.tool` or a tool's name, or globs.
     pub tools: Vec<String>,
+    /// Tools that it is not about, though they are among `tools`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
     /// Effects.
     pub effects: Vec<Effect>,
     /// A predicate in CEL over `args`, `agent`, `route`, `modes`, `tool`, `effect` and `session`.

@@ -86,6 +86,9 @@ pub struct Session {
     pub modes: Vec<String>,
     /// What the sidecar does here.
     pub objectives: Vec<Objective>,
+    /// The model that the agent runs on, as far as it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// What clings to the session: labels that rules put on it.
     pub taints: Vec<String>,
     /// Tools that were shown at the beginning.
@@ -163,6 +166,7 @@ impl Session {
             route: None,
             modes: Vec::new(),
             objectives: Objective::ALL.to_vec(),
+            model: None,
             taints: Vec::new(),
             tools: 0,
             tools_digest: None,

@@ -28,6 +28,8 @@ const TOOLS: usize = 10_000;
 const DESCRIPTION_BYTES: usize = 32 * 1024;
 /// Longest that a caller may say it waits, in milliseconds.
 const MOST_MS: u64 = 600_000;
+/// Who speaks where nobody says so.
+const SPEAKS: &str = "assistant";
 /// Tools in one answer.
 const MOST_RANKED: u64 = 100;
 
@@ -46,6 +48,8 @@ pub struct AttachRequest {
     pub modes: Vec<String>,
     /// What the sidecar does; everything where none are named.
     pub objectives: Vec<Objective>,
+    /// The model that the agent runs on.
+    pub model: Option<String>,
     /// Tools that it may be shown.
     pub tools: Vec<ToolDefinition>,
     /// Its documents by name.
@@ -195,6 +199,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
         let task_id = fields.optional("task_id", label);
         let (route, modes) = situation(fields);
         let objectives = fields.optional("objectives", objectives);
+        let runs_on = fields.optional("model", label);
         let tools = fields.optional("tools", tools);
         let documents = fields.optional("documents", documents);
         let folder = fields.optional("folder", name);
@@ -206,6 +211,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
             route,
             modes: modes.unwrap_or_default(),
             objectives: objectives.unwrap_or_else(|| Objective::ALL.to_vec()),
+            model: runs_on,
             tools: tools.unwrap_or_default(),
             documents: documents.unwrap_or_default(),
             folder,
@@ -312,12 +318,16 @@ fn session(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<SessionId>
     word.parse().ok().or_else(|| faults.refuse(at, code::FORMAT, "must be a session's id: ses_ and 32 hex digits"))
 }
 
+/// What the agent says, as a text, or with who says it.
 fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, String)> {
+    if let Tree::Text(_) = tree {
+        return Some((SPEAKS.to_owned(), words(tree, at, faults)?));
+    }
     let mut fields = Fields::open(tree, at, faults)?;
     let who = fields.optional("role", role);
     let content = fields.required("content", "what is said", words);
     fields.refuse_rest_of_request();
-    Some((who.unwrap_or_else(|| "assistant".to_owned()), content?))
+    Some((who.unwrap_or_else(|| SPEAKS.to_owned()), content?))
 }
 
 fn listed<T>(
@@ -342,7 +352,9 @@ fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<NamedCal
 
 fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
     let mut fields = Fields::open(tree, at, faults)?;
-    let tool = fields.required("tool", r#"what is called: a name, or {"server": "github", "name": "get_issue"}"#, tool);
+    // Some clients have it as `tools/call` of the Model Context Protocol does.
+    let key = if fields.gives("name") && !fields.gives("tool") { "name" } else { "tool" };
+    let tool = fields.required(key, r#"what is called: a name, or {"server": "github", "name": "get_issue"}"#, tool);
     let arguments = fields.optional("arguments", members);
     fields.refuse_rest_of_request();
     Some(NamedCall { tool: tool?, arguments: arguments.unwrap_or_default() })

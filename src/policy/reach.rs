@@ -126,7 +126,7 @@ fn glob(rule: &str, pattern: &str) -> Result<Glob, BadRule> {
 }
 
 /// `None` where there is no pattern, which matches everything.
-fn glob_set(rule: &str, patterns: &[String]) -> Result<Option<GlobSet>, BadRule> {
+pub(super) fn glob_set(rule: &str, patterns: &[String]) -> Result<Option<GlobSet>, BadRule> {
     if patterns.is_empty() {
         return Ok(None);
     }

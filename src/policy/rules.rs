@@ -5,13 +5,14 @@
 //! named. A rule that is only tried (audit) moves what would hold, and nothing else. Where a rule's condition cannot be
 //! evaluated, the rule counts: doubt is never a yes.
 
+use globset::GlobSet;
 use serde_json::{Value, json};
 
 use super::{
     expression::{Expression, ExpressionError, Scope},
-    reach::{Reach, ToolIndex},
+    reach::{Reach, ToolIndex, glob_set},
 };
-use crate::domain::{Effect, Guard, PolicyMode, PolicyRule, ToolName};
+use crate::domain::{Effect, Guard, PolicyMode, PolicyRule, ToolName, tool::canonical};
 
 /// What a condition may ask about.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
@@ -70,6 +71,8 @@ pub struct Policy {
 struct Rule {
     source: PolicyRule,
     reach: Reach,
+    /// Tools that it is not about: patterns with a server, and those of names alone.
+    except: [Option<GlobSet>; 2],
     when: Option<Expression>,
 }
 
@@ -171,15 +174,31 @@ impl Policy {
 impl Rule {
     fn compile(source: PolicyRule) -> Result<Self, BadRule> {
         let reach = Reach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
+        let excepted = source.except.iter().map(|tool| canonical(tool));
+        let (whole, own): (Vec<String>, Vec<String>) = excepted.partition(|tool| tool.contains('.'));
+        let except = [glob_set(&source.name, &whole)?, glob_set(&source.name, &own)?];
         let when = source.when.as_deref().map(condition).transpose();
         let when = when.map_err(|error| BadRule::When { rule: source.name.clone(), error })?;
-        Ok(Self { source, reach, when })
+        Ok(Self { source, reach, except, when })
     }
 
     /// Whether the rule is about such a call, but for its condition and the tool.
     fn concerns(&self, asked: &Asked<'_>) -> bool {
         let effects = &self.source.effects;
-        (effects.is_empty() || effects.contains(&asked.effect)) && self.reach.has(asked.agent, asked.route, asked.modes)
+        (effects.is_empty() || effects.contains(&asked.effect))
+            && self.reach.has(asked.agent, asked.route, asked.modes)
+            && !self.excepts(asked.tool)
+    }
+
+    /// Only what a tool is surely called excepts it: a pattern for one server's tool is none for a tool of which nobody says
+    /// whose it is, and servers glued to a name do not make it that of the last of them.
+    fn excepts(&self, tool: &ToolName) -> bool {
+        if self.source.except.is_empty() {
+            return false;
+        }
+        let (name, [whole, own]) = (tool.plain(), &self.except);
+        let is_one = |set: &Option<GlobSet>, name: &str| set.as_ref().is_some_and(|set| set.is_match(name));
+        is_one(whole, &name.whole) || is_one(own, &name.own)
     }
 }
 

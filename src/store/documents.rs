@@ -1,9 +1,13 @@
 //! Documents of sessions: a text, the one that it began with, and how it came from version to version.
 
 use jiff::Timestamp;
-use sqlx::{PgConnection, Row, postgres::PgRow};
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
 
-use super::{Store, StoreError, sessions::Stepping};
+use super::{
+    Store, StoreError,
+    seek::{Page, Seek},
+    sessions::Stepping,
+};
 use crate::domain::SessionId;
 
 /// A document that a session begins with.
@@ -168,7 +172,7 @@ impl Store {
         row.as_ref().map(document_of).transpose()
     }
 
-    /// The versions of a document behind a number, in order, at most so many.
+    /// A page of the versions of a document, each under its number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -176,20 +180,16 @@ impl Store {
         &self,
         session: SessionId,
         name: &str,
-        after: i32,
-        limit: i64,
-    ) -> Result<Vec<StoredChange>, StoreError> {
-        let rows = sqlx::query(
-            "/* documents.changes */ SELECT version, at, entry FROM sidecar_change
-             WHERE session = $1 AND name = $2 AND version > $3 ORDER BY version LIMIT $4",
-        )
-        .bind(session.0)
-        .bind(name)
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&self.read)
-        .await?;
-        rows.iter().map(change_of).collect()
+        seek: Seek,
+    ) -> Result<Page<StoredChange>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new(
+            "/* documents.changes */ SELECT version, at, entry FROM sidecar_change WHERE session = ",
+        );
+        query.push_bind(session.0).push(" AND name = ").push_bind(name);
+        seek.push(&mut query, "version");
+        let rows = query.build().fetch_all(&self.read).await?;
+        let numbered = |row| change_of(row).map(|change| (i64::from(change.version), change));
+        Ok(seek.page(rows.iter().map(numbered).collect::<Result<_, StoreError>>()?))
     }
 }
 

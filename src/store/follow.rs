@@ -140,6 +140,9 @@ impl Following {
     /// # Errors
     /// The database does not answer: the page may come again.
     pub async fn done(mut self) -> Result<(), StoreError> {
+        if self.follower == Follower::Patterns {
+            self.patterns().number().await?;
+        }
         sqlx::query("/* follow.done */ UPDATE follower SET seq = $2 WHERE name = $1 AND seq < $2")
             .bind(self.follower.name())
             .bind(self.until)

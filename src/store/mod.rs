@@ -4,6 +4,7 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+mod alone;
 pub mod audit;
 pub mod backtests;
 pub mod baselines;
@@ -109,6 +110,8 @@ pub struct Store {
     schema: String,
     /// The database may lose acknowledged events, and the operator has allowed it.
     degraded: bool,
+    /// Steps of sessions that wait for others of this process.
+    turns: alone::Turns,
     /// Signs what goes into the audit.
     stamper: signed::Stamper,
 }
@@ -173,6 +176,7 @@ impl Store {
             control: pool(3, false, bounded("2s", "30s", "5s")),
             schema: options.schema.clone(),
             degraded: false,
+            turns: alone::Turns::default(),
             stamper: signed::Stamper::default(),
         };
         match sqlx::query("SELECT 1").execute(&store.control).await {

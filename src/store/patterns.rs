@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{
     Store, StoreError,
     follow::Following,
+    seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
 use crate::domain::PatternId;
@@ -54,16 +55,14 @@ pub struct Changed {
 }
 
 /// Which patterns are wanted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct PatternFilter {
     /// Of this agent.
     pub agent: Option<String>,
     /// In this state.
     pub state: Option<String>,
-    /// Behind this one.
-    pub after: Option<PatternId>,
-    /// At most so many.
-    pub limit: i64,
+    /// Which page of them.
+    pub seek: Seek,
 }
 
 impl Store {
@@ -98,23 +97,17 @@ impl Store {
         Ok(Changed { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
     }
 
-    /// Patterns in order of their ids, as JSON.
+    /// A page of patterns, in the order in which they were told first, as JSON.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn patterns(&self, filter: &PatternFilter) -> Result<Vec<String>, StoreError> {
-        let mut query = QueryBuilder::<Postgres>::new("/* patterns.list */ SELECT body FROM pattern WHERE true");
-        if let Some(agent) = &filter.agent {
-            query.push(" AND agent = ").push_bind(agent);
-        }
-        if let Some(state) = &filter.state {
-            query.push(" AND state = ").push_bind(state);
-        }
-        if let Some(PatternId(after)) = filter.after {
-            query.push(" AND id > ").push_bind(after);
-        }
-        query.push(" ORDER BY id LIMIT ").push_bind(filter.limit);
-        Ok(query.build_query_scalar().fetch_all(&self.read).await?)
+    pub async fn patterns(&self, filter: &PatternFilter) -> Result<Page<String>, StoreError> {
+        let mut query =
+            QueryBuilder::<Postgres>::new("/* patterns.list */ SELECT seq, body FROM pattern WHERE seq IS NOT NULL");
+        equals(&mut query, "agent", filter.agent.as_deref());
+        equals(&mut query, "state", filter.state.as_deref());
+        filter.seek.push(&mut query, "seq");
+        Ok(filter.seek.page(query.build_query_as().fetch_all(&self.read).await?))
     }
 
     /// Deletes the patterns beyond so many: of the agent that has most, those that changed longest ago, so that nobody who tells
@@ -146,7 +139,8 @@ impl Tellings {
     ///
     /// # Errors
     /// The database does not answer: it may be kept all the same.
-    pub async fn done(self) -> Result<(), StoreError> {
+    pub async fn done(mut self) -> Result<(), StoreError> {
+        self.patterns().number().await?;
         Ok(self.0.commit().await?)
     }
 }
@@ -250,6 +244,27 @@ impl Patterns<'_> {
         .bind(agent)
         .bind(task)
         .bind(successes.map(|more| i32::try_from(more).unwrap_or(i32::MAX)))
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// Gives new patterns their numbers, which nobody else draws until the end of the transaction: the last thing in it.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn number(&mut self) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* patterns.number */ WITH n AS (
+                 SELECT id, row_number() OVER (ORDER BY id) AS nth, count(*) OVER () AS many
+                 FROM pattern WHERE seq IS NULL
+             ), f AS (
+                 UPDATE feed SET last = last + (SELECT count(*) FROM n)
+                 WHERE name = 'pattern' AND EXISTS (SELECT FROM n) RETURNING last
+             )
+             UPDATE pattern p SET seq = f.last - n.many + n.nth FROM n, f
+             WHERE p.id = n.id AND p.seq IS NULL",
+        )
         .execute(&mut *self.0)
         .await?;
         Ok(())

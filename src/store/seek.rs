@@ -18,6 +18,10 @@ pub enum Feed {
     Backtest,
     /// The audit.
     Audit,
+    /// Patterns.
+    Pattern,
+    /// Sessions of the sidecar.
+    Session,
 }
 
 impl Feed {
@@ -28,6 +32,8 @@ impl Feed {
             Self::Dead => "dead",
             Self::Backtest => "backtest",
             Self::Audit => "audit",
+            Self::Pattern => "pattern",
+            Self::Session => "session",
         }
     }
 }

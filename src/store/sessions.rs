@@ -3,11 +3,13 @@
 
 use jiff::Timestamp;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
 use super::{
     Store, StoreError,
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
+    seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
 use crate::domain::{Session, SessionId, SessionState, StepKind, session::chained};
@@ -24,6 +26,8 @@ pub struct NewTools<'t> {
 /// A session that has another step to take: nobody else takes one until this is written or dropped.
 pub struct Stepping {
     tx: Tx,
+    /// Others of this process come after it.
+    _turn: OwnedMutexGuard<()>,
     number: i32,
     /// What it is by now.
     pub session: Session,
@@ -34,16 +38,14 @@ pub struct Stepping {
 }
 
 /// Which sessions.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SessionFilter {
     /// Of this agent.
     pub agent: Option<String>,
     /// In this state.
     pub state: Option<SessionState>,
-    /// That began before this one.
-    pub before: Option<SessionId>,
-    /// At most so many.
-    pub limit: i64,
+    /// Which page of them.
+    pub seek: Seek,
 }
 
 /// A step that was taken.
@@ -123,6 +125,18 @@ impl Store {
         for document in documents {
             insert_document(&mut tx, session.id, document).await?;
         }
+        sqlx::query(
+            "/* sessions.number */ WITH n AS (
+                 SELECT id, row_number() OVER (ORDER BY id) AS nth, count(*) OVER () AS many
+                 FROM sidecar_session WHERE seq IS NULL
+             ), f AS (
+                 UPDATE feed SET last = last + (SELECT count(*) FROM n) WHERE name = 'session' RETURNING last
+             )
+             UPDATE sidecar_session s SET seq = f.last - n.many + n.nth FROM n, f
+             WHERE s.id = n.id AND s.seq IS NULL",
+        )
+        .execute(&mut *tx)
+        .await?;
         tx.commit().await?;
         Ok(Attached::Opened)
     }
@@ -146,6 +160,7 @@ impl Store {
     /// # Errors
     /// The database does not answer, or another step takes too long.
     pub async fn step(&self, id: SessionId) -> Result<Option<Stepping>, StoreError> {
+        let turn = self.turns.take(id.0).await;
         let mut tx = begin(&self.work).await?;
         let found = sqlx::query(
             "/* sessions.lock */ SELECT body, seen_at, clock() AS now FROM sidecar_session WHERE id = $1 FOR UPDATE",
@@ -163,7 +178,7 @@ impl Store {
         .fetch_one(&mut *tx)
         .await?;
         let documents = documents_of(&mut tx, id).await?;
-        Ok(Some(Stepping { tx, number, session, documents, now: now.to_jiff() }))
+        Ok(Some(Stepping { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
     }
 
     /// A set of tools, as JSON.
@@ -192,25 +207,20 @@ impl Store {
         rows.iter().map(step_of).collect()
     }
 
-    /// Sessions, the latest first, each with what it is by now.
+    /// A page of sessions, in the order in which they began, each with what it is by now.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-        let mut query =
-            QueryBuilder::<Postgres>::new("/* sessions.list */ SELECT body, seen_at FROM sidecar_session WHERE true");
-        if let Some(agent) = &filter.agent {
-            query.push(" AND agent = ").push_bind(agent);
-        }
-        if let Some(state) = filter.state {
-            query.push(" AND state = ").push_bind(state.as_str());
-        }
-        if let Some(SessionId(before)) = filter.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(filter.limit);
+    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new(
+            "/* sessions.list */ SELECT seq, body, seen_at FROM sidecar_session WHERE seq IS NOT NULL",
+        );
+        equals(&mut query, "agent", filter.agent.as_deref());
+        equals(&mut query, "state", filter.state.map(SessionState::as_str));
+        filter.seek.push(&mut query, "seq");
         let rows = query.build().fetch_all(&self.read).await?;
-        rows.iter().map(session_of).collect()
+        let listed = |row: &PgRow| Ok((row.try_get("seq")?, session_of(row)?));
+        Ok(filter.seek.page(rows.iter().map(listed).collect::<Result<_, StoreError>>()?))
     }
 
     /// The latest sessions, of one agent or of all.

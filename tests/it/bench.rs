@@ -251,6 +251,11 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
     // What is asked, in other inflections, is no help for itself.
     let same = with(&[json!({"query": "Do I need umbrellas tomorrow?", "relevant": [1]})], "5");
     assert_eq!((&same["hit@1"], &same["kept_apart"]), (&json!(0.5), &json!(1)), "{same}");
+    // Either half is asked, with the other one as what is remembered.
+    let halves =
+        json_of(&bench(folder.path(), &[&given[..], &["--halves", "--memory", "5"]].concat()))["halves"].clone();
+    let told_of = |half: usize| (halves[half]["n"].clone(), halves[half]["remembered"].clone());
+    assert_eq!((told_of(0), told_of(1)), ((json!(2), json!(3)), (json!(2), json!(2))), "{halves}");
     let (code, shown, _) = told(&bench(folder.path(), &given[..5]));
     assert!(code == Some(0) && shown.contains("hit@1") && shown.contains("0.500"), "{shown}");
     fs::write(

@@ -47,6 +47,24 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/admin/keys", "/v1/admin/keys"),
     ("POST", "/v1/admin/keys", "/v1/admin/keys"),
     ("DELETE", "/v1/admin/keys/{id}", "/v1/admin/keys/key_0"),
+    ("POST", "/v1/decide", "/v1/decide"),
+    ("POST", "/v1/sessions", "/v1/sessions"),
+    ("GET", "/v1/sessions", "/v1/sessions"),
+    ("GET", "/v1/sessions/{id}", "/v1/sessions/ses_0"),
+    ("GET", "/v1/sessions/{id}/policies", "/v1/sessions/ses_0/policies"),
+    ("POST", "/v1/sessions/{id}/turns", "/v1/sessions/ses_0/turns"),
+    ("POST", "/v1/sessions/{id}/messages", "/v1/sessions/ses_0/messages"),
+    ("GET", "/v1/sessions/{id}/messages", "/v1/sessions/ses_0/messages"),
+    ("POST", "/v1/sessions/{id}/close", "/v1/sessions/ses_0/close"),
+    ("GET", "/v1/sessions/{id}/documents/{name}", "/v1/sessions/ses_0/documents/todo"),
+    ("PUT", "/v1/sessions/{id}/documents/{name}", "/v1/sessions/ses_0/documents/todo"),
+    ("PATCH", "/v1/sessions/{id}/documents/{name}", "/v1/sessions/ses_0/documents/todo"),
+    ("GET", "/v1/sessions/{id}/documents/{name}/history", "/v1/sessions/ses_0/documents/todo/history"),
+    ("POST", "/v1/guard", "/v1/guard"),
+    ("POST", "/v1/tools/select", "/v1/tools/select"),
+    ("GET", "/v1/patterns", "/v1/patterns"),
+    ("POST", "/v1/patterns", "/v1/patterns"),
+    ("POST", "/v1/patterns/search", "/v1/patterns/search"),
     ("GET", "/livez", "/livez"),
     ("GET", "/readyz", "/readyz"),
     ("GET", "/metrics", "/metrics"),
@@ -102,7 +120,7 @@ async fn every_endpoint_of_the_contract_answers_and_is_documented() {
         if document["paths"][path][method.to_ascii_lowercase()].is_null() {
             missing.push(format!("{method} {path} is not in openapi/umbra.json"));
         }
-        let body = matches!(*method, "POST" | "PATCH").then(|| b"{}".to_vec());
+        let body = matches!(*method, "POST" | "PATCH" | "PUT").then(|| b"{}".to_vec());
         let headers = [("content-type", "application/json")];
         let verb = Method::from_bytes(method.as_bytes()).expect("a method");
         let answered = umbra.send(verb, concrete, &headers, body).await;

@@ -437,8 +437,10 @@ class History(Answer):
     """A page of the versions of a document, oldest first."""
 
     items: tuple[Version, ...] = ()
-    next_after: int | None = None
-    """``after`` of the next page; None where there is no more now."""
+    next_cursor: str | None = None
+    """``cursor`` of the next page; None where there is no more now."""
+    resume_cursor: str | None = None
+    """``cursor`` of what comes later."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

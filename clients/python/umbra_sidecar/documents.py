@@ -123,10 +123,11 @@ class Document:
         body = {"text": text, **({} if by is None else {"by": by}), **({} if format is None else {"format": format})}
         return self._take(await self._ask("PUT", body, self._match() or {"If-None-Match": "*"}))
 
-    async def history(self, after: int = 0) -> History:
-        """A page of its versions behind this one, oldest first."""
+    async def history(self, cursor: str | None = None) -> History:
+        """A page of its versions, oldest first, from the first one or a cursor on."""
+        query = "" if cursor is None else f"?cursor={urllib.parse.quote(cursor, safe='')}"
         return await self._session._of_session(
-            History, self._request("GET", f"/history?after={after}", repeatable=True)
+            History, self._request("GET", f"/history{query}", repeatable=True)
         )
 
     def _match(self) -> dict[str, str]:

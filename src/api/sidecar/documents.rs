@@ -13,16 +13,16 @@ use utoipa::ToSchema;
 use super::{may_read, session_id};
 use crate::{
     api::{
-        Api,
+        Api, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
-        params::{Params, PathParts},
+        params::{Params, PathParts, listing},
         problem::Problem,
     },
     domain::key::Scope,
     pipeline::sidecar::{
         attach::DocumentState,
-        documents::{DocumentError, Revise, Revised, Revision, parsed},
+        documents::{DocumentError, Revise, Revised, Revision, Version, parsed},
     },
     sidecar::document::{
         Format, Section,
@@ -32,8 +32,8 @@ use crate::{
     store::documents::StoredDocument,
 };
 
-/// Versions of one answer.
-const PAGE: i64 = 100;
+/// Names lists of versions in cursors.
+const FEED: char = 'V';
 
 /// A document.
 #[derive(Debug, Serialize, ToSchema)]
@@ -107,15 +107,6 @@ pub struct VersionView {
     pub entry: Entry,
 }
 
-/// The history of a document.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HistoryView {
-    /// Versions, oldest first.
-    pub items: Vec<VersionView>,
-    /// Where the next page begins: `after` of the next request; null when there is no more now.
-    pub next_after: Option<i32>,
-}
-
 /// A document: as JSON with its sections and items, or as its text where `Accept` asks for `text/markdown`, `text/plain` or
 /// `application/yaml`.
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
@@ -144,7 +135,9 @@ pub async fn get_document(
 
 /// Puts a whole text, or makes the document. One that is there needs `If-Match` with the `ETag` of the state that was changed;
 /// where the document has moved on since, both changes are merged, or refused where they contradict each other.
-#[utoipa::path(put, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar", request_body = PutDocument,
+#[utoipa::path(put, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
+    request_body(content((PutDocument = "application/json"), (String = "text/markdown"), (String = "application/yaml")),
+        description = "The text with how it is written and who puts it; or the text alone"),
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
         ("If-Match" = Option<String>, Header, description = "The ETag of the state that was changed, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: only where there is none yet")),
@@ -162,8 +155,13 @@ pub async fn put_document(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let (if_match, must_be_new) = conditions(request.headers())?;
-    expect_media(request.headers(), &[Media::Json])?;
-    let body: PutDocument = from_json(&api.bodies.read(request).await?)?;
+    let media = expect_media(request.headers(), &[Media::Json, Media::Markdown, Media::Yaml])?;
+    let body = api.bodies.read(request).await?;
+    let body = match media {
+        Media::Markdown => PutDocument { text: plain(&body)?, format: Some(Format::Markdown), by: None },
+        Media::Yaml => PutDocument { text: plain(&body)?, format: Some(Format::Yaml), by: None },
+        _ => from_json(&body)?,
+    };
     let revision =
         Revision { name, format: body.format, revise: Revise::Put(body.text), if_match, must_be_new, by: body.by };
     revise(&api, &caller, &id, revision).await
@@ -204,28 +202,23 @@ pub async fn patch_document(
 /// The versions of a document, oldest first.
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}/history", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
-        ("after" = Option<i32>, Query, description = "Behind this version")),
-    responses((status = 200, description = "A page", body = HistoryView)))]
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions at most (50)"),
+        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("order" = Option<String>, Query, description = "asc (default) or desc")),
+    responses((status = 200, description = "A page", body = Listing<VersionView>)))]
 pub async fn get_history(
     State(api): State<Api>,
     caller: Caller,
     PathParts([id, name]): PathParts<2>,
     mut params: Params,
-) -> Result<Json<HistoryView>, Problem> {
+) -> Result<Json<Listing<VersionView>>, Problem> {
     may_read(&caller)?;
-    let after = params.parsed("after", "a version's number", |text| text.parse().ok()).unwrap_or(0);
+    let seek = params.seek(FEED);
     params.finish()?;
     let id = session_id(&id)?;
-    let history = api.pipeline.sidecar.history(id, &name, after, PAGE, &|agent| caller.sees(agent)).await;
-    let versions = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
-    let full = versions.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
-    let next_after = versions.last().map(|last| last.version).filter(|_| full);
-    let view = |version: crate::pipeline::sidecar::documents::Version| VersionView {
-        version: version.version,
-        at: version.at,
-        entry: version.entry,
-    };
-    Ok(Json(HistoryView { items: versions.into_iter().map(view).collect(), next_after }))
+    let history = api.pipeline.sidecar.history(id, &name, seek, &|agent| caller.sees(agent)).await;
+    let page = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
+    Ok(listing(FEED, seek, page, |Version { version, at, entry }| VersionView { version, at, entry }).json())
 }
 
 async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
@@ -242,6 +235,15 @@ async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Res
         Err(error @ DocumentError::Passive) => Ok(not_stored(name, &format!("the document is not changed: {error}"))),
         Err(error) => Err(refused(error)),
     }
+}
+
+/// A body that is a text.
+fn plain(body: &[u8]) -> Result<String, Problem> {
+    let text = std::str::from_utf8(body);
+    text.map(str::to_owned).map_err(|error| {
+        let at = error.valid_up_to();
+        Problem::invalid_request(format!("the text is no UTF-8 from byte {at} on: send it in UTF-8"))
+    })
 }
 
 fn unknown(error: &dyn std::error::Error) -> String {

@@ -7,7 +7,7 @@ use axum::{
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, of_step, read, steps::CallSchema, wide};
+use super::{arrived, read, read_wide, steps::CallSchema};
 use crate::{
     api::{Api, auth::Caller, problem::Problem},
     domain::key::Scope,
@@ -28,14 +28,25 @@ pub struct GuardSchema {
     route: Option<String>,
     /// The modes that it is in.
     modes: Option<Vec<String>>,
-    /// What is about to be said.
-    message: Option<SaidSchema>,
+    /// What is about to be said: a text, or with who says it.
+    message: Option<WordsSchema>,
     /// The call that is about to be made; one of `message` and `call`.
     call: Option<CallSchema>,
     /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
     /// longer and are not waited for beyond this. With 0, what is in memory is answered.
     #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
+}
+
+/// Something that is said, as a text by the agent, or with who says it.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[schema(as = GuardedWords)]
+pub enum WordsSchema {
+    /// As a text.
+    Text(String),
+    /// With who says it.
+    Said(SaidSchema),
 }
 
 /// Something that is said.
@@ -89,7 +100,7 @@ pub async fn post_guard(
 ) -> Result<Json<GuardAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let guard = read(&api, request, &of_step(&api), ingest::guard_request).await?;
+    let guard = read(&api, request, ingest::guard_request).await?;
     if let Some(agent) = &guard.agent {
         caller.speak_for(agent)?;
     }
@@ -104,7 +115,7 @@ pub async fn post_guard(
 pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Selected>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let select = read(&api, request, &wide(&api), ingest::select_request).await?;
+    let select = read_wide(&api, request, ingest::select_request).await?;
     if let Some(agent) = &select.agent {
         caller.speak_for(agent)?;
     }

@@ -12,7 +12,14 @@ pub mod steps;
 use axum::extract::Request;
 use tokio::time::Instant;
 
-use super::{Api, auth::Caller, entrance::Arrived, events::invalid_request, problem::Problem};
+use super::{
+    Api,
+    auth::Caller,
+    body::{Media, expect_media},
+    entrance::Arrived,
+    events::invalid_request,
+    problem::Problem,
+};
 use crate::{
     domain::{SessionId, key::Scope},
     ingest::{Fault, Limits},
@@ -21,7 +28,7 @@ use crate::{
 
 /// Bodies may hold the definitions of many tools: so many times what an event may.
 const WIDER: usize = 40;
-/// And a step so many times.
+/// And a step so many times: what tools take and answer is longer than what is told of it in an event.
 const LONGER: usize = 8;
 
 /// When a request came.
@@ -29,26 +36,27 @@ fn arrived(request: &Request) -> Instant {
     request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0)
 }
 
-/// Reads a body by a rule of `ingest`.
+/// Reads the body of a step by a rule of `ingest`.
 async fn read<T>(
     api: &Api,
     request: Request,
-    limits: &Limits,
     rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<Fault>>,
 ) -> Result<T, Problem> {
-    super::body::expect_media(request.headers(), &[super::body::Media::Json])?;
+    expect_media(request.headers(), &[Media::Json])?;
     let body = api.bodies.read(request).await?;
-    rule(&body, limits).map_err(invalid_request)
+    rule(&body, &widened(api, LONGER)).map_err(invalid_request)
 }
 
-/// Bounds of what may name many tools.
-fn wide(api: &Api) -> Limits {
-    widened(api, WIDER)
-}
-
-/// Bounds of a step: what tools take and answer is longer than what is told of it in an event.
-fn of_step(api: &Api) -> Limits {
-    widened(api, LONGER)
+/// Reads a body that may name many tools.
+async fn read_wide<T>(
+    api: &Api,
+    request: Request,
+    rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<Fault>>,
+) -> Result<T, Problem> {
+    expect_media(request.headers(), &[Media::Json])?;
+    let limits = widened(api, WIDER);
+    let body = api.bodies.up_to(limits.event_bytes).read(request).await?;
+    rule(&body, &limits).map_err(invalid_request)
 }
 
 fn widened(api: &Api, times: usize) -> Limits {

@@ -12,31 +12,22 @@ use utoipa::ToSchema;
 use super::{arrived, may_read};
 use crate::{
     api::{
-        Api,
+        Api, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
-        params::Params,
+        params::{Params, expect_reached, listing},
         problem::Problem,
     },
-    domain::{NewPattern, Pattern, PatternId, PatternStatus, key::Scope},
+    domain::{NewPattern, Pattern, PatternStatus, key::Scope},
     pipeline::sidecar::patterns::Told,
     sidecar::patterns::{Offered, faults},
-    store::patterns::PatternFilter,
+    store::{patterns::PatternFilter, seek::Feed},
 };
 
-/// Patterns of one page.
-const PAGE: i64 = 100;
+/// Names the list of patterns in cursors.
+const FEED: char = 'P';
 /// Patterns that a search answers unless it says how many, and at most.
 const FOUND: usize = 5;
-
-/// Patterns, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PatternList {
-    /// A page.
-    pub items: Vec<Pattern>,
-    /// `after` of the next page; null when there is no more.
-    pub next_after: Option<String>,
-}
 
 /// A task to find patterns for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -90,31 +81,35 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
     Ok((status, Json(told)).into_response())
 }
 
-/// Lists patterns, oldest first, those too that are retired or quarantined.
+/// Lists patterns, oldest first, those too that are retired or quarantined: of an agent, or all, for keys that may read
+/// everything.
 #[utoipa::path(get, path = "/v1/patterns", tag = "sidecar",
     params(("agent" = Option<String>, Query, description = "Of this agent"),
         ("status" = Option<PatternStatus>, Query, description = "With this status"),
-        ("after" = Option<String>, Query, description = "Behind this one: `next_after` of the page before")),
-    responses((status = 200, description = "A page", body = PatternList)))]
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Patterns at most (50)"),
+        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("order" = Option<String>, Query, description = "asc (default) or desc")),
+    responses((status = 200, description = "A page", body = Listing<Pattern>)))]
 pub async fn list_patterns(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<PatternList>, Problem> {
-    caller.require(Scope::Read)?;
-    let filter = PatternFilter {
-        agent: params.text("agent"),
-        state: params.parsed("status", "active, retired or quarantined", |word| {
-            PatternStatus::parse(word).map(|status| status.as_str().to_owned())
-        }),
-        after: params.parsed("after", "the id of a pattern: pat_ and 32 hex digits", |text| text.parse().ok()),
-        limit: PAGE,
-    };
+) -> Result<Json<Listing<Pattern>>, Problem> {
+    may_read(&caller)?;
+    let agent = params.text("agent");
+    let state = params.parsed("status", "active, retired or quarantined", PatternStatus::parse);
+    let seek = params.seek(FEED);
     params.finish()?;
-    let items = api.pipeline.sidecar.list_patterns(&filter).await?;
-    let full = items.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
-    let next_after = items.last().map(|last: &Pattern| last.id).filter(|_| full).map(|id: PatternId| id.to_string());
-    Ok(Json(PatternList { items, next_after }))
+    match &agent {
+        Some(agent) => caller.speak_for(agent)?,
+        None => caller.require(Scope::Read)?,
+    }
+    let sidecar = &api.pipeline.sidecar;
+    let agent = agent.map(|agent| sidecar.boundary.name_asked_for(&agent));
+    let state = state.map(|status| status.as_str().to_owned());
+    let page = sidecar.list_patterns(&PatternFilter { agent, state, seek }).await?;
+    expect_reached(&api.pipeline.store, Feed::Pattern, seek, &page).await?;
+    Ok(listing(FEED, seek, page, |pattern| pattern).json())
 }
 
 /// Finds what was done before for a task like this, best first: by likeness, and by how often it surely went well.

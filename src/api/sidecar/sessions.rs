@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, read, session_id, wide};
+use super::{arrived, may_read, read_wide, session_id};
 use crate::{
     api::{
-        Api,
+        Api, Listing,
         auth::Caller,
-        params::{Params, PathPart},
+        params::{Params, PathPart, expect_reached, listing},
         problem::Problem,
     },
     domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules},
     ingest,
     pipeline::sidecar::attach::{AttachError, Attachment, DocumentState, Summary},
-    store::sessions::SessionFilter,
+    store::{seek::Feed, sessions::SessionFilter},
 };
 
-/// Sessions of one page.
-const PAGE: i64 = 100;
+/// Names the list of sessions in cursors.
+const FEED: char = 'S';
 
 /// A session to begin.
 #[derive(Debug, ToSchema)]
@@ -48,6 +48,9 @@ pub struct AttachSchema {
     modes: Option<Vec<String>>,
     /// What the sidecar does; everything where none are named.
     objectives: Option<Vec<Objective>>,
+    /// The model that the agent runs on: kept with the session.
+    #[schema(max_length = 256)]
+    model: Option<String>,
     /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
     /// server beside.
     #[schema(value_type = Option<Vec<Object>>)]
@@ -102,7 +105,7 @@ pub struct CloseRequest {
 pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let attach = read(&api, request, &wide(&api), ingest::attach_request).await?;
+    let attach = read_wide(&api, request, ingest::attach_request).await?;
     caller.speak_for(&attach.agent)?;
     let attached = api.pipeline.sidecar.attach(asked, attach).await.map_err(|error| match error {
         AttachError::Faults(faults) => faults.into_iter().fold(
@@ -115,40 +118,32 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
     Ok((status, Json(attached)).into_response())
 }
 
-/// Sessions, the latest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionList {
-    /// A page.
-    pub items: Vec<Session>,
-    /// `before` of the next page; null when there is no more.
-    pub next_before: Option<String>,
-}
-
-/// Lists sessions, the latest first: those of an agent, or all, for keys that may read everything.
+/// Lists sessions, oldest first: those of an agent, or all, for keys that may read everything.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sidecar",
     params(("agent" = Option<String>, Query, description = "Of this agent"),
         ("state" = Option<SessionState>, Query, description = "In this state"),
-        ("before" = Option<String>, Query, description = "Before this one: `next_before` of the page before")),
-    responses((status = 200, description = "A page", body = SessionList)))]
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Sessions at most (50)"),
+        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("order" = Option<String>, Query, description = "asc (default) or desc")),
+    responses((status = 200, description = "A page", body = Listing<Session>)))]
 pub async fn list_sessions(
     State(api): State<Api>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<SessionList>, Problem> {
+) -> Result<Json<Listing<Session>>, Problem> {
     may_read(&caller)?;
     let agent = params.text("agent");
     let state = params.parsed("state", "open or closed", SessionState::parse);
-    let before = params.parsed("before", "the id of a session: ses_ and 32 hex digits", |text| text.parse().ok());
+    let seek = params.seek(FEED);
     params.finish()?;
     match &agent {
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,
     }
     let agent = agent.map(|agent| api.pipeline.sidecar.boundary.name_asked_for(&agent));
-    let items = api.pipeline.store.sessions(&SessionFilter { agent, state, before, limit: PAGE }).await?;
-    let full = items.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
-    let next_before = items.last().filter(|_| full).map(|last: &Session| last.id.to_string());
-    Ok(Json(SessionList { items, next_before }))
+    let page = api.pipeline.sidecar.sessions(&SessionFilter { agent, state, seek }).await?;
+    expect_reached(&api.pipeline.store, Feed::Session, seek, &page).await?;
+    Ok(listing(FEED, seek, page, |session| session).json())
 }
 
 /// A session, with the states of its documents.
@@ -185,7 +180,7 @@ pub async fn get_policies(
 
 /// Ends a session: what worked in it is kept as a pattern. Ended again, it is answered as it is; an outcome that was not
 /// told before is taken, once.
-#[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(CloseRequest),
+#[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(Option<CloseRequest>),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What it came to", body = Summary)))]
 pub async fn post_close(
@@ -196,9 +191,7 @@ pub async fn post_close(
 ) -> Result<Json<Summary>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    crate::api::body::expect_media(request.headers(), &[crate::api::body::Media::Json])?;
-    let body = api.bodies.read(request).await?;
-    let close: CloseRequest = crate::api::body::from_json(&body)?;
+    let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     let id = session_id(&id)?;
     Ok(Json(api.pipeline.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
 }

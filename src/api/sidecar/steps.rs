@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, of_step, read, session_id};
+use super::{arrived, may_read, read, session_id};
 use crate::{
     api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
     domain::{SessionId, SessionState, StepKind, ToolName, key::Scope},
@@ -38,7 +38,7 @@ pub enum ToolRefSchema {
     Named(ToolName),
 }
 
-/// A call of a tool.
+/// A call of a tool. `name` instead of `tool` is taken as well.
 #[derive(Debug, ToSchema)]
 #[schema(as = SidecarCall)]
 #[expect(dead_code, reason = "it documents what `ingest` reads")]
@@ -125,7 +125,7 @@ pub async fn post_turn(
 ) -> Result<Json<TurnAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let turn = read(&api, request, &of_step(&api), ingest::turn_request).await?;
+    let turn = read(&api, request, ingest::turn_request).await?;
     Ok(Json(api.pipeline.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
 }
 
@@ -143,7 +143,7 @@ pub async fn post_message(
 ) -> Result<Json<MessageAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
-    let message = read(&api, request, &of_step(&api), ingest::message_request).await?;
+    let message = read(&api, request, ingest::message_request).await?;
     Ok(Json(api.pipeline.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
 }
 

@@ -44,10 +44,13 @@ pub(in crate::cli) struct Options {
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// Tasks for which tools succeeded before, in the same form. What is nearly the same as a query does not count for it.
-    #[arg(long, value_name = "FILE", requires = "memory")]
+    #[arg(long, value_name = "FILE", requires = "memory", group = "remembered")]
     examples: Option<PathBuf>,
+    /// Parts the queries in two, every second line, and asks each half with the other one as examples.
+    #[arg(long, requires = "memory", group = "remembered")]
+    halves: bool,
     /// How many of them are remembered of each tool: the first in the order of the file.
-    #[arg(long, value_name = "K", requires = "examples")]
+    #[arg(long, value_name = "K", requires = "remembered")]
     memory: Option<usize>,
 }
 
@@ -59,6 +62,7 @@ struct Listed {
 }
 
 /// A task, and the tools that serve it.
+#[derive(Clone)]
 struct Wanted {
     task: Task,
     tools: Vec<ToolName>,
@@ -92,15 +96,28 @@ struct Report {
 pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
     let listed = Listed::read(&options.tools)?;
     let queries = listed.wanted(&options.queries)?;
-    let examples = match (&options.examples, options.memory) {
-        (Some(file), Some(most)) => first_of_each(listed.wanted(file)?, most),
-        _ => Vec::new(),
+    let most = options.memory.unwrap_or_default();
+    if options.halves {
+        let half = |second: bool| -> Vec<Wanted> {
+            queries.iter().enumerate().filter(|(at, _)| (at % 2 == 1) == second).map(|(_, one)| one.clone()).collect()
+        };
+        let of = |asked: bool| Report::of(listed.tools.clone(), &half(asked), &first_of_each(half(!asked), most));
+        let halves = [of(false)?, of(true)?];
+        if global.json {
+            return answer_json(&serde_json::json!({"halves": halves}));
+        }
+        Report::show(&halves);
+        return Ok(());
+    }
+    let examples = match &options.examples {
+        Some(file) => first_of_each(listed.wanted(file)?, most),
+        None => Vec::new(),
     };
     let report = Report::of(listed.tools, &queries, &examples)?;
     if global.json {
         return answer_json(&report);
     }
-    report.show();
+    Report::show(&[report]);
     Ok(())
 }
 
@@ -210,7 +227,7 @@ fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
 impl Report {
     #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     fn of(tools: Vec<Tool>, queries: &[Wanted], examples: &[Wanted]) -> anyhow::Result<Self> {
-        let (catalogue, limits) = (Catalogue::of(tools), Limits::of(&[], &[], Effect::Read)?);
+        let (catalogue, limits) = (Catalogue::of(tools), Limits::of(&[])?);
         let whole = memory_of(examples.iter());
         let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
         let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);
@@ -258,7 +275,7 @@ impl Report {
         })
     }
 
-    fn show(&self) {
+    fn show(reports: &[Self]) {
         let share = |value: f64| format!("{value:.3}");
         let mut rows = table::new(&[
             "queries",
@@ -273,25 +290,25 @@ impl Report {
             "µs",
             "p99",
         ]);
-        rows.add_row([
-            self.n.to_string(),
-            self.tools.to_string(),
-            self.remembered.to_string(),
-            share(self.hit_at_1),
-            share(self.hit_at_3),
-            share(self.hit_at_5),
-            share(self.hit_at_10),
-            share(self.mrr),
-            share(self.ndcg_at_10),
-            format!("{:.0}", self.us_per_query),
-            format!("{:.0}", self.p99_us),
-        ]);
+        for report in reports {
+            rows.add_row([
+                report.n.to_string(),
+                report.tools.to_string(),
+                report.remembered.to_string(),
+                share(report.hit_at_1),
+                share(report.hit_at_3),
+                share(report.hit_at_5),
+                share(report.hit_at_10),
+                share(report.mrr),
+                share(report.ndcg_at_10),
+                format!("{:.0}", report.us_per_query),
+                format!("{:.0}", report.p99_us),
+            ]);
+        }
         answer(&format!("{rows}\n"));
-        if self.kept_apart > 0 {
-            answer(&format!(
-                "of {} queries, what is remembered that is nearly the same was left out\n",
-                self.kept_apart
-            ));
+        let kept_apart: usize = reports.iter().map(|report| report.kept_apart).sum();
+        if kept_apart > 0 {
+            answer(&format!("of {kept_apart} queries, what is remembered that is nearly the same was left out\n"));
         }
     }
 }

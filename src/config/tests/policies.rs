@@ -122,7 +122,10 @@ fn the_schema_describes_every_key_of_a_rule() {
     let schema = tools_schema();
     let rule = &schema["properties"]["policies"]["items"];
     let keys: Vec<&String> = rule["properties"].as_object().unwrap().keys().collect();
-    let all = ["agents", "effects", "mode", "modes", "name", "reason", "routes", "taints", "tools", "verdict", "when"];
+    let all = [
+        "agents", "effects", "except", "mode", "modes", "name", "reason", "routes", "taints", "tools", "verdict",
+        "when",
+    ];
     assert_eq!(keys, all);
     assert_eq!(rule["required"], serde_json::json!(["name", "verdict"]));
     assert_eq!(rule["additionalProperties"], false);

@@ -108,6 +108,7 @@ fn what_is_read_is_written_as_json_and_read_again() {
 fn every_fault_has_its_line_and_what_would_be_right() {
     for (list, lines, line, words) in [
         ("policies", "verdict: blok", 3, &["did you mean `block`"][..]),
+        ("policies", "except: ['a[']", 3, &["policies[0].except[0]", "globs are like"]),
         ("policies", "when: wrong", 3, &["policies[0].when", "it is wrong"]),
         ("policies", "name: theirs", 3, &["\"theirs\" is taken", "tools file"]),
         ("documents", "verdict: ask", 3, &["is not a word that is known", "warn or block"]),
@@ -202,7 +203,7 @@ fn the_schema_has_every_key_of_the_manual() {
     let of = |list: &str| keys(&format!("/properties/{list}/items/properties"));
     let shared = ["agents", "mode", "modes", "name", "reason", "routes", "verdict"];
     for (list, own) in [
-        ("policies", &["effects", "taints", "tools", "when"][..]),
+        ("policies", &["effects", "except", "taints", "tools", "when"][..]),
         ("documents", &["document", "needs", "section", "since", "tools"]),
         ("texts", &["checks", "of", "severity"]),
         ("models", &["deadline", "shadow", "tools"]),

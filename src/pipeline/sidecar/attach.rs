@@ -30,7 +30,8 @@ use crate::{
     store::{
         StoreError,
         documents::{NewDocument, StoredDocument},
-        sessions::{Attached, NewTools, Stepping},
+        seek::Page,
+        sessions::{Attached, NewTools, SessionFilter, Stepping},
     },
 };
 
@@ -96,7 +97,10 @@ fn begun(new: &NewDocument) -> StoredDocument {
 /// A session that began, or did not, and the agent goes on without one.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Attachment {
-    /// It; null where it could not be kept, which `warnings` explain: go on without the sidecar, and try again later.
+    /// Its id; null where it could not be kept, which `warnings` explain: go on without the sidecar, and try again later.
+    #[schema(value_type = Option<String>, example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: Option<SessionId>,
+    /// It; null where it could not be kept.
     pub session: Option<Session>,
     /// Its documents.
     pub documents: Vec<DocumentState>,
@@ -196,6 +200,7 @@ impl Sidecar {
             route: request.route.as_deref().map(cleaned),
             modes: request.modes.iter().map(|mode| cleaned(mode)).collect(),
             objectives: request.objectives,
+            model: request.model.as_deref().map(cleaned),
             tools: usable.len(),
             tools_digest: tools.as_ref().map(|(digest, _)| digest.clone()),
             files,
@@ -223,7 +228,8 @@ impl Sidecar {
         if let Some(session) = &session {
             self.seen.keep(session, true);
         }
-        Ok(Attachment { session, documents, policy_version, degraded, warnings })
+        let id = session.as_ref().map(|session| session.id);
+        Ok(Attachment { id, session, documents, policy_version, degraded, warnings })
     }
 
     /// The folder of a new session's files: where this server has a workspace, or the session says in which folder of one.
@@ -270,6 +276,14 @@ impl Sidecar {
             Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await),
             Some(_) => Err(StepError::Unknown),
         }
+    }
+
+    /// A page of sessions.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
+        self.read(self.store.sessions(filter)).await
     }
 
     /// A session with its documents.

@@ -27,6 +27,7 @@ use crate::{
     store::{
         StoreError,
         documents::{NewChange, NewDocument, StoredChange, StoredDocument},
+        seek::{Page, Seek},
         sessions::Stepping,
     },
 };
@@ -368,8 +369,8 @@ async fn state_at(step: &mut Stepping, known: &StoredDocument, if_match: &str) -
 }
 
 /// The steps of a history, as they were kept.
-pub fn entries(changes: &[StoredChange]) -> Option<Vec<Entry>> {
-    changes.iter().map(|change| serde_json::from_str(&change.entry).ok()).collect()
+pub fn entries<'c>(changes: impl IntoIterator<Item = &'c StoredChange>) -> Option<Vec<Entry>> {
+    changes.into_iter().map(|change| serde_json::from_str(&change.entry).ok()).collect()
 }
 
 /// When a version came about, and how.
@@ -400,7 +401,7 @@ impl Sidecar {
         Ok(documents.into_iter().find(|document| document.name == name.as_str()))
     }
 
-    /// The versions of a document behind a number; `None` where there is no such document.
+    /// A page of the versions of a document; `None` where there is no such document.
     ///
     /// # Errors
     /// The database does not answer, or what was kept cannot be read.
@@ -408,10 +409,9 @@ impl Sidecar {
         &self,
         session: SessionId,
         name: &str,
-        after: i32,
-        limit: i64,
+        seek: Seek,
         may: May<'_>,
-    ) -> Result<Option<Vec<Version>>, DocumentError> {
+    ) -> Result<Option<Page<Version>>, DocumentError> {
         let (name, _) = Name::of_document(name)?;
         if self.session(session, may).await?.is_none() {
             return Err(DocumentError::NoSession);
@@ -419,9 +419,12 @@ impl Sidecar {
         if self.read(self.store.document(session, name.as_str())).await?.is_none() {
             return Ok(None);
         }
-        let changes = self.read(self.store.document_changes(session, name.as_str(), after, limit)).await?;
-        let entries = entries(&changes).ok_or(DocumentError::History)?;
-        let versions = changes.iter().zip(entries);
-        Ok(Some(versions.map(|(change, entry)| Version { version: change.version, at: change.at, entry }).collect()))
+        let Page { items, more } = self.read(self.store.document_changes(session, name.as_str(), seek)).await?;
+        let entries = entries(items.iter().map(|(_, change)| change)).ok_or(DocumentError::History)?;
+        let versions = items.iter().zip(entries);
+        let version = |((number, change), entry): (&(i64, StoredChange), Entry)| {
+            (*number, Version { version: change.version, at: change.at, entry })
+        };
+        Ok(Some(Page { items: versions.map(version).collect(), more }))
     }
 }

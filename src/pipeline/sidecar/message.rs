@@ -127,6 +127,7 @@ impl Pipeline {
             sidecar.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
         } else {
             let mut session = session;
+            answer.inputs = Recorded::new(&request, before, marks, &(), &rules).inputs;
             answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
             if let Some(mut session) = session {
                 session.taint(answer.taints.iter().cloned());

@@ -50,10 +50,11 @@ use super::decide::Boundary;
 use crate::{
     checks,
     clock::Clock,
-    domain::{Effect, Event, PolicyRule, sidecar::SidecarRules},
+    domain::{Event, PolicyRule, sidecar::SidecarRules},
+    policy::BadRule,
     sidecar::{
         guard::{BadGuard, Guardrail},
-        tools::{BadLimits, Catalogue, Limits},
+        tools::{Catalogue, Limits},
     },
     store::Store,
     workspace::Workspace,
@@ -105,7 +106,7 @@ pub enum BadGuarding {
     Guard(#[from] BadGuard),
     /// A rule about tools cannot be compiled.
     #[error(transparent)]
-    Limits(#[from] BadLimits),
+    Limits(#[from] BadRule),
 }
 
 impl Guarding {
@@ -116,7 +117,7 @@ impl Guarding {
     pub fn compile(rules: &SidecarRules, policies: &[PolicyRule]) -> Result<Self, BadGuarding> {
         let guardrail = Guardrail::compile(rules, policies)?;
         let both: Vec<PolicyRule> = policies.iter().chain(&rules.policies).cloned().collect();
-        let limits = Limits::of(&both, &[], Effect::Destructive)?;
+        let limits = Limits::of(&both)?;
         Ok(Self { guardrail, limits })
     }
 }

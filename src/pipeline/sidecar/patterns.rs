@@ -25,6 +25,7 @@ use crate::{
     store::{
         StoreError,
         patterns::{PatternFilter, PatternRow, Patterns},
+        seek::Page,
     },
 };
 
@@ -250,13 +251,14 @@ impl Sidecar {
         offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
     }
 
-    /// Patterns in order of their ids.
+    /// A page of patterns.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Vec<Pattern>, StoreError> {
-        let rows = self.store.patterns(filter).await?;
-        Ok(rows.iter().filter_map(|body| serde_json::from_str(body).ok()).collect())
+    pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Page<Pattern>, StoreError> {
+        let Page { items, more } = self.read(self.store.patterns(filter)).await?;
+        let read = |(seq, body): (i64, String)| Some((seq, serde_json::from_str(&body).ok()?));
+        Ok(Page { items: items.into_iter().filter_map(read).collect(), more })
     }
 
     /// Keeps what worked in a session: its calls that went well, in order, if nothing in it was to be stopped.

@@ -22,11 +22,11 @@ use crate::{
     },
     ingest::{GuardRequest, MessageRequest, TurnRequest},
     sidecar::document::revision::{Etag, replay},
-    store::{Store, StoreError, documents::StoredDocument, sessions::StoredStep},
+    store::{Store, StoreError, documents::StoredDocument, seek::Seek, sessions::StoredStep},
 };
 
 /// Steps, or versions, of one read.
-const PAGE: i64 = 500;
+const PAGE: u32 = 500;
 
 /// What is said otherwise now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,7 +90,7 @@ pub async fn replay_session(
     };
     let (mut after, mut chain) = (0, None);
     loop {
-        let steps = store.session_steps(id, after, PAGE).await?;
+        let steps = store.session_steps(id, after, PAGE.into()).await?;
         if steps.is_empty() {
             if chain != session.chain && told.unreadable.is_empty() {
                 told.missing.push(after + 1);
@@ -124,11 +124,13 @@ async fn texts(store: &Store, id: SessionId, documents: &[StoredDocument]) -> Re
             texts.insert((document.name.clone(), Etag::of(text).to_string()), text.to_owned());
         };
         keep(&text);
-        let mut after = 0;
-        loop {
-            let changes = store.document_changes(id, &document.name, after, PAGE).await?;
-            let (Some(last), Some(entries)) = (changes.last(), entries(&changes)) else { break };
-            after = last.version;
+        let (mut from, mut more) = (None, true);
+        while more {
+            let page =
+                store.document_changes(id, &document.name, Seek { from, descending: false, limit: PAGE }).await?;
+            let Some(entries) = entries(page.items.iter().map(|(_, change)| change)) else { break };
+            from = page.items.last().map(|(version, _)| *version);
+            more = page.more;
             for entry in entries {
                 let Ok(next) = replay(&text, [&entry]) else { break };
                 text = next;

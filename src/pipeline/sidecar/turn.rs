@@ -76,6 +76,7 @@ impl Pipeline {
         let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {
+            let before = Situation::of(&scene, None);
             // Rules are in memory: what they forbid, they forbid now.
             let decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
@@ -86,9 +87,10 @@ impl Pipeline {
             if let Some(session) = session {
                 sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
             }
-            let mut answer =
-                TurnAnswer { decisions, policy_version: sidecar.policy_version(), ..TurnAnswer::default() };
+            let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
             answer.directives = directives(&answer);
+            let Recorded { inputs, policy_version, .. } = Recorded::new(&request, before, marks, &(), &rules);
+            (answer.inputs, answer.policy_version) = (inputs, policy_version);
             (answer.degraded, answer.warnings) = patience.end();
             return Ok(answer);
         };

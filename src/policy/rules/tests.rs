@@ -273,6 +273,30 @@ proptest! {
 }
 
 #[test]
+fn what_is_excepted_is_only_what_is_surely_called_so() {
+    for (except, tool, excepted) in [
+        ("search.*", ToolName::of("search", "code"), true),
+        ("Search.Get-Code", ToolName::of("search", "get_code"), true),
+        ("search.*", ToolName::bare("search.code"), true),
+        ("search.*", ToolName::bare("search__code"), true),
+        ("search.*", ToolName::bare("mcp__search__code"), true),
+        ("get_*", ToolName::of("search", "get_code"), true),
+        ("get_*", ToolName::bare("get_code"), true),
+        ("search.*", ToolName::of("evil", "search.code"), false),
+        ("search.*", ToolName::of("evil", "search__code"), false),
+        ("search.*", ToolName::bare("evil__search__code"), false),
+        // Whose tool it is nobody says.
+        ("search.code", ToolName::bare("code"), false),
+    ] {
+        let rule = PolicyRule { except: texts(&[except]), ..rule("all-but", Block) };
+        let guard = judged(&Policy::compile(vec![rule]).unwrap(), &tool, Read, &json!({}), &[]);
+        assert_eq!(guard.verdict != Block, excepted, "{except} {tool}");
+    }
+    let rule = PolicyRule { except: texts(&["a["]), ..rule("all-but", Block) };
+    assert!(Policy::compile(vec![rule]).is_err());
+}
+
+#[test]
 fn a_rule_is_not_escaped_by_spelling_a_name_otherwise() {
     let named = |tools: &[&str]| PolicyRule { tools: texts(tools), ..rule("named", Block) };
     for (pattern, tool, matches) in [

@@ -20,7 +20,7 @@ mod tests;
 
 pub use super::words::Task;
 pub use catalogue::{Catalogue, Tool};
-pub use limits::{BadLimits, Limits, Situation};
+pub use limits::{Limits, Situation};
 pub use memory::Memory;
 pub use parameter::Parameter;
 pub use select::{Excluded, Ranked, Request, Selection};

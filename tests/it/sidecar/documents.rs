@@ -37,14 +37,11 @@ async fn two_editors_of_one_document_lose_nothing() {
         }
     }
     // The history has every edit once, and leads from the first text to the last.
-    let (mut after, mut entries) = (0, Vec::new());
-    loop {
-        let page = umbra.get(&format!("{path}/history?after={after}")).await;
+    let (mut next, mut entries) = (Some(String::new()), Vec::new());
+    while let Some(cursor) = next {
+        let page = umbra.get(&format!("{path}/history?limit=500{cursor}")).await;
         entries.extend(page["items"].as_array().cloned().unwrap_or_default());
-        match page["next_after"].as_i64() {
-            Some(next) => after = next,
-            None => break,
-        }
+        next = page["next_cursor"].as_str().map(|cursor| format!("&cursor={cursor}"));
     }
     assert_eq!(entries.len(), 2 * rounds);
     let numbers: Vec<i64> = entries.iter().filter_map(|entry| entry["version"].as_i64()).collect();

@@ -88,6 +88,19 @@ documents:";
     }
     let passive = step(&umbra, &id, Duration::from_secs(2)).await;
     assert!(passive["warnings"].to_string().contains("passive"), "{passive}");
+    // What no rule is asked for is answered as well.
+    let close = format!("/v1/sessions/{id}/close");
+    let pattern = json!({"agent": "a", "task": "search", "tools": [{"name": "search_code"}], "outcome": "succeeded"});
+    for (path, body) in [
+        ("/v1/tools/select", json!({"session": id, "query": "search"})),
+        ("/v1/sessions", json!({"agent": "a"})),
+        ("/v1/patterns", pattern),
+        (&close, json!({"outcome": "succeeded"})),
+    ] {
+        let answered = umbra.post(path, &body).await;
+        let told = (answered.status.as_u16(), &answered.body["degraded"], &answered.body["warnings"]);
+        assert!(told.0 == 200 && told.1 == true && *told.2 != json!([]), "{path}: {}", answered.body);
+    }
     // Rules about this agent hold all the same, and what it does now clings to its session.
     let ruled = async |tool: &str| {
         let asked = umbra.post("/v1/guard", &json!({"session": id, "call": {"tool": tool}})).await;

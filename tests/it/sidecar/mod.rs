@@ -51,7 +51,7 @@ impl Umbra {
     pub async fn attach(&self, body: &Value) -> String {
         let answered = self.post("/v1/sessions", body).await;
         assert_eq!(answered.status.as_u16(), 201, "{}", answered.body);
-        answered.body["session"]["id"].as_str().unwrap_or_default().to_owned()
+        answered.body["id"].as_str().unwrap_or_default().to_owned()
     }
 
     /// A turn of a session.

@@ -36,6 +36,12 @@ async fn patterns_are_counted_offered_everywhere_and_retire() {
         umbra.post("/v1/patterns", &pattern("find the slow query in the report", "failed")).await;
     }
     assert!(found(&umbra, "find the slow query in the report").await.is_empty());
+    let first = umbra.get("/v1/patterns?limit=1").await;
+    assert_eq!((first["items"].as_array().map(Vec::len), &first["next_cursor"]), (Some(1), &Value::Null), "{first}");
+    let resumed = format!("/v1/patterns?cursor={}", first["resume_cursor"].as_str().unwrap_or_default());
+    assert_eq!(umbra.get(&resumed).await["items"], json!([]));
+    umbra.post("/v1/patterns", &pattern("mend the clock of the tower", "succeeded")).await;
+    assert_eq!(umbra.get(&resumed).await["items"][0]["task"], "mend the clock of the tower");
     let listed = umbra.get("/v1/patterns?status=retired").await;
     assert_eq!(
         (&listed["items"][0]["failures"], &listed["items"][0]["status"]),

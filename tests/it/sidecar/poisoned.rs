@@ -67,6 +67,7 @@ fn decided(mut answer: Value, tool: &Value) -> String {
     }
     if let Some(answer) = answer.as_object_mut() {
         answer.remove("inputs");
+        answer.remove("id");
     }
     for path in ["", "/tools"] {
         for list in ["ranked", "excluded"] {

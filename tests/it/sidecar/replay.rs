@@ -20,14 +20,30 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
     umbra.turn(&id, &json!({"route": "edit", "planned_calls": [edit]})).await;
     umbra.message(&id, &json!({"role": "assistant", "content": "done", "tool_calls": [edit], "results": [{"tool": "files.edit_file", "content": "ok"}]})).await;
     umbra.post("/v1/guard", &json!({"session": id, "call": drop_table})).await;
-    let again = |rules: &str| {
+    let by = |rules: &str, command: &[&str]| {
         let file = umbra.file("again.yaml");
         std::fs::write(&file, rules).unwrap_or_default();
         let name = file.display().to_string();
-        let said = umbra.cli_in(&[("UMBRA__SIDECAR__PATH", &name)], &["sidecar", "replay", &id, "--json"], None);
+        let command = [&["sidecar"], command, &["--json"]].concat();
+        let said = umbra.cli_in(&[("UMBRA__SIDECAR__PATH", &name)], &command, None);
         let told: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
         (said.status.code(), told)
     };
+    let again = |rules: &str| by(rules, &["replay", &id]);
+    // Of all sessions, the latest first: which of them other rules would have led elsewhere.
+    let other = umbra.attach(&json!({"agent": "b", "tools": tools()})).await;
+    umbra.turn(&other, &json!({"planned_calls": [{"tool": "web.fetch"}]})).await;
+    let (code, all) = by(RULES, &["backtest"]);
+    let of = |all: &Value| -> Vec<(String, usize)> {
+        let told = |one: &Value| {
+            let differences = one["differences"].as_array().map_or(0, Vec::len);
+            (one["session"].as_str().unwrap_or_default().to_owned(), differences)
+        };
+        all.as_array().map(|all| all.iter().map(told).collect()).unwrap_or_default()
+    };
+    assert_eq!((code, of(&all)), (Some(0), vec![(other.clone(), 0), (id.clone(), 0)]), "{all}");
+    let (code, all) = by(&RULES.replace("web.fetch, verdict: allow", "web.fetch, verdict: warn"), &["backtest"]);
+    assert_eq!((code, of(&all)), (Some(1), vec![(other, 1), (id.clone(), 0)]), "{all}");
     let (code, same) = again(RULES);
     assert_eq!(
         (code, &same["differences"], &same["unreadable"], &same["steps"]),

@@ -66,13 +66,25 @@ async fn sessions_are_counted_exactly_and_can_be_found() {
     let listed = second.get("/v1/sessions?agent=a&state=open").await;
     let ids: Vec<&str> =
         listed["items"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
-    assert_eq!((ids.len(), ids.is_sorted_by(|a, b| a > b)), (3, true), "{listed}");
+    assert_eq!(ids.len(), 3, "{listed}");
     for id in &ids {
-        assert_eq!(first.post(&format!("/v1/sessions/{id}/close"), &json!({})).await.status.as_u16(), 200);
+        // Who has nothing to say of it sends nothing.
+        let closed =
+            first.send("POST".parse().unwrap_or_default(), &format!("/v1/sessions/{id}/close"), &[], None).await;
+        assert_eq!(closed.status.as_u16(), 200, "{}", closed.text);
     }
     assert_eq!(first.get("/v1/sessions?agent=a&state=open").await["items"], json!([]));
-    let before = format!("/v1/sessions?before={}", ids[0]);
-    assert_eq!(first.get(&before).await["items"].as_array().map(Vec::len), Some(2));
+    // Page by page, in either direction, each once.
+    for (order, wanted) in [("asc", ids.clone()), ("desc", ids.iter().rev().copied().collect())] {
+        let (mut seen, mut next) = (Vec::new(), Some(String::new()));
+        while let Some(cursor) = next {
+            let page = first.get(&format!("/v1/sessions?agent=a&limit=2&order={order}{cursor}")).await;
+            seen.extend(page["items"].as_array().cloned().unwrap_or_default());
+            next = page["next_cursor"].as_str().map(|cursor| format!("&cursor={cursor}"));
+        }
+        let seen: Vec<&str> = seen.iter().filter_map(|one| one["id"].as_str()).collect();
+        assert_eq!(seen, wanted, "{order}");
+    }
     assert_eq!(first.post("/v1/sessions", &json!({"agent": "a"})).await.status.as_u16(), 201);
 }
 
@@ -134,6 +146,9 @@ async fn a_key_of_one_agent_knows_no_sessions_of_another() {
         let body = body.map(|body| body.to_string().into_bytes());
         umbra.send(method.parse().unwrap_or_default(), path, &headers, body).await
     };
+    assert_eq!(send(&ann, "GET", "/v1/patterns?agent=ann", None).await.status.as_u16(), 200);
+    assert_eq!(send(&bob, "GET", "/v1/patterns?agent=ann", None).await.status.as_u16(), 403);
+    assert_eq!(send(&ann, "GET", "/v1/patterns", None).await.status.as_u16(), 403);
     let made = until("the key to be known", async || {
         let made =
             send(&ann, "POST", "/v1/sessions", Some(json!({"agent": "ann", "documents": {"todo": "# T\n"}}))).await;
@@ -162,6 +177,75 @@ async fn a_key_of_one_agent_knows_no_sessions_of_another() {
         let own = send(&ann, method, &path, body).await.status.as_u16();
         assert!([200, 409, 412].contains(&own), "{method} {path}: {own}");
     }
+}
+
+#[tokio::test]
+async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
+    let rules = format!("{RULES}  - {{name: elsewhere, agents: other, checks: pii, verdict: warn}}\n");
+    let rules = rules.replace("policies:", "policies:\n  - {name: only-these, routes: narrow, except: [search.*, fetch], verdict: block, reason: not here}");
+    let umbra = Umbra::with().sidecar(&rules).go().await;
+    let id = umbra.attach(&json!({"agent": "a", "model": "small-1", "route": "narrow", "tools": tools()})).await;
+    assert_eq!(umbra.get(&format!("/v1/sessions/{id}")).await["model"], "small-1");
+    let policies = umbra.get(&format!("/v1/sessions/{id}/policies")).await;
+    let names = |list: &str| -> Vec<&str> {
+        policies["rules"][list].as_array().into_iter().flatten().filter_map(|rule| rule["name"].as_str()).collect()
+    };
+    assert_eq!(names("policies"), ["only-these", "no-drop", "web-taints", "no-mail-after-web", "tried"], "{policies}");
+    assert_eq!((names("documents"), names("texts")), (vec![], vec!["no-secrets", "no-orders"]), "{policies}");
+    // A call as `tools/call` has it, a message as a text.
+    let asked = json!({"agent": "a", "call": {"name": "db.drop_table", "arguments": {}}});
+    let verdict = umbra.post("/v1/guard", &asked).await.body;
+    assert_eq!(verdict["rule"], "no-drop", "{verdict}");
+    let verdict = umbra.post("/v1/guard", &json!({"agent": "a", "message": "key: AKIAQ7XJ3MZP4TVK2LWN"})).await.body;
+    assert_eq!(
+        (&verdict["rule"], &verdict["inputs"].as_str().map(str::len)),
+        (&json!("no-secrets"), &Some(32)),
+        "{verdict}"
+    );
+    // Nothing but what is excepted is offered, and may be called.
+    let planned: Vec<Value> = ["search_code", "web.fetch", "mail.send_email"].map(|tool| json!({"tool": tool})).into();
+    let turn = umbra
+        .turn(&id, &json!({"intent": "search the code, fetch a page, send an email", "planned_calls": planned}))
+        .await;
+    let said: Vec<&Value> = turn["decisions"].as_array().into_iter().flatten().map(|one| &one["decision"]).collect();
+    assert_eq!(said, ["allow", "allow", "block"], "{turn}");
+    let mut offered: Vec<&str> = turn["tools"]["ranked"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["tool"]["name"].as_str())
+        .collect();
+    offered.sort_unstable();
+    assert_eq!(offered, ["fetch", "search_code"], "{turn}");
+    assert!(turn["tools"]["excluded"][0]["reason"].as_str().is_some_and(|why| why.contains("only-these")), "{turn}");
+    assert_eq!(turn["policy_version"], policies["policy_version"]);
+    // A document as the text that it is.
+    let path = format!("/v1/sessions/{id}/documents/notes");
+    let put = async |media: &str, text: &[u8]| {
+        let headers = [("content-type", media), ("if-none-match", "*")];
+        umbra.send("PUT".parse().unwrap_or_default(), &path, &headers, Some(text.to_vec())).await
+    };
+    assert_eq!(put("text/markdown", b"# Notes\n\xff").await.status.as_u16(), 400);
+    assert_eq!(put("text/html", b"<p>").await.status.as_u16(), 415);
+    assert_eq!(put("text/markdown", b"# Notes\n\nA line.\n").await.status.as_u16(), 201);
+    let read = umbra.send("GET".parse().unwrap_or_default(), &path, &[("accept", "text/markdown")], None).await;
+    assert_eq!(read.text, "# Notes\n\nA line.\n");
+}
+
+#[tokio::test]
+async fn ten_thousand_tools_are_shown_and_found() {
+    let umbra = Umbra::with().go().await;
+    let tool = |n: usize| {
+        json!({"server": format!("s{}", n % 50), "name": format!("tool_{n}"),
+            "description": format!("Does what number {n} is for. {}", "A long word on how. ".repeat(20)),
+            "inputSchema": {"type": "object", "properties": {"path": {"type": "string", "description": "where"}}}})
+    };
+    let mut tools: Vec<Value> = (0..9_999).map(tool).collect();
+    tools.push(json!({"server": "weather", "name": "forecast", "description": "The weather of the coming days"}));
+    let id = umbra.attach(&json!({"agent": "a", "tools": tools})).await;
+    assert_eq!(umbra.get(&format!("/v1/sessions/{id}")).await["tools"], 10_000);
+    let turn = umbra.turn(&id, &json!({"intent": "will the weather hold?", "deadline_ms": 5_000})).await;
+    assert_eq!(turn["tools"]["ranked"][0]["tool"]["name"], "forecast", "{turn}");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
             })
             .into(),
     );
-    let limits = Limits::of(&[], &[], Effect::Destructive).unwrap();
+    let limits = Limits::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
         let situation = Situation::default();
         let selection = catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10 });

@@ -210,7 +210,7 @@ fn no_poison_makes_a_denied_tool_allowed() {
         reason: "not today".to_owned(),
         ..PolicyRule::default()
     };
-    let limits = Limits::of(&[rule], &[], Effect::Destructive).unwrap();
+    let limits = Limits::of(&[rule]).unwrap();
     let tools = ["send_email", "search_emails", "list_folders"].map(|name| Tool {
         name: ToolName::bare(name),
         description: "Works with messages.".to_owned(),

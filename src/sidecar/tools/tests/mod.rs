@@ -31,6 +31,15 @@ fn office() -> Vec<Tool> {
     ]
 }
 
+fn texts(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// Nothing but these.
+fn all_but(tools: &str) -> PolicyRule {
+    PolicyRule { except: texts(&[tools]), ..block("*") }
+}
+
 fn block(tool: &str) -> PolicyRule {
     PolicyRule {
         name: "house".to_owned(),
@@ -42,7 +51,7 @@ fn block(tool: &str) -> PolicyRule {
 }
 
 fn anything() -> Limits {
-    Limits::of(&[], &[], Effect::Destructive).unwrap()
+    Limits::of(&[]).unwrap()
 }
 
 /// Names of the ranked, and names and reasons of those that are left out.
@@ -92,22 +101,25 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
     let taints = ["untrusted".to_owned()];
     let modes = ["careful".to_owned()];
     let situation = Situation { agent: "writer", modes: &modes, taints: &taints, ..Situation::default() };
-    for (rules, allowed, most, left, why) in [
-        (vec![block("Mail.Send-Email")], vec![], Effect::Destructive, 3, None),
-        (vec![block("mail.sendemail")], vec![], Effect::Destructive, 2, Some("denied by the rule house: not today")),
-        (vec![block("delete_*")], vec![], Effect::Destructive, 2, Some("denied by the rule house: not today")),
-        (vec![], vec!["mail.send*", "*.search_*"], Effect::Destructive, 2, Some("not among the allowed tools")),
-        (vec![], vec![], Effect::Write, 2, Some("its effect is destructive, and at most write is offered here")),
-        (rule(None, |rule| rule.modes = vec!["careful".to_owned()]), vec![], Effect::Destructive, 0, Some("denied")),
-        (rule(None, |rule| rule.modes = vec!["other".to_owned()]), vec![], Effect::Destructive, 3, None),
-        (rule(None, |rule| rule.mode = PolicyMode::Audit), vec![], Effect::Destructive, 3, None),
-        (rule(Some("'untrusted' in session.taint"), |_| {}), vec![], Effect::Destructive, 0, Some("denied")),
+    for (rules, left, why) in [
+        (vec![block("Mail.Send-Email")], 3, None),
+        (vec![block("mail.sendemail")], 2, Some("denied by the rule house: not today")),
+        (vec![block("delete_*")], 2, Some("denied by the rule house: not today")),
+        (
+            vec![PolicyRule { except: texts(&["mail.send*", "*.search_*"]), ..block("*") }],
+            2,
+            Some("denied by the rule"),
+        ),
+        (vec![PolicyRule { effects: vec![Effect::Destructive], ..block("*") }], 2, Some("denied by the rule")),
+        (rule(None, |rule| rule.modes = vec!["careful".to_owned()]), 0, Some("denied")),
+        (rule(None, |rule| rule.modes = vec!["other".to_owned()]), 3, None),
+        (rule(None, |rule| rule.mode = PolicyMode::Audit), 3, None),
+        (rule(Some("'untrusted' in session.taint"), |_| {}), 0, Some("denied")),
         // Which arguments it will get is not known: the guard of the call looks at them.
-        (rule(Some("args.to != 'me'"), |_| {}), vec![], Effect::Destructive, 3, None),
-        (rule(None, |rule| rule.verdict = GuardVerdict::Ask), vec![], Effect::Destructive, 3, None),
+        (rule(Some("args.to != 'me'"), |_| {}), 3, None),
+        (rule(None, |rule| rule.verdict = GuardVerdict::Ask), 3, None),
     ] {
-        let allowed: Vec<String> = allowed.into_iter().map(str::to_owned).collect();
-        let limits = Limits::of(&rules, &allowed, most).unwrap();
+        let limits = Limits::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
         let selection =
             catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 10 });
@@ -117,17 +129,17 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         let asked = rules.iter().any(|rule| rule.verdict == GuardVerdict::Ask);
         assert!(!asked || selection.ranked.iter().all(|one| one.guard == GuardVerdict::Ask), "{selection:?}");
     }
-    assert!(Limits::of(&[], &["a[".to_owned()], Effect::Read).is_err());
-    assert!(Limits::of(&[block("a[")], &[], Effect::Read).is_err());
+    assert!(Limits::of(&[all_but("a[")]).is_err());
+    assert!(Limits::of(&[block("a[")]).is_err());
 }
 
 #[test]
 fn a_tool_of_no_known_server_is_denied_like_anyones_and_allowed_like_nobodys() {
     let stray = || vec![Tool { name: ToolName::bare("send_email"), ..office().remove(0) }];
     let memory = Memory::new(5);
-    let denied = Limits::of(&[block("mail.send_email")], &[], Effect::Destructive).unwrap();
+    let denied = Limits::of(&[block("mail.send_email")]).unwrap();
     assert_eq!(chosen(stray(), "email", &memory, &denied).0.len(), 0);
-    let allowed = Limits::of(&[], &["mail.send_email".to_owned()], Effect::Destructive).unwrap();
+    let allowed = Limits::of(&[all_but("mail.send_email")]).unwrap();
     assert_eq!(chosen(stray(), "email", &memory, &allowed).0.len(), 0);
     assert_eq!(chosen(stray(), "email", &memory, &anything()).0.len(), 1);
     let unseen = vec![tool("mail", "send\u{200b}email", "Sends an email.", Effect::Write)];
@@ -152,7 +164,7 @@ fn what_a_tool_says_of_itself_moves_it_little() {
         let (names, _) = chosen(tools.clone(), task, &memory, &anything());
         assert_eq!(names[0], "mail.search_emails", "{poison:.80}");
         assert_eq!(names.contains(&"evil.helper".to_owned()), ranked, "{poison:.80}");
-        let limits = Limits::of(&[block("evil.*")], &[], Effect::Destructive).unwrap();
+        let limits = Limits::of(&[block("evil.*")]).unwrap();
         let (names, _) = chosen(tools, &format!("{task} helper"), &memory, &limits);
         assert!(!names.contains(&"evil.helper".to_owned()), "{names:?}");
     }
@@ -260,13 +272,16 @@ proptest! {
     ) {
         let memory = remembered(&tools, &tasks);
         let most = Effect::ALL[most];
-        let (limits, holds) = match wanted {
+        let (rule, holds) = match wanted {
             Some(wanted) => {
                 let holds = wanted.iter().zip(asking).all(|(wanted, is)| is || !wanted);
-                (Limits::of(&[denying(wanted)], &[], most), holds)
+                (denying(wanted), holds)
             }
-            None => (Limits::of(&[], &["open.*".to_owned()], most), true),
+            None => (all_but("open.*"), true),
         };
+        let graver = Effect::ALL.into_iter().filter(|effect| *effect > most).collect();
+        let graver = PolicyRule { effects: graver, ..block("*") };
+        let limits = if most == Effect::Destructive { Limits::of(&[rule]) } else { Limits::of(&[rule, graver]) };
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
         let (limits, situation) = (limits.unwrap(), situation(asking, &words));

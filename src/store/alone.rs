@@ -1,0 +1,59 @@
+//! Who comes after another in this process waits here, not with one of the few connections that all share. In: an id. Out:
+//! its turn, until it is dropped. Never: an order over processes, which is the database's.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use uuid::Uuid;
+
+/// Names beyond which those are forgotten that nobody waits for.
+const MANY: usize = 1_024;
+
+/// Turns by id. All clones count together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turns(Arc<Mutex<HashMap<Uuid, Weak<Turn<()>>>>>);
+
+impl Turns {
+    /// Waits until nobody else has this one's turn.
+    pub async fn take(&self, id: Uuid) -> OwnedMutexGuard<()> {
+        self.turn(id).lock_owned().await
+    }
+
+    fn turn(&self, id: Uuid) -> Arc<Turn<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(&id).and_then(Weak::upgrade) {
+            return turn;
+        }
+        if turns.len() >= MANY {
+            turns.retain(|_, turn| turn.strong_count() > 0);
+        }
+        let turn = Arc::default();
+        turns.insert(id, Arc::downgrade(&turn));
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_after_the_other_and_nobody_is_remembered() {
+        let turns = Turns::default();
+        let first = turns.take(Uuid::from_u128(1)).await;
+        let (mut second, other) = (Box::pin(turns.take(Uuid::from_u128(1))), turns.take(Uuid::from_u128(2)));
+        drop(other.await);
+        assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(first);
+        drop(second.await);
+        for id in 0..3 * MANY {
+            drop(turns.take(Uuid::from_u128(id as u128)).await);
+        }
+        assert!(turns.0.lock().unwrap().len() <= MANY);
+    }
+}
