@@ -304,6 +304,25 @@ class Guarded(Case):
             await warned()
             self.assertEqual(self.ran, ["unnamed"])
 
+            @s.guardrails("enforce", server="db")
+            async def drop_table(table, note=""):
+                self.ran.append(table)
+
+            @s.guardrails("enforce", server="db")
+            def drop_now(table, note=""):
+                self.ran.append(table)
+
+            # Arguments as long as one likes lead past no rule, whether there is one about the tool or not.
+            for run in (drop_table("users", "x" * 5_000_000), asyncio.to_thread(drop_now, "users", "x" * 5_000_000)):
+                with self.assertRaises(umbra.Blocked) as blocked:
+                    await run
+                self.assertEqual((blocked.exception.reason, self.ran), ("too_long", ["unnamed"]))
+
+    async def test_what_no_text_may_hold_stops_no_loop(self):
+        async with self.sidecar() as s:
+            told = await s.message("a\0b", results=[{"tool": "web.fetch", "content": "c\0d"}])
+            self.assertFalse(told.degraded, told)
+
     async def test_twenty_tools_at_a_time(self):
         async with self.sidecar(documents={"todo": TODO}) as s:
 

@@ -21,6 +21,12 @@ const MCP: &str = "mcp__";
 /// Most servers in a row whose names are looked for in a tool's.
 const READINGS: usize = 4;
 
+/// What stands behind the word that clients of MCP put before servers and tools.
+fn after_mcp(name: &str) -> Option<&str> {
+    let (prefix, rest) = name.split_at_checked(MCP.len())?;
+    (prefix.eq_ignore_ascii_case(MCP) && !rest.is_empty()).then_some(rest)
+}
+
 impl ToolName {
     /// A tool of a server.
     pub fn of(server: impl Into<String>, name: impl Into<String>) -> Self {
@@ -36,10 +42,10 @@ impl ToolName {
     /// `server__tool`, `mcp__server__tool`, `server/tool` or `server:tool`. Of a tool of a known server, the one that this
     /// server passes on under such a name.
     pub fn unglued(&self) -> Option<Self> {
-        let name = match self.name.get(..MCP.len()) {
-            Some(prefix) if prefix.eq_ignore_ascii_case(MCP) => &self.name[MCP.len()..],
-            _ => &self.name,
-        };
+        if let Some(server) = self.server.as_deref().and_then(after_mcp) {
+            return Some(Self::of(server, &*self.name));
+        }
+        let name = after_mcp(&self.name).unwrap_or(&self.name);
         if self.server.is_none() && name.contains('.') {
             return (name.len() < self.name.len()).then(|| Self::bare(name));
         }
@@ -85,7 +91,9 @@ pub struct Canonical {
 pub fn canonical(name: &str) -> String {
     let mut brackets = false;
     let mut spelled = String::with_capacity(name.len());
-    for c in name.trim().chars() {
+    // No blanks beside the sign between a server and its tool.
+    let name = name.split('.').map(str::trim).collect::<Vec<_>>().join(".");
+    for c in name.chars() {
         match c {
             '[' => brackets = true,
             ']' => brackets = false,
@@ -107,6 +115,17 @@ pub fn own_part(pattern: &str) -> Option<&str> {
     (names && closed('{', '}') && closed('[', ']')).then_some(own)
 }
 
+/// A name as it may be kept and shown, and still cannot be called: U+FFFD stands for each sign that cannot be seen.
+pub fn visible_tool_name(name: &str) -> String {
+    name.chars().map(|c| if is_plain(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+fn is_plain(c: char) -> bool {
+    // Letters by their category, and yet not to be seen.
+    let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric() && !is_filler
+}
+
 /// Whether a tool, or its server, can be called so: letters and digits of any script, and the visible signs of ASCII.
 /// Anything else can be left out, swapped or not seen by whoever looks the tool up, and rules would be held against
 /// another name than the one that runs.
@@ -114,10 +133,7 @@ pub fn own_part(pattern: &str) -> Option<&str> {
 /// # Errors
 /// What to write instead.
 pub fn plain_tool_name(name: &str) -> Result<(), &'static str> {
-    // Letters by their category, and yet not to be seen.
-    let filler = |c| matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
-    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric() && !filler(c);
-    if name.trim() == name && name.chars().all(plain) {
+    if name.trim() == name && name.chars().all(is_plain) {
         Ok(())
     } else {
         Err(

@@ -95,7 +95,8 @@ impl Workspace {
         for (at, part) in place.iter().enumerate() {
             dir = match open(&dir, part, PASS) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && had().contains(&place.join("/")) => {
-                    return Err(io::Error::other(format!("{} was there and is gone", place[..=at].join("/"))));
+                    let problem = format!("{} was there and is gone", place[..=at].join("/"));
+                    return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
                 }
                 opened => opened.map_err(|error| in_words(&dir, &place[..=at], error))?,
             };

@@ -174,6 +174,8 @@ class GuardAnswer(Answer, Ruling):
 
     inputs: str = ""
     policy_version: str = ""
+    unjudged: bool = False
+    """The call was longer than the server judges: no rule was asked."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,10 @@ class Missed(Exception):
     """There is no answer, and the agent goes on: what is missing."""
 
 
+class TooLong(Missed):
+    """The server does not take so much: it judged nothing of it."""
+
+
 class Asking:
     """Asks one server. A fault of the server is :class:`Missed`, a wrong use of it :class:`SidecarRefused`."""
 
@@ -79,7 +83,7 @@ class Asking:
             raise self._failed(f"the server answered {status}: {umbra._words(response.body)}")
         self._health.answered()
         if status in (413, 429):
-            raise Missed(f"the server does not take this ({status}): {umbra._words(response.body)}")
+            raise (TooLong if status == 413 else Missed)(f"the server does not take this ({status}): {umbra._words(response.body)}")
         if status >= 400:
             raise SidecarRefused(status, response.body)
         return response
@@ -105,6 +109,8 @@ class Asking:
         if self.strict:
             raise SidecarUnavailable(str(missed)) from None
         _log.debug("umbra: the agent goes on without the sidecar: %s", missed)
+        if isinstance(missed, TooLong) and kind is answers.GuardAnswer:
+            return kind(degraded=True, warnings=(str(missed),), unjudged=True)
         if without is not None:
             return dataclasses.replace(without, degraded=True, warnings=(str(missed),))
         return kind(degraded=True, warnings=(str(missed),))

@@ -133,6 +133,11 @@ class Guardrails:
         return result
 
     def _before(self, tool: umbra._Tool, answer: GuardAnswer) -> None:
+        if answer.unjudged:
+            # Arguments as long as one likes would else lead past every rule.
+            _log.warning("umbra: %s is not held to the rules: %s", tool.name, "; ".join(answer.warnings))
+            if self._mode == "enforce":
+                raise umbra.Blocked(tool.name, "too_long", "its arguments are longer than the server judges")
         if self._note(tool, answer) and self._mode == "enforce":
             raise umbra.Blocked(tool.name, "policy", answer.reason or "a rule says so", dataclasses.asdict(answer))
 

@@ -209,13 +209,22 @@ class Http:
             headers["Authorization"] = f"Bearer {self._client._key}"
         data = b""
         if request.body is not None:
-            data = json.dumps(umbra._plain(request.body), ensure_ascii=False, allow_nan=False).encode(
+            data = json.dumps(_without_nul(umbra._plain(request.body)), ensure_ascii=False, allow_nan=False).encode(
                 "utf-8", "replace"
             )
             headers["Content-Type"] = "application/json"
             headers["Content-Length"] = str(len(data))
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         return f"{request.method} {self._parts.path}{request.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + data
+
+
+def _without_nul(value: Any) -> Any:
+    """The server stores no U+0000, and what a tool answers may hold some: U+FFFD stands for it."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, dict):
+        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+    return [_without_nul(item) for item in value] if isinstance(value, list) else value
 
 
 class _Closed(umbra._NoAnswer):

@@ -169,7 +169,7 @@ impl<'a> Scene<'a> {
             route: session.route.clone(),
             modes: session.modes.clone(),
             session: Some(session.id.to_string()),
-            documents: documents.map(Read::all),
+            documents: documents.map(|documents| Read::those_of(law.0, documents)),
             taints: session.taints.clone(),
             ..Self::new(law, &session.agent)
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::cleaned;
 use crate::{
     checks,
-    domain::ToolName,
+    domain::{ToolName, tool::visible_tool_name},
     ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject, TurnRequest},
 };
 
@@ -18,8 +18,10 @@ fn some(text: Option<&String>) -> Option<String> {
     text.map(|text| cleaned(text))
 }
 
+/// A name with hidden characters is not made one without: rules would be held against another name than the one that runs.
 fn tool(tool: &ToolName) -> ToolName {
-    ToolName { server: some(tool.server.as_ref()), name: cleaned(&tool.name) }
+    let name = |name: &str| cleaned(&visible_tool_name(name));
+    ToolName { server: tool.server.as_deref().map(name), name: name(&tool.name) }
 }
 
 fn call(call: &NamedCall) -> NamedCall {

@@ -128,15 +128,15 @@ pub struct Read {
 }
 
 impl Read {
-    /// All documents of a session.
-    pub fn all(documents: &[StoredDocument]) -> Vec<Self> {
+    /// The documents of a session that rules are about: however large others are, no step takes longer for them.
+    pub fn those_of(rules: &Guarding, documents: &[StoredDocument]) -> Vec<Self> {
         let read = |document: &StoredDocument| Self {
             name: document.name.clone(),
             now: parsed(&document.text, &document.format),
             at_turn: parsed(&document.at_turn, &document.format),
             first: parsed(&document.first, &document.format),
         };
-        documents.iter().map(read).collect()
+        documents.iter().filter(|document| rules.guardrail.asks_for(&document.name)).map(read).collect()
     }
 }
 

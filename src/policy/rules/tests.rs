@@ -308,6 +308,9 @@ fn a_rule_is_not_escaped_by_spelling_a_name_otherwise() {
         ("delete_*", ToolName::bare("files.delete_all"), true),
         ("x.get-[a-c]", ToolName::of("x", "get_b"), true),
         ("stripe.refund", ToolName::of("paypal", "refund"), false),
+        ("stripe.refund", ToolName::bare("stripe .refund"), true),
+        ("stripe.refund", ToolName::bare("Stripe. Refund "), true),
+        ("stripe.refund", ToolName::of("mcp__stripe", "refund"), true),
         ("stripe.*", ToolName::bare("refund"), false),
         ("stripe.refund", ToolName::bare("refunds"), false),
     ] {

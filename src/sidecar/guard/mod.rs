@@ -70,6 +70,8 @@ pub struct Guardrail {
     version: String,
     calls: Policy,
     documents: Bound<DocumentRule>,
+    /// The documents that rules name, in small letters.
+    named: BTreeSet<String>,
     texts: Bound<TextRule>,
     models: Bound<ModelRule>,
 }
@@ -92,6 +94,7 @@ impl Guardrail {
             version: blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect(),
             calls: Policy::compile(tool_policies.iter().chain(&rules.policies).cloned().collect())?,
             documents: documents::compile(&rules.documents)?,
+            named: rules.documents.iter().map(|rule| rule.document.to_ascii_lowercase()).collect(),
             texts: Bound::compile(&rules.texts)?,
             models: Bound::compile(&rules.models)?,
         })
@@ -119,6 +122,11 @@ impl Guardrail {
         documents::look(&self.documents, moment, &mut ruling);
         texts::look(&self.texts, moment, &mut ruling);
         ruling
+    }
+
+    /// Whether any rule is about this document: others need not be read for a moment.
+    pub fn asks_for(&self, document: &str) -> bool {
+        self.named.contains(&document.to_ascii_lowercase())
     }
 
     /// Whether there is any rule in words.

@@ -196,6 +196,11 @@ async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
     let asked = json!({"agent": "a", "call": {"name": "db.drop_table", "arguments": {}}});
     let verdict = umbra.post("/v1/guard", &asked).await.body;
     assert_eq!(verdict["rule"], "no-drop", "{verdict}");
+    // Without what cannot be seen in it, it would be another tool.
+    for tool in ["db.drop_\u{1b}table", "db.list\u{200b}tables", "db.\u{9b}table"] {
+        let verdict = umbra.post("/v1/guard", &json!({"agent": "a", "call": {"tool": tool}})).await.body;
+        assert!(verdict["decision"] == "block" && verdict["reason"].to_string().contains("invisible"), "{verdict}");
+    }
     let verdict = umbra.post("/v1/guard", &json!({"agent": "a", "message": "key: AKIAQ7XJ3MZP4TVK2LWN"})).await.body;
     assert_eq!(
         (&verdict["rule"], &verdict["inputs"].as_str().map(str::len)),

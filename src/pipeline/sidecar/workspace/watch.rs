@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOCKED: Duration = Duration::from_secs(2);
 /// The last state of a session that has ended is written for so many seconds, where that failed.
 const AFTER_THE_END: f64 = 3_600.0;
+/// Looks at all files for one at those of sessions that have ended, too.
+const ROUNDS_PER_LOOK_AT_ENDED: u32 = 10;
 /// Faults of one round that are told apart.
 const MOST_FAULTS: usize = 100;
 /// Sessions of one look, or one sweep.
@@ -73,12 +75,14 @@ impl Sidecar {
         let Some(files) = &self.files else { return };
         let (mut keeping, mut removing) = (Round::default(), Round::default());
         let (mut swept, mut since) = (None::<Instant>, Timestamp::UNIX_EPOCH);
+        let mut ended = (0..ROUNDS_PER_LOOK_AT_ENDED).map(|round| if round == 0 { AFTER_THE_END } else { 0.0 }).cycle();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = sleep(BETWEEN_LOOKS) => {}
             }
-            keeping.told("kept up", self.keep_files(files).await);
+            let ended_within = ended.next().unwrap_or(AFTER_THE_END);
+            keeping.told("kept up", self.keep_files(files, ended_within).await);
             if swept.is_none_or(|swept| swept.elapsed() >= BETWEEN_SWEEPS) {
                 swept = Some(Instant::now());
                 let mut faults = Faults::new();
@@ -91,10 +95,10 @@ impl Sidecar {
 
     /// Looks at the files of all sessions once, and answers what failed. One that fails keeps no other from it, unless all would
     /// wait.
-    async fn keep_files(&self, files: &Files) -> Result<Faults, StoreError> {
+    async fn keep_files(&self, files: &Files, ended_within: f64) -> Result<Faults, StoreError> {
         let (mut after, mut faults) = (None, Faults::new());
         loop {
-            let page = self.store.filed_sessions(AFTER_THE_END, after, PAGE).await?;
+            let page = self.store.filed_sessions(ended_within, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(faults) };
             after = Some(last.id);
             let look = move |workspace: &Workspace| {

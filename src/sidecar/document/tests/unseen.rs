@@ -52,6 +52,30 @@ fn a_text_was_made_from_the_state_that_its_editor_had_read() {
 }
 
 #[test]
+fn what_is_like_an_addition_was_not_made_of_it() {
+    for (added, said, is_seen) in [
+        ("write tests for the parser", "write tests for the lexer", false),
+        ("A item 0", "S item 0", false),
+        ("deploy to staging", "deploy to production", false),
+        ("release 1.2", "release 1.3", false),
+        ("read all", "call all", false),
+        // Corrected, or said at more length.
+        ("write tets for the parser", "write tests for the parser", true),
+        ("write tests for the parser", "write unit tests for the Parser, first", true),
+        ("five", "and five", true),
+    ] {
+        let now = format!("find the bug,{added}");
+        let history = [step("a", "find the bug", &now)];
+        let text = list(&format!("find the bug,{}", said.replace(',', "")));
+        let base = made_from(&list("find the bug"), &history, &text, Format::Markdown).expect("a history");
+        assert_eq!(base == list(&now), is_seen, "{added} {said}");
+        let both = merge(&base, &list(&now), &text, Format::Markdown, &Limits::default());
+        let lost = both.as_deref().is_ok_and(|both| !both.contains(&format!("- [ ] {added}\n")));
+        assert_eq!(lost, is_seen, "{added} {said}: {both:?}");
+    }
+}
+
+#[test]
 fn what_was_changed_or_removed_unseen_stays_so() {
     let (before, text) = (list("write tests,deploy"), list("write tests,deploy,rest"));
     for (now, merged) in [
