@@ -322,6 +322,9 @@ class Guarded(Case):
         async with self.sidecar() as s:
             told = await s.message("a\0b", results=[{"tool": "web.fetch", "content": "c\0d"}])
             self.assertFalse(told.degraded, told)
+            with self.assertNoLogs("umbra", "WARNING"):
+                s.guardrails("enforce", server="web")(lambda page: page)("e\0f")
+            self.assertFalse(s.interventions, s.interventions)
 
     async def test_twenty_tools_at_a_time(self):
         async with self.sidecar(documents={"todo": TODO}) as s:

@@ -159,6 +159,45 @@ class Away(Case):
                 self.assertTrue((await todo.edit({"op": "append_text", "text": "x"})).stored)
             self.assertFalse(s.summary.degraded)
 
+    async def test_length_leads_past_no_rule(self):
+        async def resets(self, reader, writer):
+            await reader.read(65_536)
+
+        long, ran = "x" * 300_000, []
+        async with Peer(Peer.passes_on) as between:
+            client = umbra.Client(url=between.url, timeout=PATIENT)
+            async with self.sidecar(client=client) as s:
+
+                @s.guardrails("enforce", server="files")
+                async def edit_file(path, text):
+                    ran.append(path)
+
+                @s.guardrails("enforce", server="files", name="edit_file")
+                def edit_now(path, text):
+                    ran.append(path)
+
+                @s.guardrails("enforce", server="db")
+                async def drop_table(table):
+                    ran.append(table)
+
+                for behave in (Peer.hangs, resets, answers(503, b"{}"), answers(413, b"{}")):
+                    between.behave = behave
+                    between.cut()
+                    s.deadline = 0.5
+                    for run in (edit_file("a", long), asyncio.to_thread(edit_now, "b", long)):
+                        with self.assertRaises(umbra.Blocked) as blocked:
+                            await run
+                        self.assertEqual((blocked.exception.reason, ran), ("too_long", []))
+                # And nobody's length leaves the server alone, which short calls would get past then.
+                between.behave = Peer.passes_on
+                between.cut()
+                s.deadline = PATIENT
+                with self.assertRaises(umbra.Blocked) as blocked:
+                    await drop_table("users")
+                self.assertEqual((blocked.exception.reason, ran), ("policy", []))
+                await edit_file("c", long)
+                self.assertEqual(ran, ["c"])
+
     async def test_who_could_not_attach_is_attached_later(self):
         async with Peer(answers(503, b"{}")) as between:
             client = umbra.Client(url=between.url, timeout=PATIENT)

@@ -264,7 +264,11 @@ class Client:
                 self._outbox.task_done()
 
     def _post(self, path: str, body: Mapping[str, Any], timeout: float) -> "tuple[int, Dict[str, Any]]":
-        data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+        return self._send(
+            path, json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"), timeout
+        )
+
+    def _send(self, path: str, data: bytes, timeout: float) -> "tuple[int, Dict[str, Any]]":
         headers = {"Content-Type": "application/json", "User-Agent": f"umbra-python/{__version__}"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -686,7 +690,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)
     if depth >= 32:
-        return str(value)[:1_000]
+        return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -175,7 +175,7 @@ class GuardAnswer(Answer, Ruling):
     inputs: str = ""
     policy_version: str = ""
     unjudged: bool = False
-    """The call was longer than the server judges: no rule was asked."""
+    """The call was so long that the server did not judge it: no rule was asked."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,12 @@ class Missed(Exception):
 
 
 class TooLong(Missed):
-    """The server does not take so much: it judged nothing of it."""
+    """What is asked is so long that its length may be why the server judged nothing of it."""
+
+
+# Bytes of JSON. How long a call is, whoever makes it decides: what is longer must not get past the rules by being slow,
+# or refused, or cut off on its way, and is no sign that the server is in trouble.
+_LONG = 256 * 1024
 
 
 class Asking:
@@ -54,33 +59,35 @@ class Asking:
             return self._without(kind, missed)
 
     async def _exchange(self, request: Request, until: float) -> Response:
-        seconds = self._may_ask(until)
+        seconds = self._may_ask(request, until)
         try:
             response = await self._transport.request(request, seconds)
         except umbra._NoAnswer as gone:
-            raise self._failed(f"the server gave no answer: {gone}") from None
-        return self._judged(response)
+            raise self._unanswered(request, f"the server gave no answer: {gone}") from None
+        return self._judged(request, response)
 
     def _exchange_now(self, request: Request, until: float) -> Response:
-        seconds = self._may_ask(until)
+        seconds = self._may_ask(request, until)
         try:
             response = self._transport.request_now(request, seconds)
         except umbra._NoAnswer as gone:
-            raise self._failed(f"the server gave no answer: {gone}") from None
-        return self._judged(response)
+            raise self._unanswered(request, f"the server gave no answer: {gone}") from None
+        return self._judged(request, response)
 
-    def _may_ask(self, until: float) -> float:
+    def _may_ask(self, request: Request, until: float) -> float:
+        missed = TooLong if len(request.data) > _LONG else Missed
+        # Its body is written by now, which may have taken a while.
         seconds = until - time.monotonic()
         if seconds <= 0:
-            raise Missed("no time was left to ask")
+            raise missed("no time was left to ask")
         if not self._health.may_ask(seconds):
-            raise Missed("the server did not answer before, and is left alone for a while")
+            raise missed("the server did not answer before, and is left alone for a while")
         return seconds
 
-    def _judged(self, response: Response) -> Response:
+    def _judged(self, request: Request, response: Response) -> Response:
         status = response.status
         if status in (408, 425) or status >= 500:
-            raise self._failed(f"the server answered {status}: {umbra._words(response.body)}")
+            raise self._unanswered(request, f"the server answered {status}: {umbra._words(response.body)}")
         self._health.answered()
         if status in (413, 429):
             raise (TooLong if status == 413 else Missed)(f"the server does not take this ({status}): {umbra._words(response.body)}")
@@ -93,6 +100,10 @@ class Asking:
             return answers.read(kind, response.body)
         except (ValueError, TypeError) as wrong:
             raise self._failed(f"what answers is no server of Umbra: {wrong}") from None
+
+    def _unanswered(self, request: Request, what: str) -> Missed:
+        length = len(request.data)
+        return TooLong(f"{what}; {length} bytes were sent") if length > _LONG else self._failed(what)
 
     def _failed(self, what: str) -> Missed:
         faults = self._health.failed()

@@ -137,7 +137,7 @@ class Guardrails:
             # Arguments as long as one likes would else lead past every rule.
             _log.warning("umbra: %s is not held to the rules: %s", tool.name, "; ".join(answer.warnings))
             if self._mode == "enforce":
-                raise umbra.Blocked(tool.name, "too_long", "its arguments are longer than the server judges")
+                raise umbra.Blocked(tool.name, "too_long", "its arguments are so long that the server did not judge them")
         if self._note(tool, answer) and self._mode == "enforce":
             raise umbra.Blocked(tool.name, "policy", answer.reason or "a rule says so", dataclasses.asdict(answer))
 

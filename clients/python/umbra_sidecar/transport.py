@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import json
 import ssl
 import threading
@@ -38,6 +39,14 @@ class Request:
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     repeatable: bool = False
     """Whether it may be sent again where a kept connection turns out to be closed."""
+
+    @functools.cached_property
+    def data(self) -> bytes:
+        """The body as it is sent: JSON in UTF-8, or nothing."""
+        if self.body is None:
+            return b""
+        plain = _without_nul(umbra._plain(self.body))
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Http:
         return await _within(seconds, self._request(request))
 
     def request_now(self, request: Request, seconds: float) -> Response:
-        status, answer = self._client._post(request.path, umbra._plain(request.body or {}), seconds)
+        status, answer = self._client._send(request.path, request.data, seconds)
         return Response(status, answer)
 
     async def events(self, path: str, after: int | None, seconds: float) -> AsyncGenerator[tuple[str, str, str], None]:
@@ -207,15 +216,11 @@ class Http:
         headers = {"Host": netloc, "User-Agent": f"umbra-python/{umbra.__version__}", **request.headers}
         if self._client._key:
             headers["Authorization"] = f"Bearer {self._client._key}"
-        data = b""
         if request.body is not None:
-            data = json.dumps(_without_nul(umbra._plain(request.body)), ensure_ascii=False, allow_nan=False).encode(
-                "utf-8", "replace"
-            )
             headers["Content-Type"] = "application/json"
-            headers["Content-Length"] = str(len(data))
+            headers["Content-Length"] = str(len(request.data))
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{request.method} {self._parts.path}{request.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + data
+        return f"{request.method} {self._parts.path}{request.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + request.data
 
 
 def _without_nul(value: Any) -> Any:

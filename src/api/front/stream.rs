@@ -28,7 +28,7 @@ use super::{
 };
 
 /// After the last answer, how long and how many bytes are read and thrown away before the socket is closed.
-const LINGER: (Duration, usize) = (Duration::from_secs(1), 2 * 1024 * 1024);
+const LINGER: (Duration, usize) = (Duration::from_secs(1), 16 * 1024 * 1024);
 
 /// Where the request on a connection is. Shared with its service; all of it runs in one task.
 #[derive(Debug, Clone, Default)]
