@@ -169,4 +169,7 @@ fn show(setup: &Setup, files: &Files) {
         Some(path) => answer(&format!("{}: no faults", path.display())),
         None => answer("no shadows file given: the built-in example would be in force"),
     }
+    for path in [&setup.settings.tools.path, &setup.settings.sidecar.path].into_iter().flatten() {
+        answer(&format!("{}: no faults", path.display()));
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mu
             faults.append(probed);
             return None;
         }
-        let detail = format!("an event may have {} bytes, this one has {}", limits.event_bytes, text.len());
+        let detail = format!("it may have {} bytes of JSON, and has {}", limits.event_bytes, text.len());
         return faults.refuse(at, code::TOO_LARGE, detail);
     }
     parse(text, limits, at, faults)
@@ -186,7 +186,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Tree<'de>, D::Error> {
         self.reading.nodes += 1;
         if self.reading.nodes > self.reading.limits.nodes {
-            let detail = format!("an event may have {} JSON values", self.reading.limits.nodes);
+            let detail = format!("it may have {} JSON values", self.reading.limits.nodes);
             return Err(self.reading.stop(At::Root, code::TOO_MANY_NODES, detail));
         }
         let at = self.at;

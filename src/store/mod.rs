@@ -33,6 +33,7 @@ pub mod keys;
 mod leftovers;
 pub mod mcp;
 mod migrate;
+mod numbers;
 pub mod partitions;
 pub mod patterns;
 pub mod postgres;

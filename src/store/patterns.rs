@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{
     Store, StoreError,
     follow::Following,
+    numbers::number_rows,
     seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
@@ -254,19 +255,7 @@ impl Patterns<'_> {
     /// # Errors
     /// The database does not answer, or somebody else takes too long.
     pub async fn number(&mut self) -> Result<(), StoreError> {
-        sqlx::query(
-            "/* patterns.number */ WITH n AS (
-                 SELECT id, row_number() OVER (ORDER BY id) AS nth, count(*) OVER () AS many
-                 FROM pattern WHERE seq IS NULL
-             ), f AS (
-                 UPDATE feed SET last = last + (SELECT count(*) FROM n)
-                 WHERE name = 'pattern' AND EXISTS (SELECT FROM n) RETURNING last
-             )
-             UPDATE pattern p SET seq = f.last - n.many + n.nth FROM n, f
-             WHERE p.id = n.id AND p.seq IS NULL",
-        )
-        .execute(&mut *self.0)
-        .await?;
+        sqlx::query(number_rows!("patterns.number", "pattern", "pattern")).execute(&mut *self.0).await?;
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     Store, StoreError,
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
+    numbers::number_rows,
     seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
@@ -125,18 +126,7 @@ impl Store {
         for document in documents {
             insert_document(&mut tx, session.id, document).await?;
         }
-        sqlx::query(
-            "/* sessions.number */ WITH n AS (
-                 SELECT id, row_number() OVER (ORDER BY id) AS nth, count(*) OVER () AS many
-                 FROM sidecar_session WHERE seq IS NULL
-             ), f AS (
-                 UPDATE feed SET last = last + (SELECT count(*) FROM n) WHERE name = 'session' RETURNING last
-             )
-             UPDATE sidecar_session s SET seq = f.last - n.many + n.nth FROM n, f
-             WHERE s.id = n.id AND s.seq IS NULL",
-        )
-        .execute(&mut *tx)
-        .await?;
+        sqlx::query(number_rows!("sessions.number", "sidecar_session", "session")).execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(Attached::Opened)
     }

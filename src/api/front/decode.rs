@@ -27,7 +27,7 @@ pub(in crate::api) fn memory_of(bytes: usize) -> Arc<Semaphore> {
 
 /// A body of more bytes than `limit`.
 pub(in crate::api) fn too_large(what: &str, limit: usize) -> Problem {
-    let detail = format!("The body {what} may have at most {limit} bytes: send several smaller ones.");
+    let detail = format!("The body {what} may have at most {limit} bytes: send less, or several smaller ones.");
     Problem::body_too_large(detail)
 }
 

@@ -296,7 +296,7 @@ fn refused(error: DocumentError) -> Problem {
                     Some(item) => format!("{} / {item}", conflict.section),
                     None => conflict.section.clone(),
                 };
-                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "(nothing)".to_owned());
+                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not there".to_owned());
                 let detail = format!("there: {}; here: {}", side(&conflict.ours), side(&conflict.theirs));
                 let code = serde_json::to_value(conflict.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
                 problem.at(place, code.unwrap_or_else(|| "conflict".to_owned()), detail)

@@ -1,6 +1,7 @@
 //! YAML: read within budgets, and written a value at a time, so that comments and order around it stay.
 
 use serde_json::{Map, Value};
+use serde_saphyr::Error;
 
 /// Deepest nesting that is read.
 const MOST_DEPTH: usize = 32;
@@ -13,14 +14,20 @@ const MOST_ALIASES: usize = 200;
 /// Text that should be YAML is not, or not what it is meant to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum YamlError {
-    /// The parser or its budgets refuse it.
-    #[error("the YAML is faulty or too involved at line {line} (counted from where it begins), column {column}")]
+    /// The parser refuses it.
+    #[error("the YAML is faulty at line {line} (counted from where it begins), column {column}")]
     Syntax {
         /// Counted from 1; 0 where there is no such place.
         line: u64,
         /// Counted from 1.
         column: u64,
     },
+    /// It is too large or too deep.
+    #[error(
+        "the YAML is too involved: at most {MOST_NODES} values, {MOST_DEPTH} levels, {MOST_ALIASES} aliases that stand \
+         for {MOST_REPLAYED} values"
+    )]
+    Involved,
     /// It is a list or a value.
     #[error("the YAML is no mapping of keys to values")]
     NoMapping,
@@ -55,10 +62,29 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, YamlError> {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(YamlError::NoMapping),
         Err(error) => {
+            let mut cause = &error;
+            while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
+                cause = error;
+            }
+            if is_bound(cause) {
+                return Err(YamlError::Involved);
+            }
             let at = error.location();
             Err(YamlError::Syntax { line: at.map_or(0, |at| at.line()), column: at.map_or(0, |at| at.column()) })
         }
     }
+}
+
+/// Whether it is a bound of ours that was met.
+fn is_bound(error: &Error) -> bool {
+    use Error as E;
+    matches!(
+        error,
+        E::Budget { .. }
+            | E::AliasReplayLimitExceeded { .. }
+            | E::AliasExpansionLimitExceeded { .. }
+            | E::AliasReplayStackDepthExceeded { .. }
+    )
 }
 
 /// A text as a scalar: bare where it can only be read as that text, else in quotes.

@@ -115,7 +115,9 @@ impl Plan<'_> {
 
     /// Whether a text is read as what was put into it.
     fn is_meant(&self, read: &Document, order: &[usize], own: &[Option<String>]) -> bool {
-        let is_faulty = |document: &Document| matches!(document.front_matter(), Err(YamlError::Syntax { .. }));
+        let is_faulty = |document: &Document| {
+            matches!(document.front_matter(), Err(YamlError::Syntax { .. } | YamlError::Involved))
+        };
         let same = |(at, element): (usize, &usize)| {
             let meant = own[*element].as_deref().unwrap_or_default();
             read.nodes[at].kind == self.kind(*element) && read.own(at).trim_end() == meant.trim_end()

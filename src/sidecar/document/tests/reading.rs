@@ -173,6 +173,15 @@ fn yaml_that_is_none_is_told_with_its_line() {
             other => panic!("{text}: {other:?}"),
         }
     }
+    let deep: String = (0..40).map(|depth| " ".repeat(depth) + "a:\n").collect();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let aliases = names
+        .windows(2)
+        .map(|pair| [pair[1], ": &", pair[1], " [*", pair[0], &format!(",*{}", pair[0]).repeat(7), "]\n"].concat());
+    let bomb = "a: &a [1,1,1,1,1,1,1,1]\n".to_owned() + &aliases.collect::<String>();
+    for text in [deep, bomb] {
+        assert_eq!(yaml(&text).check(), Err(YamlError::Involved), "{text}");
+    }
     for text in ["", "# c\n", "a: 1\n", "- a\n- b\n", "a\n", "a: &x 1\nb: *x\n"] {
         assert_eq!(yaml(text).check(), Ok(()), "{text}");
     }
