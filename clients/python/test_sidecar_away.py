@@ -180,7 +180,7 @@ class Away(Case):
                 async def drop_table(table):
                     ran.append(table)
 
-                for behave in (Peer.hangs, resets, answers(503, b"{}"), answers(413, b"{}")):
+                for behave in (Peer.hangs, resets, answers(503, b"{}"), answers(413, b"{}"), answers(429, b"{}")):
                     between.behave = behave
                     between.cut()
                     s.deadline = 0.5

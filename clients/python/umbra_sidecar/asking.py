@@ -36,6 +36,10 @@ class TooLong(Missed):
 _LONG = 256 * 1024
 
 
+def _is_long(request: Request) -> bool:
+    return len(request.data) > _LONG
+
+
 class Asking:
     """Asks one server. A fault of the server is :class:`Missed`, a wrong use of it :class:`SidecarRefused`."""
 
@@ -75,7 +79,7 @@ class Asking:
         return self._judged(request, response)
 
     def _may_ask(self, request: Request, until: float) -> float:
-        missed = TooLong if len(request.data) > _LONG else Missed
+        missed = TooLong if _is_long(request) else Missed
         # Its body is written by now, which may have taken a while.
         seconds = until - time.monotonic()
         if seconds <= 0:
@@ -90,7 +94,8 @@ class Asking:
             raise self._unanswered(request, f"the server answered {status}: {umbra._words(response.body)}")
         self._health.answered()
         if status in (413, 429):
-            raise (TooLong if status == 413 else Missed)(f"the server does not take this ({status}): {umbra._words(response.body)}")
+            missed = TooLong if status == 413 or _is_long(request) else Missed
+            raise missed(f"the server does not take this ({status}): {umbra._words(response.body)}")
         if status >= 400:
             raise SidecarRefused(status, response.body)
         return response
@@ -102,8 +107,7 @@ class Asking:
             raise self._failed(f"what answers is no server of Umbra: {wrong}") from None
 
     def _unanswered(self, request: Request, what: str) -> Missed:
-        length = len(request.data)
-        return TooLong(f"{what}; {length} bytes were sent") if length > _LONG else self._failed(what)
+        return TooLong(f"{what}; {len(request.data)} bytes were sent") if _is_long(request) else self._failed(what)
 
     def _failed(self, what: str) -> Missed:
         faults = self._health.failed()
