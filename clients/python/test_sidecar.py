@@ -318,6 +318,91 @@ class Guarded(Case):
                     await run
                 self.assertEqual((blocked.exception.reason, self.ran), ("too_long", ["unnamed"]))
 
+    async def test_arguments_hide_nothing(self):
+        secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        async with self.sidecar() as s:
+
+            def held(function):
+                return s.guardrails("enforce", server="files", name="note")(function)
+
+            @held
+            async def first(table, /, **more):
+                self.ran.append(table)
+
+            @held
+            async def several(*table, **more):
+                self.ran.append(table)
+
+            @held
+            async def classlike(cls, table="x"):
+                self.ran.append(cls)
+
+            @held
+            async def any_of(**more):
+                self.ran.append(more)
+                return more.get("answer")
+
+            for call in (
+                first(secret, table="safe"),
+                several(secret, table="safe"),
+                classlike(secret),
+                any_of(_guard_stub=secret),
+                any_of(x={1: secret, "1": "safe"}),
+                any_of(**{"a\0": secret, "a\ufffd": "safe"}),
+                any_of(x=json.loads(json.dumps({"a\0": secret, "a\ufffd": "safe"}))),
+            ):
+                with self.assertRaises(umbra.Blocked) as blocked:
+                    await call
+                self.assertEqual((blocked.exception.reason, self.ran), ("policy", []))
+
+            class Odd:
+                def __str__(self):
+                    raise ZeroDivisionError
+
+            everything = []
+            everything += [everything, everything]
+            for odd in (Odd(), everything):
+                with self.assertRaises(umbra.Blocked) as blocked:
+                    await any_of(x=odd)
+                self.assertEqual((blocked.exception.reason, self.ran), ("unreadable", []))
+            await any_of(x=10**5000)
+            self.ran.clear()
+
+            # A tool that has run answers, whatever its answer does when it is looked at.
+            @held
+            async def odd():
+                return everything
+
+            self.assertIs(await odd(), everything)
+
+    async def test_labels_are_set_by_calls_of_any_length(self):
+        async with self.sidecar() as s:
+
+            @s.guardrails("enforce", server="web")
+            async def fetch(url, note):
+                return "y" * 20_000
+
+            @s.guardrails("enforce", server="mail")
+            async def send_email(to):
+                self.ran.append(to)
+
+            # As long as a call may be: with what it answered it is longer than what is told may be.
+            await fetch("http://x", "n " * 1_045_000)
+            with self.assertRaises(umbra.Blocked) as blocked:
+                await send_email("a@b")
+            self.assertEqual((blocked.exception.reason, self.ran), ("policy", []))
+
+    async def test_number_leads_past_no_rule(self):
+        async with self.sidecar(deadline=PATIENT) as s:
+
+            @s.guardrails("enforce", server="db")
+            async def drop_table(table):
+                self.ran.append(table)
+
+            came = await asyncio.gather(*(drop_table(str(n)) for n in range(400)), return_exceptions=True)
+            self.assertEqual({(type(one), getattr(one, "reason", None)) for one in came}, {(umbra.Blocked, "policy")})
+            self.assertEqual(self.ran, [])
+
     async def test_what_no_text_may_hold_stops_no_loop(self):
         async with self.sidecar() as s:
             told = await s.message("a\0b", results=[{"tool": "web.fetch", "content": "c\0d"}])

@@ -61,10 +61,11 @@ class Away(Case):
         self.assertEqual([said async for said in self.stream(s)], [])
 
     @contextlib.asynccontextmanager
-    async def measured(self, most):
+    async def soon(self):
+        """Long before whoever waits for an answer would be out of patience."""
         began = time.monotonic()
         yield
-        self.assertLess(time.monotonic() - began, most)
+        self.assertLess(time.monotonic() - began, PATIENT / 2)
 
     async def stream(self, s):
         with unittest.mock.patch.object(umbra_sidecar.session, "_RESUME_AFTER", 0.0):
@@ -86,14 +87,13 @@ class Away(Case):
 
     async def test_it_accepts_and_never_answers(self):
         for behave in (Peer.hangs, Peer.trickles):
-            async with Peer(behave) as peer, self.measured(6.0):
+            async with Peer(behave) as peer, self.soon():
                 client = self.quick(peer.url)
                 async with self.sidecar(client=client) as s:
                     await self.loop(s)
                     # Once it is known to hang it costs nothing more: who is left alone is not even connected to.
                     self.assertLessEqual(peer.accepted, 3)
-                    async with self.measured(0.25):
-                        await asyncio.gather(*(s.turn() for _ in range(20)))
+                    await asyncio.gather(*(s.turn() for _ in range(20)))
                     self.assertLessEqual(peer.accepted, 3)
                     # After the pause one request tries it, and only one.
                     before = peer.accepted
@@ -106,7 +106,7 @@ class Away(Case):
             async with Peer(behave) as peer:
                 async with self.sidecar(client=self.quick(peer.url)) as s:
                     tool = s.guardrails("enforce")(lambda: "ran")
-                    async with self.measured(2.0):
+                    async with self.soon():
                         self.assertEqual(await asyncio.to_thread(tool), "ran")
 
     async def test_it_answers_what_is_no_answer(self):
@@ -133,6 +133,12 @@ class Away(Case):
                 # What it does not say is as if nothing stood against it.
                 self.assertEqual((s.id, (await s.turn(planned_calls=[DROP])).decisions[0].decision), ("ses_1", "allow"))
                 self.assertFalse((await s.guard(DROP)).blocked)
+
+    async def test_a_stream_that_is_refused_ends(self):
+        async with self.sidecar() as s:
+            attached, s.id = s.id, "ses_00000000000000000000000000"
+            self.assertEqual([said async for said in self.stream(s)], [])
+            s.id, s._lost = attached, None
 
     async def test_who_is_strict_is_told(self):
         async with Peer(Peer.hangs) as peer:
@@ -180,7 +186,8 @@ class Away(Case):
                 async def drop_table(table):
                     ran.append(table)
 
-                for behave in (Peer.hangs, resets, answers(503, b"{}"), answers(413, b"{}"), answers(429, b"{}")):
+                faults = [answers(status, b"{}") for status in (200, 204, 302, 413, 429, 503)]
+                for behave in (Peer.hangs, resets, answers(200, b'{"decision": "perhaps"}'), *faults):
                     between.behave = behave
                     between.cut()
                     s.deadline = 0.5
@@ -188,6 +195,14 @@ class Away(Case):
                         with self.assertRaises(umbra.Blocked) as blocked:
                             await run
                         self.assertEqual((blocked.exception.reason, ran), ("too_long", []))
+                # What stands between and refuses what it reads does not lead past them either.
+                between.behave = answers(403, b"<html>no</html>", "Content-Type: text/html\r\n")
+                between.cut()
+                s.deadline = PATIENT
+                for run in (drop_table("users"), asyncio.to_thread(edit_now, "b", "short")):
+                    with self.assertRaises(umbra.SidecarRefused):
+                        await run
+                self.assertEqual(ran, [])
                 # And nobody's length leaves the server alone, which short calls would get past then.
                 between.behave = Peer.passes_on
                 between.cut()
@@ -264,7 +279,7 @@ class Away(Case):
             while not peer.accepted:
                 await asyncio.sleep(0)
             task.cancel()
-            async with self.measured(2.0):
+            async with self.soon():
                 with self.assertRaises(asyncio.CancelledError):
                     await task
         async with Peer(Peer.passes_on) as between:

@@ -45,7 +45,7 @@ import time
 import urllib.parse
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Sequence, Set, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Iterator, Mapping, Optional, Sequence, Set, TypeVar, Union
 from typing import overload
 
 if TYPE_CHECKING:
@@ -317,9 +317,7 @@ class Client:
             connection.request("POST", self._parts.path + path, body=data, headers=dict(headers))
             connection.response_class = functools.partial(_Response, left)  # type: ignore[assignment]
             response = connection.getresponse()
-            answer = json.loads(response.read() or b"{}")
-            if not isinstance(answer, dict):
-                raise ValueError("the answer is no JSON object")
+            answer = _answer(response.status, response.read())
         except BaseException:
             connection.close()
             raise
@@ -502,7 +500,7 @@ class _Tool:
         self.signature = inspect.signature(function)
         first = next(iter(self.signature.parameters), None)
         # A method's own object is no argument of the tool.
-        self.bound = first in ("self", "cls") and "." in function.__qualname__.replace("<locals>.", "")
+        self.bound = first in ("self", "cls") and "." in function.__qualname__.rpartition("<locals>.")[2]
         self.described: Dict[str, Any] = {"name": name or function.__name__}
         if server:
             self.described["server"] = server
@@ -608,10 +606,12 @@ class _Tool:
         named = dict(bound.arguments)
         if self.bound:
             named.pop(next(iter(self.signature.parameters)), None)
+        more: Mapping[str, Any] = {}
         for parameter in self.signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(named.pop(parameter.name, {}))
-        return {name: _plain(value) for name, value in named.items()}
+                more = named.pop(parameter.name, {})
+        plain = _plain(_Pairs([*named.items(), *more.items()]))
+        return plain  # type: ignore[no-any-return]
 
 
 def _safe_mode() -> bool:
@@ -681,30 +681,88 @@ class _Run:
         self.client.report(self.body["call_id"], outcome)
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON has it. What JSON has no form for becomes its text, so that a rule can still look at it."""
-    if value is None or isinstance(value, (bool, int)):
-        return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else str(value)
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else str(value)
-    if depth >= 32:
+# Values in one call: what is more is no call of a tool, but a list that holds itself.
+_MOST_VALUES = 250_000
+
+
+class _Pairs:
+    """Names and values, in which a name may stand twice."""
+
+    def __init__(self, pairs: "Iterable[tuple[Any, Any]]") -> None:
+        self.pairs = pairs
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it. What JSON has no form for becomes its text, so that a rule can still look at it.
+
+    Raises :class:`ValueError` where it has too many parts.
+    """
+    return _Plain().of(value, 0)
+
+
+def _keyed(pairs: "Iterable[tuple[str, Any]]") -> Dict[str, Any]:
+    """An object of all these members: of two that have one name the later gets another, so that none is hidden."""
+    named: Dict[str, Any] = {}
+    for key, item in pairs:
+        while key in named:
+            key += "~"
+        named[key] = item
+    return named
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self.left = _MOST_VALUES
+
+    def of(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError(f"a call has {_MOST_VALUES:,} values at most")
+        if value is None or isinstance(value, (bool, int)):
+            return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else _digits(value)
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+        if isinstance(value, float):
+            return value if value == value and abs(value) != float("inf") else str(value)
+        if depth >= 32:
+            return str(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, (Mapping, _Pairs)):
+            pairs = value.pairs if isinstance(value, _Pairs) else value.items()
+            return _keyed((str(key), self.of(item, depth + 1)) for key, item in pairs)
+        if isinstance(value, (list, tuple)):
+            return [self.of(item, depth + 1) for item in value]
+        if isinstance(value, (set, frozenset)):
+            items = (self.of(item, depth + 1) for item in value)
+            return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+        for method in ("model_dump", "dict"):
+            # Pydantic's models, of either version.
+            if not isinstance(value, type) and callable(getattr(value, method, None)):
+                with contextlib.suppress(Exception):
+                    return self.of(getattr(value, method)(), depth + 1)
         return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted((_plain(item, depth + 1) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
-    for method in ("model_dump", "dict"):
-        # Pydantic's models, of either version.
-        if not isinstance(value, type) and callable(getattr(value, method, None)):
-            with contextlib.suppress(Exception):
-                return _plain(getattr(value, method)(), depth + 1)
-    return str(value)
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        # Python writes so many digits in base 16 alone.
+        return hex(value)
+
+
+def _answer(status: int, data: bytes) -> Dict[str, Any]:
+    """The JSON object of an answer. What refuses is a refusal in any form: a proxy may have written it."""
+    try:
+        answer = json.loads(data or b"{}")
+        if not isinstance(answer, dict):
+            raise ValueError("the answer is no JSON object")
+    except (ValueError, RecursionError):
+        if status < 300:
+            raise
+        return {"detail": data[:200].decode("utf-8", "replace")}
+    return answer
 
 
 def _merge(result: Any, merge: Mapping[str, Any]) -> Any:

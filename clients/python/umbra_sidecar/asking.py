@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import threading
@@ -33,7 +34,9 @@ class TooLong(Missed):
 
 # Bytes of JSON. How long a call is, whoever makes it decides: what is longer must not get past the rules by being slow,
 # or refused, or cut off on its way, and is no sign that the server is in trouble.
-_LONG = 256 * 1024
+_LONG = 64 * 1024
+# Requests of one session at a time.
+_MOST_AT_ONCE = 32
 
 
 def _is_long(request: Request) -> bool:
@@ -51,6 +54,7 @@ class Asking:
         self.strict = strict
         """Whether :class:`SidecarUnavailable` is raised where there is no answer."""
         self._transport, self._health = self._reach(client)
+        self._places = asyncio.Semaphore(_MOST_AT_ONCE)
 
     def _reach(self, client: umbra.Client) -> tuple[Transport, Health]:
         with _healths_lock:
@@ -58,33 +62,35 @@ class Asking:
 
     async def _answered(self, kind: type[A], request: Request) -> A:
         try:
-            return self._read(kind, await self._exchange(request, time.monotonic() + self.deadline))
+            return await self._ask(kind, request, time.monotonic() + self.deadline)
         except Missed as missed:
             return self._without(kind, missed)
 
-    async def _exchange(self, request: Request, until: float) -> Response:
-        seconds = self._may_ask(request, until)
-        try:
-            response = await self._transport.request(request, seconds)
-        except umbra._NoAnswer as gone:
-            raise self._unanswered(request, f"the server gave no answer: {gone}") from None
-        return self._judged(request, response)
+    async def _ask(self, kind: type[A], request: Request, until: float) -> A:
+        # Whoever makes many calls at once, or long ones, has its own time for them: else some would not be asked about.
+        began = time.monotonic()
+        async with self._places:
+            seconds = self._may_ask(request, until - began)
+            try:
+                response = await self._transport.request(request, seconds)
+            except umbra._NoAnswer as gone:
+                raise self._unanswered(request, f"the server gave no answer: {gone}") from None
+        return self._read(kind, request, self._judged(request, response))
 
-    def _exchange_now(self, request: Request, until: float) -> Response:
-        seconds = self._may_ask(request, until)
+    def _ask_now(self, kind: type[A], request: Request, until: float) -> A:
+        seconds = self._may_ask(request, until - time.monotonic())
         try:
             response = self._transport.request_now(request, seconds)
         except umbra._NoAnswer as gone:
             raise self._unanswered(request, f"the server gave no answer: {gone}") from None
-        return self._judged(request, response)
+        return self._read(kind, request, self._judged(request, response))
 
-    def _may_ask(self, request: Request, until: float) -> float:
+    def _may_ask(self, request: Request, seconds: float) -> float:
         missed = TooLong if _is_long(request) else Missed
-        # Its body is written by now, which may have taken a while.
-        seconds = until - time.monotonic()
         if seconds <= 0:
             raise missed("no time was left to ask")
-        if not self._health.may_ask(seconds):
+        # What a long one comes to says nothing of the server: short ones are not kept waiting for it.
+        if not self._health.may_ask(seconds, alone=missed is Missed):
             raise missed("the server did not answer before, and is left alone for a while")
         return seconds
 
@@ -98,13 +104,17 @@ class Asking:
             raise missed(f"the server does not take this ({status}): {umbra._words(response.body)}")
         if status >= 400:
             raise SidecarRefused(status, response.body)
+        if not 200 <= status < 300:
+            raise self._unanswered(request, f"what answers is no server of Umbra: it answered {status}")
         return response
 
-    def _read(self, kind: type[A], response: Response) -> A:
+    def _read(self, kind: type[A], request: Request, response: Response) -> A:
         try:
+            if kind is answers.GuardAnswer and "decision" not in response.body:
+                raise ValueError("decision is missing")
             return answers.read(kind, response.body)
         except (ValueError, TypeError) as wrong:
-            raise self._failed(f"what answers is no server of Umbra: {wrong}") from None
+            raise self._unanswered(request, f"what answers is no server of Umbra: {wrong}") from None
 
     def _unanswered(self, request: Request, what: str) -> Missed:
         return TooLong(f"{what}; {len(request.data)} bytes were sent") if _is_long(request) else self._failed(what)

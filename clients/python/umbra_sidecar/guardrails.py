@@ -26,6 +26,8 @@ Mode = Literal["enforce", "warn", "audit"]
 _log = logging.getLogger("umbra")
 # Of a longer result both ends are told, so many characters each.
 _MOST_RESULT = 48_000
+# Of a call that was made, in characters of JSON.
+_MOST_ARGUMENTS = 1_000_000
 
 
 class Guardrails:
@@ -84,7 +86,9 @@ class Guardrails:
         kwargs: dict[str, Any],
     ) -> Any:
         """One call of a coroutine function."""
-        call = _call(tool, args, kwargs)
+        call = self._call(tool, args, kwargs)
+        if call is None:
+            return await run(args, kwargs)
         try:
             self._before(tool, await self._session.guard(call))
         except SidecarError as error:
@@ -112,7 +116,9 @@ class Guardrails:
         kwargs: dict[str, Any],
     ) -> Any:
         """One call of a function. It asks in its caller's thread: on an event loop, call it by ``asyncio.to_thread``."""
-        call = _call(tool, args, kwargs)
+        call = self._call(tool, args, kwargs)
+        if call is None:
+            return run(args, kwargs)
         try:
             self._before(tool, self._session._guard_now(call))
         except SidecarError as error:
@@ -131,6 +137,23 @@ class Guardrails:
             return result
         self._after(tool, answer)
         return result
+
+    def _call(self, tool: umbra._Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
+        """The call as it is told; None where that cannot be, and the rules are not enforced."""
+        # Only the boundary takes it away; for another function it is an argument as any.
+        taken = {"_guard_stub"} if tool.drawn is not None else set()
+        named = {name: value for name, value in kwargs.items() if name not in taken}
+        # What the function does not take is the caller's TypeError.
+        tool.signature.bind(*args, **named)
+        try:
+            return {"tool": _reference(tool), "arguments": tool.arguments(args, named)}
+        except Exception as odd:
+            # Whatever arguments do when they are looked at: what cannot be told is not judged.
+            if self._mode == "enforce":
+                detail = f"its arguments cannot be told: {type(odd).__name__}"
+                raise umbra.Blocked(tool.name, "unreadable", detail) from None
+            _log.warning("umbra: %s is not held to the rules, since its arguments cannot be told: %r", tool.name, odd)
+            return None
 
     def _before(self, tool: umbra._Tool, answer: GuardAnswer) -> None:
         if answer.unjudged:
@@ -193,23 +216,26 @@ def _was_made(tool: umbra._Tool, error: Exception) -> bool:
     return not (isinstance(error, umbra.Blocked) and error.tool == tool.name)
 
 
-def _call(tool: umbra._Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-    named = {name: value for name, value in kwargs.items() if name != "_guard_stub"}
-    return {"tool": _reference(tool), "arguments": tool.arguments(args, named)}
-
-
 def _reference(tool: umbra._Tool) -> Any:
     return {name: tool.described[name] for name in ("server", "name") if name in tool.described}
 
 
 def _told(call: Call, result: Any = None, error: Exception | None = None) -> dict[str, Any]:
     """A message that tells of a call. What it answered goes as text, which is what checks see of it."""
-    if error is not None:
-        content = f"{type(error).__name__}: {error}"
-    else:
-        plain = umbra._plain(result)
-        content = plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain, ensure_ascii=False)
+    try:
+        content = _text(result) if error is None else f"{type(error).__name__}: {error}"
+    except Exception as odd:
+        # The tool has run: who calls it is to have what it answers, whatever that does when it is looked at.
+        content = f"[what cannot be told: {type(odd).__name__}]"
     if len(content) > 2 * _MOST_RESULT:
         content = f"{content[:_MOST_RESULT]}\n[...]\n{content[-_MOST_RESULT:]}"
+    if len(json.dumps(call.get("arguments"))) > _MOST_ARGUMENTS:
+        # They were judged; with what came of them they would be more than the server takes.
+        call = {"tool": call["tool"], "arguments": {}}
     told = {"tool": call["tool"], "ok": error is None, "content": content}
     return {"role": "assistant", "tool_calls": [call], "results": [told]}
+
+
+def _text(result: Any) -> str:
+    plain = umbra._plain(result)
+    return plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain, ensure_ascii=False)

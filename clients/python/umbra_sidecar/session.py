@@ -188,7 +188,7 @@ class Sidecar(Asking):
                 raise Missed(self._lost or "there is no session to close")
             request = Request("POST", f"/v1/sessions/{self.id}/close", body, repeatable=True)
             try:
-                answer = self._read(Summary, await self._exchange(request, time.monotonic() + self.deadline))
+                answer = await self._ask(Summary, request, time.monotonic() + self.deadline)
             except SidecarRefused as refused:
                 raise self._lose(refused) from None
         except Missed as missed:
@@ -430,7 +430,7 @@ class Sidecar(Asking):
                 raise Missed(self._lost or "there is no session")
             path = f"/v1/sessions/{self.id}{request.path}"
             try:
-                answer = self._read(MessageAnswer, self._exchange_now(dataclasses.replace(request, path=path), until))
+                answer = self._ask_now(MessageAnswer, dataclasses.replace(request, path=path), until)
             except SidecarRefused as refused:
                 raise self._lose(refused) from None
         except Missed as missed:
@@ -458,12 +458,12 @@ class Sidecar(Asking):
         try:
             session = None if self._lost else self.id
             try:
-                answer = self._read(GuardAnswer, self._exchange_now(question(session), until))
+                answer = self._ask_now(GuardAnswer, question(session), until)
             except SidecarRefused as refused:
                 if session is None:
                     raise
                 self._lose(refused)
-                session, answer = None, self._read(GuardAnswer, self._exchange_now(question(None), until))
+                session, answer = None, self._ask_now(GuardAnswer, question(None), until)
         except Missed as missed:
             return self._without(GuardAnswer, missed)
         return answer if session else self._out(answer)
@@ -476,12 +476,12 @@ class Sidecar(Asking):
             except Missed:
                 session = None
             try:
-                answer = self._read(kind, await self._exchange(question(session), until))
+                answer = await self._ask(kind, question(session), until)
             except SidecarRefused as refused:
                 if session is None:
                     raise
                 self._lose(refused)
-                session, answer = None, self._read(kind, await self._exchange(question(None), until))
+                session, answer = None, await self._ask(kind, question(None), until)
         except Missed as missed:
             return self._without(kind, missed)
         return answer if session else self._out(answer)
@@ -498,7 +498,7 @@ class Sidecar(Asking):
             base = f"/v1/sessions/{await self._attached(until)}"
             request = dataclasses.replace(request, path=base + request.path)
             try:
-                return self._read(kind, await self._exchange(request, until))
+                return await self._ask(kind, request, until)
             except SidecarRefused as refused:
                 raise self._lose(refused) from None
         except Missed as missed:
@@ -527,7 +527,7 @@ class Sidecar(Asking):
 
     async def _attach(self, until: float) -> None:
         body = {**said(**self._attachment), **self._standing(), "deadline_ms": self._server_ms()}
-        answer = self._read(Attachment, await self._exchange(Request("POST", "/v1/sessions", body), until))
+        answer = await self._ask(Attachment, Request("POST", "/v1/sessions", body), until)
         self.warnings = answer.warnings
         if answer.session is None:
             raise Missed("; ".join(answer.warnings) or "the server has no session")
@@ -577,7 +577,7 @@ class Sidecar(Asking):
                 raise Missed("the stream was interrupted")
             except _Refusal as refused:
                 try:
-                    self._judged(refused.response)
+                    self._judged(Request("GET", path), refused.response)
                 except SidecarRefused as known:
                     missed = self._lose(known)
                 except Missed as known:

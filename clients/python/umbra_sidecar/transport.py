@@ -20,11 +20,11 @@ import umbra
 
 T = TypeVar("T")
 
-# Requests of one session at a time; more wait within their deadlines.
-_MOST_AT_ONCE = 32
 # A connection that is kept is used again within so many seconds.
 _KEPT = 30.0
 _MOST_BODY = 16 * 1024 * 1024
+# Who comes back so many seconds late was held up by the program itself: what has arrived meanwhile is not yet read.
+_HELD_UP = 0.05
 # The server gives a sign of life every 15 s; a stream that is silent for so many seconds is dead.
 _SILENCE = 60.0
 
@@ -90,15 +90,16 @@ class Health:
         self._faults = 0
         self._until = 0.0
 
-    def may_ask(self, seconds: float) -> bool:
-        """Whether to ask now; who asks after a pause keeps others from it for so many seconds."""
+    def may_ask(self, seconds: float, alone: bool = True) -> bool:
+        """Whether to ask now; who asks after a pause keeps others from it for so many seconds, if it is to be ``alone``."""
         with self._lock:
             if self._faults < self.most:
                 return True
             now = time.monotonic()
             if now < self._until:
                 return False
-            self._until = now + seconds
+            if alone:
+                self._until = now + seconds
             return True
 
     def answered(self) -> None:
@@ -122,7 +123,6 @@ class Http:
         self._parts = client._parts
         self._kept: list[_Connection] = []
         self._open: set[_Connection] = set()
-        self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tls: ssl.SSLContext | None = None
 
     async def request(self, request: Request, seconds: float) -> Response:
@@ -138,7 +138,7 @@ class Http:
         try:
             connection, body, status = await _within(seconds, self._begin(Request("GET", path, None, headers)))
             if status != 200:
-                answer = _json(await _within(seconds, body.all()))
+                answer = umbra._answer(status, await _within(seconds, body.all()))
                 raise _Refusal(Response(status, answer))
             said: dict[str, str] = {}
             lines = _Lines(body)
@@ -159,25 +159,24 @@ class Http:
         self._kept.clear()
 
     async def _request(self, request: Request) -> Response:
-        async with self._slots:
-            # By then the loop knows which connections were closed meanwhile.
-            await asyncio.sleep(0)
-            while self._kept:
-                kept = self._kept.pop()
-                if not kept.is_fresh():
-                    self._drop(kept)
-                    continue
-                try:
-                    return await self._exchange(kept, request)
-                except _Closed:
-                    if not request.repeatable:
-                        raise
-            return await self._exchange(await self._connect(), request)
+        # By then the loop knows which connections were closed meanwhile.
+        await asyncio.sleep(0)
+        while self._kept:
+            kept = self._kept.pop()
+            if not kept.is_fresh():
+                self._drop(kept)
+                continue
+            try:
+                return await self._exchange(kept, request)
+            except _Closed:
+                if not request.repeatable:
+                    raise
+        return await self._exchange(await self._connect(), request)
 
     async def _exchange(self, connection: _Connection, request: Request) -> Response:
         try:
             status, body = await connection.send(self._written(request))
-            answer = Response(status, _json(await body.all()))
+            answer = Response(status, umbra._answer(status, await body.all()))
         except BaseException:
             self._drop(connection)
             raise
@@ -228,7 +227,7 @@ def _without_nul(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, dict):
-        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+        return umbra._keyed((_without_nul(key), _without_nul(item)) for key, item in value.items())
     return [_without_nul(item) for item in value] if isinstance(value, list) else value
 
 
@@ -340,21 +339,21 @@ class _Lines:
         return line.decode("utf-8", "replace").removesuffix("\r")
 
 
-def _json(data: bytes) -> Mapping[str, Any]:
-    answer = json.loads(data or b"{}")
-    if not isinstance(answer, dict):
-        raise ValueError("the answer is no JSON object")
-    return answer
-
-
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """What comes of some work within so many seconds; whatever else comes of it is ``umbra._NoAnswer``.
 
     Not ``asyncio.wait_for``: before Python 3.12 it can swallow the cancellation of who waits.
     """
     task = asyncio.ensure_future(work)
+    left = max(0.0, seconds)
     try:
-        await asyncio.wait({task}, timeout=max(0.0, seconds))
+        while True:
+            began = time.monotonic()
+            await asyncio.wait({task}, timeout=left)
+            late = time.monotonic() - began - left
+            if task.done() or late < _HELD_UP:
+                break
+            left = min(late, seconds)
     finally:
         # Nothing that the work does on its way out waits for anybody, so this ends in the same moment.
         task.cancel()
