@@ -213,6 +213,37 @@ class Away(Case):
                 await edit_file("c", long)
                 self.assertEqual(ran, ["c"])
 
+    async def test_neither_number_nor_a_busy_loop_leads_past_a_rule(self):
+        told = {"session": {"id": "ses_1", "agent": "a", "state": "open"}, "documents": [], "decision": "block"}
+        at_once, ran = answers(200, json.dumps(told).encode()), []
+
+        class Slow:
+            """A writer whose server takes its time."""
+
+            def __init__(self, writer):
+                self.transport, self.drain, self._writer = writer.transport, writer.drain, writer
+
+            def write(self, data):
+                asyncio.get_running_loop().call_later(0.2, self._writer.write, data)
+
+        async def slowly(self, reader, writer):
+            await at_once(self, reader, Slow(writer))
+
+        async def busy():
+            time.sleep(2.0)
+
+        with unittest.mock.patch.object(umbra_sidecar.asking, "_MOST_AT_ONCE", 1):
+            async with Peer(slowly) as peer, self.sidecar(client=umbra.Client(url=peer.url), deadline=1.0) as s:
+
+                @s.guardrails("enforce", server="db")
+                async def drop_table(table):
+                    ran.append(table)
+
+                for calls in ([drop_table(str(n)) for n in range(10)], [drop_table("users"), busy()]):
+                    for one in await asyncio.gather(*calls, return_exceptions=True):
+                        self.assertTrue(one is None or isinstance(one, umbra.Blocked), one)
+                    self.assertEqual(ran, [])
+
     async def test_who_could_not_attach_is_attached_later(self):
         async with Peer(answers(503, b"{}")) as between:
             client = umbra.Client(url=between.url, timeout=PATIENT)
