@@ -375,6 +375,22 @@ class Guarded(Case):
 
             self.assertIs(await odd(), everything)
 
+            # Nor is the agent's own loop held up by what cannot be written.
+            deep = []
+            for _ in range(5_000):
+                deep = [deep]
+            told = await s.message(results=[{"tool": "web.fetch", "content": deep}])
+            self.assertTrue(told.degraded, told)
+            asked = await s.guard({"tool": "db.drop_table", "arguments": {"x": deep}})
+            self.assertTrue(asked.unjudged, asked)
+
+    async def test_a_catalogue_of_any_size_is_written(self):
+        schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(15)}}
+        tools = [{"server": "s", "name": f"tool_{n}", "inputSchema": schema} for n in range(9_000)]
+        async with umbra.FakeSidecar(tools=tools) as s:
+            self.assertEqual(len(s.requests[0].body["tools"]), 9_000)
+            self.assertFalse(s.degraded)
+
     async def test_labels_are_set_by_calls_of_any_length(self):
         async with self.sidecar() as s:
 

@@ -188,6 +188,25 @@ class Calls(unittest.TestCase):
         ]:
             self.assertEqual(umbra._merge(result, record), expected)
 
+    def test_what_a_tool_answers_is_its_callers_whatever_it_is(self):
+        class Odd(Exception):
+            def __str__(self):
+                raise ZeroDivisionError
+
+        many, deep = list(range(300_000)), []
+        for _ in range(5_000):
+            deep = [deep]
+
+        @umbra.tool(effect="read", server="shop", name="get_refund")
+        def get(id):
+            if id == "odd":
+                raise Odd
+            return many if id == "many" else deep
+
+        self.assertIs(get("many"), many)
+        self.assertIs(get("deep"), deep)
+        self.assertRaises(Odd, get, "odd")
+
     def test_threads_and_tasks_share_a_client(self):
         @umbra.tool(effect="read", server="shop")
         async def get_refund(id):

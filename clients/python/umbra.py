@@ -610,7 +610,7 @@ class _Tool:
         for parameter in self.signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 more = named.pop(parameter.name, {})
-        plain = _plain(_Pairs([*named.items(), *more.items()]))
+        plain = _plain(_Pairs([*named.items(), *more.items()]), _MOST_VALUES)
         return plain  # type: ignore[no-any-return]
 
 
@@ -673,15 +673,19 @@ class _Run:
             "duration_ms": max(0, int((time.monotonic() - began) * 1000)),
         }
         if error is not None:
-            outcome["error"] = f"{type(error).__name__}: {error}"[:_MOST_ERROR]
-        else:
-            plain = _plain(result)
-            if plain is not None and len(json.dumps(plain, ensure_ascii=False)) <= _MOST_RESULT:
-                outcome["result"] = plain
+            outcome["error"] = type(error).__name__
+        # It has run: whoever called it gets what it answers, whatever that does when it is looked at.
+        with contextlib.suppress(Exception):
+            if error is not None:
+                outcome["error"] = f"{type(error).__name__}: {error}"[:_MOST_ERROR]
+            else:
+                plain = _plain(result, _MOST_VALUES)
+                if plain is not None and len(json.dumps(plain, ensure_ascii=False)) <= _MOST_RESULT:
+                    outcome["result"] = plain
         self.client.report(self.body["call_id"], outcome)
 
 
-# Values in one call: what is more is no call of a tool, but a list that holds itself.
+# Values in one call, or in what it answers: what has more is mostly a list that holds itself.
 _MOST_VALUES = 250_000
 
 
@@ -692,12 +696,12 @@ class _Pairs:
         self.pairs = pairs
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, most: float = float("inf")) -> Any:
     """A value as JSON has it. What JSON has no form for becomes its text, so that a rule can still look at it.
 
-    Raises :class:`ValueError` where it has too many parts.
+    Raises :class:`ValueError` where it has more than so many parts.
     """
-    return _Plain().of(value, 0)
+    return _Plain(most).of(value, 0)
 
 
 def _keyed(pairs: "Iterable[tuple[str, Any]]") -> Dict[str, Any]:
@@ -711,13 +715,13 @@ def _keyed(pairs: "Iterable[tuple[str, Any]]") -> Dict[str, Any]:
 
 
 class _Plain:
-    def __init__(self) -> None:
-        self.left = _MOST_VALUES
+    def __init__(self, most: float) -> None:
+        self.left = most
 
     def of(self, value: Any, depth: int) -> Any:
         self.left -= 1
         if self.left < 0:
-            raise ValueError(f"a call has {_MOST_VALUES:,} values at most")
+            raise ValueError("it has too many values")
         if value is None or isinstance(value, (bool, int)):
             return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else _digits(value)
         if isinstance(value, str):

@@ -29,7 +29,7 @@ class Missed(Exception):
 
 
 class TooLong(Missed):
-    """What is asked is so long that its length may be why the server judged nothing of it."""
+    """What is asked is so long that its length may be why the server judged nothing of it, or it cannot be written at all."""
 
 
 # Bytes of JSON. How long a call is, whoever makes it decides: what is longer must not get past the rules by being slow,
@@ -86,7 +86,10 @@ class Asking:
         return self._read(kind, request, self._judged(request, response))
 
     def _may_ask(self, request: Request, seconds: float) -> float:
-        missed = TooLong if _is_long(request) else Missed
+        try:
+            missed = TooLong if _is_long(request) else Missed
+        except (ValueError, RecursionError) as odd:
+            raise TooLong(f"what is asked cannot be written as JSON: {type(odd).__name__}") from None
         if seconds <= 0:
             raise missed("no time was left to ask")
         # What a long one comes to says nothing of the server: short ones are not kept waiting for it.

@@ -237,5 +237,5 @@ def _told(call: Call, result: Any = None, error: Exception | None = None) -> dic
 
 
 def _text(result: Any) -> str:
-    plain = umbra._plain(result)
+    plain = umbra._plain(result, umbra._MOST_VALUES)
     return plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain, ensure_ascii=False)
