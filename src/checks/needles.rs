@@ -79,20 +79,32 @@ impl Needles {
         // What is left, and so the end of each text, is asked in the same way: most texts of an event are short.
         let mut last = [0; 8];
         last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
-        // Eight bytes in the lower half, those behind them in the upper.
-        let mut sixteen = 0;
+        // The eight bytes before.
+        let mut before = 0;
         // The first place that was not looked at closely.
         let mut next = 0;
         for at in 0..=eights.len() {
-            let eight = eights.get(at).unwrap_or(&last);
-            sixteen = sixteen >> 64 | u128::from(u64::from_le_bytes(*eight) | FOLD_ALL) << 64;
-            let mut may = 0_u32;
-            for place in 0..8 / STEP {
-                may |= near.bit(sixteen >> (8 * (4 + STEP + place * STEP))) << place;
+            let eight = u64::from_le_bytes(*eights.get(at).unwrap_or(&last)) | FOLD_ALL;
+            // The places of this round, two in each word: where its halves begin.
+            let words = |nth: usize| match 8 * (4 + STEP + nth * STEP) {
+                64.. => eight,
+                shift => before >> shift | eight << (64 - shift),
+            };
+            // One question to all: chance seldom meets a bit of any.
+            let mut any = 0;
+            for nth in 0..4 / STEP {
+                any |= near.bits(low(words(nth))) | near.bits(high(words(nth)));
             }
-            while may != 0 {
-                let place = (8 * at + STEP * (may.trailing_zeros() as usize + 1)).saturating_sub(4);
-                may &= may - 1;
+            if any & 1 == 0 {
+                before = eight;
+                continue;
+            }
+            let asked = |place: usize| {
+                let word = words(place % (4 / STEP));
+                near.bits(if place < 4 / STEP { low(word) } else { high(word) })
+            };
+            for place in (0..8 / STEP).filter(|place| asked(*place) & 1 != 0) {
+                let place = (8 * at + STEP * (place + 1)).saturating_sub(4);
                 for start in next.max(place.saturating_sub(STEP - 1))..place + STEP {
                     if !self.visit_at(bytes, start, visit) {
                         return;
@@ -100,6 +112,7 @@ impl Needles {
                 }
                 next = next.max(place + STEP);
             }
+            before = eight;
         }
     }
 
@@ -110,14 +123,17 @@ impl Needles {
         let bucket = bucket(key);
         let from = self.buckets.get(bucket).copied().unwrap_or_default();
         let to = self.buckets.get(bucket + 1).copied().unwrap_or_default();
-        self.literals.get(from..to).into_iter().flatten().all(|literal| {
+        for literal in self.literals.get(from..to).unwrap_or_default() {
             if (key ^ literal.begins) & literal.mask != 0 {
-                return true;
+                continue;
             }
             let at = start..start + literal.bytes.len();
             let here = bytes.get(at.clone()).is_some_and(|here| here.eq_ignore_ascii_case(literal.bytes));
-            !here || visit(literal.number, at)
-        })
+            if here && !visit(literal.number, at) {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -184,18 +200,28 @@ impl<const WORDS: usize> Table<WORDS> {
         }
     }
 
-    /// Whether the lower four bytes, letters made alike, are in the set, as a bit.
+    /// Whether four bytes, letters made alike, are in the set, as the lowest bit.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower four bytes are what is asked for")]
-    fn bit(&self, bytes: u128) -> u32 {
-        let hash = hash(bytes as u32) >> Self::SHIFT;
-        (self.0.get(hash as usize >> 6).copied().unwrap_or_default() >> (hash & 63)) as u32 & 1
+    fn bits(&self, four: u32) -> u64 {
+        let hash = hash(four) >> Self::SHIFT;
+        self.0.get(hash as usize >> 6).copied().unwrap_or_default() >> (hash & 63)
     }
 
     /// Whether few enough bytes are in the set that chance seldom meets one.
     fn is_sparse(&self) -> bool {
         self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>() < 4 * WORDS
     }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower four bytes are what is asked for")]
+fn low(eight: u64) -> u32 {
+    eight as u32
+}
+
+#[inline]
+fn high(eight: u64) -> u32 {
+    low(eight >> 32)
 }
 
 /// Eight bytes, fewer at the end, letters made alike.

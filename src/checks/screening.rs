@@ -245,17 +245,14 @@ pub(super) fn without(text: &str) -> Cow<'_, str> {
 
 fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
     let (mut text, removed) = normalise::clean(text);
-    let mut taken: Vec<Taken> = removed
-        .0
-        .into_iter()
-        .map(|(kind, at)| Taken {
-            check: CheckName::Hidden,
-            rule: kind.rule(),
-            severity: kind.severity(),
-            at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
-            description: kind.describe().to_owned(),
-        })
-        .collect();
+    let mut taken: Vec<Taken> = Vec::new();
+    taken.extend(removed.0.into_iter().map(|(kind, at)| Taken {
+        check: CheckName::Hidden,
+        rule: kind.rule(),
+        severity: kind.severity(),
+        at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
+        description: kind.describe().to_owned(),
+    }));
     for _ in 0..MOST_ROUNDS {
         let mut found = secrets::find(&text);
         if let (true, Some(lead)) = (found.is_empty(), lead) {

@@ -4,7 +4,10 @@
 
 use std::{collections::HashSet, sync::LazyLock};
 
-use memchr::{memchr, memchr2, memmem::Finder};
+use memchr::{
+    memchr, memchr2, memchr3,
+    memmem::{self, Finder},
+};
 
 use super::{
     shell,
@@ -91,44 +94,36 @@ const LONGEST_PROMPT: usize = 120;
 /// Lines of a block that are looked at to tell whether it is shell.
 const LINES: usize = 200;
 
-/// The shell parts of a text, each with the byte where it begins.
-pub(super) fn shell_parts(text: &str) -> Vec<(usize, &str)> {
+/// What of a text may be commands, each part with the byte where it begins.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'t> {
+    /// Shell.
+    pub(super) shell: Vec<(usize, &'t str)>,
+    /// Commands of what says how something is built: recipes of images, makefiles, workflows.
+    pub(super) built: Vec<(usize, &'t str)>,
+    /// Code in other languages, which may start commands.
+    pub(super) code: Vec<(usize, &'t str)>,
+}
+
+/// The parts of a text.
+pub(super) fn parts(text: &str) -> Parts<'_> {
+    let mut parts = Parts::default();
     let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
-    match text.get(start..) {
-        Some(script) if has_interpreter(script) => vec![(start, script)],
-        _ => {
-            let mut parts: Vec<_> =
-                fenced(text).filter(Block::is_shell).map(|block| (block.start, block.text)).collect();
-            parts.extend(prompted(text, &parts));
-            parts
+    let script = text.get(start..).filter(|script| has_interpreter(script));
+    for block in fenced(text) {
+        if script.is_none() && block.is_shell() {
+            parts.shell.push((block.start, block.text));
+        }
+        parts.built.extend(block.built());
+        if block.is_code() {
+            parts.code.push((block.start, block.text));
         }
     }
-}
-
-/// The commands in the fenced blocks that say what is built: recipes of images, makefiles, workflows.
-pub(super) fn built_parts(text: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    for block in fenced(text) {
-        let name = block.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default();
-        let commands = match name.to_ascii_lowercase().as_str() {
-            "dockerfile" | "docker" | "containerfile" => docker_steps(block.text),
-            "makefile" | "make" => recipes(block.text),
-            "yaml" | "yml" => workflow_steps(block.text),
-            "json" if block.text.contains("\"scripts\"") => package_scripts(block.text),
-            _ => continue,
-        };
-        found.extend(commands.into_iter().map(|(at, command)| (block.start + at, command)));
+    match script {
+        Some(script) => parts.shell.push((start, script)),
+        None => parts.shell.extend(prompted(text, &parts.shell)),
     }
-    found
-}
-
-/// The blocks of code in other languages that may start commands.
-pub(super) fn code_parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_code = |block: &Block<'_>| {
-        let name = block.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default();
-        CODE.iter().any(|known| known.eq_ignore_ascii_case(name))
-    };
-    fenced(text).filter(is_code).map(|block| (block.start, block.text))
+    parts
 }
 
 /// Commands that stand in no block: lines behind a shell's prompt (`$ rm -rf /srv`, `root@host:/# reboot`), lines that are
@@ -138,6 +133,10 @@ fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)
     static SIGNS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("$ "), Finder::new("# ")]);
     static SET_IN: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("\n\n    "), Finder::new("\n\n\t")]);
     let bytes = text.as_bytes();
+    // Most prose has neither a sign that one of them needs nor a blank line.
+    if memchr3(b'$', b'#', b'`', bytes).is_none() && memmem::find(bytes, b"\n\n").is_none() {
+        return Vec::new();
+    }
     let prompt = |at: usize| {
         let near = at.saturating_sub(LONGEST_PROMPT);
         let end = bytes.get(near..at)?.iter().rposition(|byte| *byte == b'\n').map(|end| near + end + 1);
@@ -200,7 +199,7 @@ struct Block<'t> {
     text: &'t str,
 }
 
-impl Block<'_> {
+impl<'t> Block<'t> {
     fn is_shell(&self) -> bool {
         // Of ```{.bash}, ```bash:deploy.sh and ```sh,ignore the name.
         let sign = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '#'));
@@ -210,13 +209,38 @@ impl Block<'_> {
             None => self.label.trim().is_empty() && looks_like_shell(self.text),
         }
     }
+
+    /// Its commands, where it says how something is built.
+    fn built(&self) -> impl Iterator<Item = (usize, &'t str)> {
+        let commands = match self.name().to_ascii_lowercase().as_str() {
+            "dockerfile" | "docker" | "containerfile" => docker_steps(self.text),
+            "makefile" | "make" => recipes(self.text),
+            "yaml" | "yml" => workflow_steps(self.text),
+            "json" if self.text.contains("\"scripts\"") => package_scripts(self.text),
+            _ => Vec::new(),
+        };
+        let start = self.start;
+        commands.into_iter().map(move |(at, command)| (start + at, command))
+    }
+
+    fn is_code(&self) -> bool {
+        let name = self.name();
+        CODE.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// The first word of its label.
+    fn name(&self) -> &'t str {
+        self.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default()
+    }
 }
 
 /// The fenced blocks of a text; one that is never closed goes to its end.
 fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
     static MARKS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("```"), Finder::new("~~~")]);
     // Whether there is any is told much faster than where.
-    let mut at = if MARKS.iter().any(|mark| mark.find(text.as_bytes()).is_some()) { 0 } else { text.len() };
+    let bytes = text.as_bytes();
+    let any = memchr2(b'`', b'~', bytes).is_some() && MARKS.iter().any(|mark| mark.find(bytes).is_some());
+    let mut at = if any { 0 } else { text.len() };
     std::iter::from_fn(move || {
         loop {
             let (open, mark) = next_fence(text, at)?;

@@ -1,14 +1,15 @@
 //! Which texts of an event are commands. In: an event. Out: the texts, with their fields and where they begin there.
 //! Arguments of shell-like tools count whole, other texts only in their shell parts (`fences`).
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
+use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::{
     Sight,
     code::started,
-    fences::{built_parts, code_parts, shell_parts},
+    fences,
     tools::{built_commands, cell_commands, command, is_script, patched, within_json},
 };
 use crate::domain::{Event, FieldName, Severity, ToolCall};
@@ -159,27 +160,29 @@ pub(in crate::checks) fn of_event(event: &Event) -> Vec<Script<'_>> {
             return;
         }
         if field.is_output() || field.is_tool_argument() {
-            let parts = shell_parts(text).into_iter().map(|(start, part)| {
-                let before = text.get(..start).unwrap_or_default();
-                let warns = warns(before);
-                let documents = documents && field.is_tool_argument();
-                let run = if warns || documents { Run::Nobody } else { Run::Reader };
-                let at = start..start + part.len();
-                Script { field: field.clone(), at, text: Cow::Borrowed(part), run, on_host: true }
-            });
-            scripts.extend(parts);
-            let built = built_parts(text).into_iter().map(|(start, part)| {
-                let at = start..start + part.len();
-                let run = if documents && field.is_tool_argument() { Run::Nobody } else { Run::Builder };
-                Script { field: field.clone(), at, text: Cow::Borrowed(part), run, on_host: true }
-            });
-            scripts.extend(built);
-            for (start, code) in code_parts(text) {
-                let run = if warns(text.get(..start).unwrap_or_default()) { Run::Nobody } else { Run::Reader };
-                scripts.extend(started(code).into_iter().map(|(at, command)| {
-                    let at = start + at..start + code.len();
-                    Script { field: field.clone(), at, text: Cow::Owned(command), run, on_host: true }
-                }));
+            let of_document = documents && field.is_tool_argument();
+            let parts = fences::parts(text);
+            let warned = |start: usize| warns(text.get(..start).unwrap_or_default());
+            let script = |at, text, run| Script { field: field.clone(), at, text, run, on_host: true };
+            scripts.extend(parts.shell.into_iter().map(|(start, part)| {
+                let run = if of_document || warned(start) { Run::Nobody } else { Run::Reader };
+                script(start..start + part.len(), Cow::Borrowed(part), run)
+            }));
+            scripts.extend(parts.built.into_iter().map(|(start, part)| {
+                let run = if of_document { Run::Nobody } else { Run::Builder };
+                script(start..start + part.len(), Cow::Borrowed(part), run)
+            }));
+            for (start, code) in parts.code {
+                let commands = started(code);
+                if commands.is_empty() {
+                    continue;
+                }
+                let run = if warned(start) { Run::Nobody } else { Run::Reader };
+                scripts.extend(
+                    commands
+                        .into_iter()
+                        .map(|(at, command)| script(start + at..start + code.len(), Cow::Owned(command), run)),
+                );
             }
         }
     });
@@ -200,17 +203,24 @@ const NEAR: usize = 400;
 /// Whether the sentence before a fence says not to do what it shows. "Do not worry" says no such thing.
 fn warns(before: &str) -> bool {
     const NOT: [&str; 7] = ["do not ", "don't ", "never ", "must not ", "should not ", "avoid ", "not to "];
+    const ALONE: [&str; 2] = ["is dangerous", "wrong:"];
     const DO: [&str; 10] = ["run", "do ", "use ", "using", "execute", "type", "paste", "try ", "copy", "ever "];
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NOT.iter().chain(&ALONE)).ok());
     let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
     // The last line that says anything, without the fence's own.
     let line = before.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['`', '~']));
-    let lower = line.unwrap_or_default().to_lowercase();
+    let line = line.unwrap_or_default();
+    if !WORDS.as_ref().is_some_and(|words| words.is_match(line)) {
+        return false;
+    }
+    let lower = line.to_lowercase();
     let denied = |word: &&str| {
         lower.match_indices(*word).any(|(at, _)| {
             lower.get(at + word.len()..).is_some_and(|rest| DO.iter().any(|verb| rest.starts_with(verb)))
         })
     };
-    ["is dangerous", "wrong:"].iter().any(|word| lower.contains(word)) || NOT.iter().any(denied)
+    ALONE.iter().any(|word| lower.contains(word)) || NOT.iter().any(denied)
 }
 
 /// Takes an argument as commands; `true` where nothing else of it is to be read.

@@ -2,7 +2,7 @@
 //! interpreter's, a path to one that deletes, reads or writes. In: an event's tool call. Out: the commands that would do
 //! as much, so that one set of rules judges both.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::LazyCell};
 
 use serde_json::Value;
 
@@ -74,11 +74,11 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
     if text.len() > LONGEST {
         return None;
     }
-    let name = Name(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect());
+    let name = LazyCell::new(|| Name(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect()));
     let is = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
-    let whole = Name(words(&tool.name).collect());
     if (is(&["sql"])
-        || whole.has(&DATABASES) && is(&["query", "statement", "statements", "command", "cmd", "input", "q"]))
+        || is(&["query", "statement", "statements", "command", "cmd", "input", "q"])
+            && Name(words(&tool.name).collect()).has(&DATABASES))
         && is_statement(text)
     {
         return Some(format!("sql -c {}", quoted(text)));
@@ -103,7 +103,7 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
     {
         return Some(format!("curl -X DELETE {}", quoted(text)));
     }
-    if METADATA.iter().any(|host| text.contains(host)) && text.contains("://") && !text.contains(char::is_whitespace) {
+    if !text.contains(char::is_whitespace) && text.contains("://") && METADATA.iter().any(|host| text.contains(host)) {
         return Some(format!("curl {}", quoted(text)));
     }
     let path = is(&[

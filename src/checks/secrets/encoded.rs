@@ -14,7 +14,7 @@ use super::{Found, wallets};
 use crate::domain::Severity;
 
 /// Shortest run that is opened, in bytes: 24 bytes of text.
-const SHORTEST: usize = 32;
+pub(super) const SHORTEST: usize = 32;
 
 /// Longest run that is opened. Beyond it are images and archives.
 const LONGEST: usize = 16 * 1024;
@@ -62,8 +62,19 @@ fn find_to(text: &str, find: &dyn Fn(&str) -> Vec<Found>, depth: usize) -> Vec<F
     found
 }
 
+/// The bytes of both alphabets.
+static BASE64: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 0x80 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
+
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    BASE64[usize::from(byte)]
 }
 
 /// The run that holds `at`, empty where none does, with its padding. Leftwards it looks no further than a run may be.

@@ -6,19 +6,22 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use memchr::memmem;
+use memchr::{memchr, memchr_iter, memchr3, memmem};
 
 use super::Found;
 use crate::domain::Severity;
 
 /// Distance of the places that are looked at; the shortest run with a credential is longer.
-const STEP: usize = 32;
+pub(super) const SHORTEST: usize = 32;
 
 /// Most bytes of a run that are read.
 const LONGEST: usize = 16 * 1024;
 
 /// Longest escape, in bytes.
 const WIDEST: usize = 8;
+
+/// The first byte of letters of full width.
+const FULL_WIDTH: u8 = 0xef;
 
 /// How escapes begin of the signs that credentials have between the letters: `+ - / = _`. None is shorter than four bytes,
 /// by which the search for all literals keeps its pace.
@@ -28,21 +31,38 @@ pub(super) const NEEDLES: [&str; 19] = [
     "\\u003", "\\u005", "\\u007", "\\x2b", "\\x2f", "\\x3d", "\\x5f",
 ];
 
-/// Whether a text has a slash as some encoders of JSON write it.
-pub(super) fn has_slashes(text: &str) -> bool {
-    memmem::find(text.as_bytes(), b"\\/").is_some()
-}
-
 /// How many quotations are opened one by one; the last opens all that are left.
 const DEEPEST: usize = 6;
 
-/// Whether a text is quoted twice: an escape is escaped itself, `\\"` or `\\n`.
-pub(super) fn is_nested(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    memmem::find_iter(bytes, b"\\\\").any(|at| {
-        let behind = bytes.get(at + 2..).unwrap_or_default();
-        matches!(behind.first(), Some(b'"' | b'\'' | b'\\' | b'n' | b'r' | b't' | b'u' | b'x' | b'/'))
-    })
+/// What backslashes tell of a text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slashes {
+    /// It has a slash as some encoders of JSON write it: `\/`.
+    pub(super) before_slash: bool,
+    /// It is quoted twice: an escape is escaped itself, `\\"` or `\\n`.
+    pub(super) nested: bool,
+}
+
+impl Slashes {
+    pub(super) fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let mut seen = Self::default();
+        for at in memchr_iter(b'\\', bytes) {
+            match bytes.get(at + 1) {
+                Some(b'/') => seen.before_slash = true,
+                Some(b'\\') => {
+                    let behind = bytes.get(at + 2);
+                    seen.nested |=
+                        matches!(behind, Some(b'"' | b'\'' | b'\\' | b'n' | b'r' | b't' | b'u' | b'x' | b'/'));
+                }
+                _ => {}
+            }
+            if seen.before_slash && seen.nested {
+                break;
+            }
+        }
+        seen
+    }
 }
 
 /// The credentials of a text that is quoted: `find` looks through what stands in the first quotation, in the second, and
@@ -60,7 +80,7 @@ pub(super) fn quoted(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found
         found
             .extend(within.filter_map(|one| Some(Found { span: place(one.span.start)?..place(one.span.end)?, ..one })));
         said = Cow::Owned(inner);
-        if !is_nested(&said) && memmem::find(said.as_bytes(), b"\\u00").is_none() {
+        if !Slashes::of(&said).nested && memmem::find(said.as_bytes(), b"\\u00").is_none() {
             break;
         }
     }
@@ -74,7 +94,7 @@ fn unquoted(text: &str, all: bool) -> (String, Vec<usize>) {
     let mut at = 0;
     while at < bytes.len() {
         let rest = bytes.get(at..).unwrap_or_default();
-        let plain = memchr::memchr3(b'\\', b'%', b'&', rest).unwrap_or(rest.len());
+        let plain = memchr3(b'\\', b'%', b'&', rest).unwrap_or(rest.len());
         said.push_str(text.get(at..at + plain).unwrap_or_default());
         places.extend(at..at + plain);
         at += plain;
@@ -143,16 +163,24 @@ fn single(bytes: &[u8], at: usize) -> Option<(char, usize)> {
 pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut at = STEP - 1;
+    if bytes.len() < SHORTEST || !may_hold(bytes) {
+        return found;
+    }
+    let mut at = SHORTEST - 1;
     while let Some(byte) = bytes.get(at) {
         // Bytes that stand in an escape; of those most stand in a word, whose neighbours then say no.
         let run = if may_belong(*byte) { run_around(bytes, at) } else { at..at };
-        if run.len() > STEP {
+        if run.len() > SHORTEST {
             found.extend(in_run(bytes, run.clone(), &find));
         }
-        at = run.end.max(at) + STEP - (run.end.max(at) + 1) % STEP;
+        at = run.end.max(at) + SHORTEST - (run.end.max(at) + 1) % SHORTEST;
     }
     found
+}
+
+/// Whether a text has a byte that an escape begins with.
+fn may_hold(bytes: &[u8]) -> bool {
+    memchr3(b'%', b'&', b'\\', bytes).or_else(|| memchr(FULL_WIDTH, bytes)).is_some()
 }
 
 fn may_belong(byte: u8) -> bool {
@@ -176,8 +204,8 @@ fn escape(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
         [b'&', b'#', ..] => entity(2, 10),
         [b'\\', b'x', a, b, ..] => Some((number(&[*a, *b], 16)?, 4)),
         [b'\\', b'u', b'0', b'0', a, b, ..] => Some((number(&[*a, *b], 16)?, 6)),
-        [0xef, 0xbc, c @ 0x81..=0xbf, ..] => Some((c - 0x81 + b'!', 3)),
-        [0xef, 0xbd, c @ 0x80..=0x9e, ..] => Some((c - 0x80 + b'`', 3)),
+        [FULL_WIDTH, 0xbc, c @ 0x81..=0xbf, ..] => Some((c - 0x81 + b'!', 3)),
+        [FULL_WIDTH, 0xbd, c @ 0x80..=0x9e, ..] => Some((c - 0x80 + b'`', 3)),
         _ => None,
     }
 }
@@ -196,7 +224,7 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
         end += length;
     }
     // What lies before: no further than the last place that was looked at.
-    while start + STEP + WIDEST > at
+    while start + SHORTEST + WIDEST > at
         && let Some(before) = covering(start).filter(|_| start > 0)
     {
         start = before;

@@ -68,6 +68,8 @@ pub(super) struct Found {
 enum Finder {
     Format(usize),
     Special(fn(&str, Range<usize>) -> Option<Found>),
+    /// A name may be given a value here.
+    Assigned(fn(&str, Range<usize>) -> Option<Found>),
     /// A table's header may stand here.
     Column,
     /// Characters are written as escapes.
@@ -84,13 +86,14 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let rows = formats()
         .enumerate()
         .flat_map(|(at, format)| format.needles.iter().map(move |needle| (*needle, Finder::Format(at))));
-    let special = [carriers::NEEDLES, assignments::NEEDLES, flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES]
-        .into_iter()
-        .flatten();
+    let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
+    let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
+    let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
     let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
     let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
     let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
-    let (literals, finders): (Vec<&str>, Vec<Finder>) = rows.chain(special).chain(columns).chain(escapes).unzip();
+    let (literals, finders): (Vec<&str>, Vec<Finder>) =
+        rows.chain(carried).chain(assigned).chain(special).chain(columns).chain(escapes).unzip();
     Index { needles: Needles::new(literals), finders }
 });
 
@@ -98,14 +101,21 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 /// covers them all and the worst, then the first, names it.
 pub(super) fn find(text: &str) -> Vec<Found> {
     let (mut found, escapes) = look(text);
-    if escapes || escaped::has_slashes(text) {
+    let slashes = escaped::Slashes::of(text);
+    if escapes || slashes.before_slash {
         found.extend(escaped::within(text, find_plain));
     }
-    if escapes || escaped::is_nested(text) {
+    if escapes || slashes.nested {
         found.extend(escaped::quoted(text, find_plain));
     }
-    found.extend(encoded::find(text, find_plain));
-    found.extend(escaped::find(text, find_plain));
+    // Most texts of an event are names, too short for a run of either.
+    if text.len() >= encoded::SHORTEST.min(escaped::SHORTEST) {
+        found.extend(encoded::find(text, find_plain));
+        found.extend(escaped::find(text, find_plain));
+    }
+    if found.is_empty() {
+        return found;
+    }
     found.retain(|one| !text.get(one.span.clone()).is_some_and(samples::is_printed));
     merge(found)
 }
@@ -119,7 +129,7 @@ fn find_plain(text: &str) -> Vec<Found> {
 fn look(text: &str) -> (Vec<Found>, bool) {
     let index = &*INDEX;
     let (mut found, mut escapes) = (Vec::new(), false);
-    let mut futile = Futile::default();
+    let (mut futile, mut crowd) = (Futile::default(), Crowd::default());
     index.needles.find(text, |number, hit| {
         match index.finders.get(number) {
             Some(Finder::Format(at)) if futile.skips(*at, hit.start) => {}
@@ -128,6 +138,13 @@ fn look(text: &str) -> (Vec<Found>, bool) {
                 None => futile.note(*at, text, hit.start),
             },
             Some(Finder::Special(find)) => found.extend(find(text, hit)),
+            Some(Finder::Assigned(_)) if crowd.skips(text, &hit) => {}
+            Some(Finder::Assigned(find)) => {
+                if let Some(one) = find(text, hit.clone()) {
+                    crowd.note(hit.start, &one.span);
+                    found.push(one);
+                }
+            }
             Some(Finder::Column) => found.extend(apart::column(text, &hit)),
             Some(Finder::Escape) => escapes = true,
             None => {}
@@ -169,6 +186,44 @@ impl Futile {
         if let Some((run, times)) = self.failed.get_mut(format) {
             *times = if *run == self.run.start { times.saturating_add(1) } else { 1 };
             *run = self.run.start;
+        }
+    }
+}
+
+/// Names that stand in the value of another one, `pwd=pwd=pwd=…`: each would be judged by some hundred bytes behind it,
+/// which the value that holds them covers.
+#[derive(Default)]
+struct Crowd {
+    /// A value, and the names in it so far.
+    value: Range<usize>,
+    names: usize,
+}
+
+impl Crowd {
+    /// Shorter values are judged quickly, and fewer names are no crowd.
+    const LONG: usize = 128;
+    const ENOUGH: usize = 16;
+
+    /// A name is passed over where it begins a value without quotes, and far before the end: such a value ends where the one
+    /// around it does, or reaches behind it as that of a later name does.
+    fn skips(&mut self, text: &str, hit: &Range<usize>) -> bool {
+        if !self.value.contains(&hit.start) {
+            return false;
+        }
+        self.names += 1;
+        let behind = text.as_bytes().get(hit.end..hit.end + 2);
+        let plain = matches!(behind, Some([b'=', next]) if next.is_ascii_alphanumeric());
+        let length = self.value.len();
+        let far = length >= Self::LONG && self.value.end - hit.start > length / 4;
+        plain && far && self.names > Self::ENOUGH
+    }
+
+    fn note(&mut self, name: usize, value: &Range<usize>) {
+        if !self.value.contains(&name) {
+            self.names = 0;
+        }
+        if value.end > self.value.end {
+            self.value = value.clone();
         }
     }
 }

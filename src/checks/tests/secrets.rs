@@ -190,6 +190,31 @@ fn several_rules_on_the_same_bytes_make_one_mark_named_by_the_format() {
 }
 
 #[test]
+fn a_crowd_of_names_hides_no_secret_behind_it() {
+    let shapes = [
+        "pwd=Xk29vQm47Lp",
+        "pwd=Xk29vQm47Lp,tail",
+        "pwd=\"Xk29vQm47Lp\"",
+        "pwd=\"9Kd! Xk29vQm47Lp\"",
+        "pwd='Xk29vQm47Lp'\n",
+        "pwd=x&pwd=Xk29vQm47Lp",
+        "https://user:Xk29vQm47Lp@db.internal/x",
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANXk29vQm47LpBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\n-----END PRIVATE KEY-----",
+    ];
+    for shape in shapes {
+        for opening in ["", "pwd=", "pwd: ", "export PWD="] {
+            for name in ["pwd=", "pwd=a", "secret=b1,", "token=c"] {
+                for names in [0, 1, 15, 16, 17, 20, 40, 90, 95, 100, 200, 1_000] {
+                    let redacted = redact(&format!("{opening}{}{shape}", name.repeat(names)));
+                    let stays = redacted.as_str().contains("Xk29vQm47Lp");
+                    assert!(!stays, "{names} of {name:?} behind {opening:?}: {}", redacted.as_str());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn redact_takes_secrets_and_hidden_characters_out_of_any_text() {
     let text = format!(
         "upstream said: bad key {}\u{200b}",

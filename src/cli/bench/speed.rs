@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Texts that parsers and expressions take hard, repeated without end.
-const HOSTILE: [&str; 30] = [
+const HOSTILE: [&str; 33] = [
     "a",
     " ",
     "\n",
@@ -39,6 +39,9 @@ const HOSTILE: [&str; 30] = [
     "AKIA",
     "[secret:",
     "password=",
+    "pwd=",
+    "pwd: x1,pwd=",
+    "api_key=",
     "password: \"",
     "-----BEGIN PRIVATE KEY-----\n",
     "```sh\n",
