@@ -195,7 +195,13 @@ pub fn run() -> ExitCode {
     // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.
     drop(rustls::crypto::ring::default_provider().install_default());
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(Command::Bench { what }) = &cli.command
+        && let Some(threads) = what.threads()
+    {
+        builder.worker_threads(threads);
+    }
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return say_failure(&Failure::Error(error.into()), false),
     };

@@ -14,8 +14,8 @@
 //! `naive` is spared what an ordinary service would not have: screening, matching, counting, and the feed's order.
 //! Each server is a child process of this program (`umbra serve`, or the hidden `bench serve-variant`) in a schema
 //! of its own; they idle while another one is measured. The load comes from this process, in a closed loop over
-//! keep-alive connections, and so shares the machine's processors with server and Postgres: the more of them, the
-//! higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
+//! keep-alive connections, by half as many threads as there are processors, and so shares these with server and
+//! Postgres: the more of them, the higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
 //! At the end the stored events are counted: fewer than were acknowledged is a failure.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

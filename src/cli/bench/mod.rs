@@ -56,6 +56,16 @@ pub(super) enum What {
     },
 }
 
+impl What {
+    /// Threads of one that only sends and waits: half as many as there are processors. With more it would take turns
+    /// with the server that it measures, rather than send while that works.
+    pub(super) fn threads(&self) -> Option<usize> {
+        let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Sidecar(_));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        sends.then(|| processors.div_ceil(2))
+    }
+}
+
 pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
     match what {
         What::Ingest(options) => ingest::run(global, &options).await,
