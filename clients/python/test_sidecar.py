@@ -273,6 +273,45 @@ class Guarded(Case):
         self.threads.add(self.client._reporter)
         self.threads.update(thread for thread in threading.enumerate() if thread.name.startswith("umbra_"))
 
+    async def test_what_is_awaited_is_told_when_it_has_run(self):
+        class Fetch:
+            __name__ = "fetch"
+
+            async def __call__(self, url):
+                await asyncio.sleep(0)
+                return f"page of {url}"
+
+        async with umbra.FakeSidecar() as s:
+            plain = s.guardrails("enforce", server="web")(Fetch())
+            drawn = s.guardrails("enforce")(umbra.tool(effect="read", server="web", client=self.client)(Fetch()))
+            for fetch in (plain, drawn):
+                self.assertEqual(await fetch("a"), "page of a")
+            told = [result["content"] for asked in s.asked("message") for result in asked["results"]]
+            self.assertEqual(told, ["page of a"] * 2)
+        self.assertTrue(self.client.flush(PATIENT))
+        self.threads.add(self.client._reporter)
+        self.threads.update(thread for thread in threading.enumerate() if thread.name.startswith("umbra_"))
+
+    async def test_tasks_are_within_the_same_guardrails_each_for_itself(self):
+        async with self.sidecar() as s:
+            held = s.guardrails("enforce")
+            within, left = [asyncio.Event() for _ in range(2)], [asyncio.Event() for _ in range(2)]
+
+            async def task(number):
+                with held:
+                    within[number].set()
+                    await within[1 - number].wait()
+                    with held:
+                        self.assertIs(umbra._guardrails.get(), held)
+                    self.assertIs(umbra._guardrails.get(), held)
+                    if number == 1:
+                        await left[0].wait()
+                self.assertIsNone(umbra._guardrails.get())
+                left[number].set()
+
+            await asyncio.gather(task(0), task(1))
+            self.assertIsNone(umbra._guardrails.get())
+
     async def test_a_tool_that_outlives_its_session_keeps_its_result(self):
         begun, over = asyncio.Event(), asyncio.Event()
         async with self.sidecar() as s:

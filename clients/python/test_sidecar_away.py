@@ -12,6 +12,7 @@ import time
 import unittest
 import unittest.mock
 
+import sidecar_support
 import umbra
 import umbra_sidecar
 from sidecar_support import answers, BIN, Case, DROP, EDIT, PATIENT, Peer, Server, setUpModule, TODO, TOOLS
@@ -212,6 +213,57 @@ class Away(Case):
                 self.assertEqual((blocked.exception.reason, ran), ("policy", []))
                 await edit_file("c", long)
                 self.assertEqual(ran, ["c"])
+
+    async def test_a_long_result_leaves_its_label_on_a_server_that_is_slow_with_it(self):
+        pages = {"plain": "x" * 60_000, "odd": "\u2028" * 200_000, "short": "x"}
+
+        async def is_slow_with_what_is_long(self, reader, writer):
+            """Passes on what is short, and leaves the rest without an answer."""
+            host, port = sidecar_support.URL.rpartition("/")[2].split(":")
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+                if length > 55_000:
+                    await self.over.wait()
+                body = await reader.readexactly(length)
+                theirs, ours = await asyncio.open_connection(host, int(port))
+                ours.write(head + body)
+                answer = await theirs.readuntil(b"\r\n\r\n")
+                length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+                writer.write(answer + await theirs.readexactly(length))
+                ours.close()
+
+        for page in pages:
+            for strict in (False, True):
+                async with Peer(Peer.passes_on) as between:
+                    client = umbra.Client(url=between.url, timeout=PATIENT)
+                    async with self.sidecar(client=client, strict=strict) as s:
+
+                        @s.guardrails("enforce", server="web")
+                        async def fetch(url):
+                            return pages[url]
+
+                        @s.guardrails("enforce", server="web", name="fetch")
+                        def fetch_now(url):
+                            if url == "odd":
+                                raise OSError(pages[url])
+                            return pages[url]
+
+                        @s.guardrails("enforce", server="mail")
+                        async def send_email(to):
+                            raise AssertionError("it was sent")
+
+                        between.behave = is_slow_with_what_is_long
+                        between.cut()
+                        s.deadline = 2.0
+                        with contextlib.suppress(OSError):
+                            await (fetch(page) if strict else asyncio.to_thread(fetch_now, page))
+                        s.deadline = PATIENT
+                        with self.assertRaises(umbra.Blocked, msg=page) as blocked:
+                            await send_email("all")
+                        self.assertEqual(blocked.exception.reason, "policy")
+                        between.behave = Peer.passes_on
+                        between.cut()
 
     async def test_neither_number_nor_a_busy_loop_leads_past_a_rule(self):
         told = {"session": {"id": "ses_1", "agent": "a", "state": "open"}, "documents": [], "decision": "block"}

@@ -9,6 +9,7 @@ import http.server
 import os
 import threading
 import unittest
+import unittest.mock
 import urllib.request
 import uuid
 
@@ -187,6 +188,13 @@ class Calls(unittest.TestCase):
             ("text", "text"),
         ]:
             self.assertEqual(umbra._merge(result, record), expected)
+
+    def test_a_result_that_holds_itself_returns_as_it_is(self):
+        result = {"data": []}
+        result["data"] += [result, result]
+        run = umbra._Run(None, {"call_id": "c"}, {"merge": {"items": "data", "key": "id", "remove": ["a"]}}, {})
+        with self.assertLogs("umbra", "WARNING"), unittest.mock.patch.object(umbra, "_MOST_MERGED", 10_000):
+            self.assertIs(run.finish(lambda: result), result)
 
     def test_what_a_tool_answers_is_its_callers_whatever_it_is(self):
         class Odd(Exception):

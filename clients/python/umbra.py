@@ -647,6 +647,9 @@ class _Run:
         except BaseException as error:
             self.tell(began, error=error)
             raise
+        if inspect.isawaitable(result):
+            # It only begins: an object that is called as a coroutine function is none.
+            return self.finish_async(lambda: result)
         self.tell(began, result=result)
         return self.merged(result)
 
@@ -662,7 +665,15 @@ class _Run:
 
     def merged(self, result: Any) -> Any:
         merge = self.answer.get("merge")
-        return _merge(_plain(result), merge) if merge else result
+        if not merge:
+            return result
+        try:
+            plain = _plain(result, _MOST_MERGED)
+        except ValueError as odd:
+            # It has run: who called it is to have what it answers.
+            _log.warning("umbra: what the run has rehearsed is not in the result of %s: %s", self.body["call_id"], odd)
+            return result
+        return _merge(plain, merge)
 
     def tell(self, began: float, result: Any = None, error: Optional[BaseException] = None) -> None:
         if self.client is None:
@@ -687,6 +698,8 @@ class _Run:
 
 # Values in one call, or in what it answers: what has more is mostly a list that holds itself.
 _MOST_VALUES = 250_000
+# In a result that what was rehearsed is laid over.
+_MOST_MERGED = 2_000_000
 
 
 class _Pairs:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import umbra
 
 from .answers import Call, GuardAnswer, MessageAnswer, Ruling
-from .errors import ResultWithheld, SidecarError, SidecarRefused
+from .errors import ResultWithheld, SidecarError, SidecarRefused, SidecarUnavailable
 
 if TYPE_CHECKING:
     from .session import Sidecar
@@ -24,8 +24,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 Mode = Literal["enforce", "warn", "audit"]
 
 _log = logging.getLogger("umbra")
+# What each task is within, one guardrail in another: several tasks may be within the same.
+_entered: contextvars.ContextVar[tuple[contextvars.Token[Any], ...]] = contextvars.ContextVar(
+    "umbra_guardrails_entered", default=()
+)
 # Of a longer result both ends are told, so many characters each.
 _MOST_RESULT = 48_000
+# Of what was too much for the server, or too slow, so many are told again: the labels that cling to it need few.
+_FEW = 4_000
 # Of a call that was made, in characters of JSON.
 _MOST_ARGUMENTS = 1_000_000
 
@@ -37,7 +43,6 @@ class Guardrails:
         if mode not in ("enforce", "warn", "audit"):
             raise ValueError(f"mode is enforce, warn or audit, not {mode!r}")
         self._session, self._mode, self._server, self._name = session, mode, server, name
-        self._entered: list[contextvars.Token[Any]] = []
 
     def __call__(self, function: F) -> F:
         drawn = getattr(function, "__umbra_tool__", None)
@@ -70,13 +75,15 @@ class Guardrails:
         return synchronous  # type: ignore[return-value]
 
     def __enter__(self) -> Guardrails:
-        self._entered.append(umbra._guardrails.set(self))
+        _entered.set((*_entered.get(), umbra._guardrails.set(self)))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        umbra._guardrails.reset(self._entered.pop())
+        *outer, token = _entered.get()
+        _entered.set(tuple(outer))
+        umbra._guardrails.reset(token)
 
     async def call_async(
         self,
@@ -93,15 +100,19 @@ class Guardrails:
             self._before(tool, await self._session.guard(call))
         except SidecarError as error:
             self._unasked(tool, error)
+        return await self._finish(tool, call, run(args, kwargs))
+
+    async def _finish(self, tool: umbra._Tool, call: Call, running: Awaitable[Any]) -> Any:
+        """A call that was asked about, to its end."""
         try:
-            result = await run(args, kwargs)
+            result = await running
         except Exception as error:
             if _was_made(tool, error):
                 with _Quiet(tool):
-                    await self._session.message(**_told(call, error=error))
+                    await self._tell(_told(call, error=error))
             raise
         try:
-            answer = await self._session.message(**_told(call, result=result))
+            answer = await self._tell(_told(call, result=result))
         except SidecarError as error:
             self._untold(tool, error)
             return result
@@ -128,15 +139,43 @@ class Guardrails:
         except Exception as error:
             if _was_made(tool, error):
                 with _Quiet(tool):
-                    self._session._message_now(**_told(call, error=error))
+                    self._tell_now(_told(call, error=error))
             raise
+        if inspect.isawaitable(result):
+            # It only begins: an object that is called as a coroutine function is none.
+            return self._finish(tool, call, result)
         try:
-            answer = self._session._message_now(**_told(call, result=result))
+            answer = self._tell_now(_told(call, result=result))
         except SidecarError as error:
             self._untold(tool, error)
             return result
         self._after(tool, answer)
         return result
+
+    async def _tell(self, told: dict[str, Any]) -> MessageAnswer:
+        """Whoever wrote a page decides how long it is: it must not rid the session of the label that it leaves."""
+        short = _shortened(told)
+        try:
+            answer = await self._session.message(**told)
+        except SidecarUnavailable:
+            if short is None:
+                raise
+        else:
+            if answer.message or short is None:
+                return answer
+        return await self._session.message(**short)
+
+    def _tell_now(self, told: dict[str, Any]) -> MessageAnswer:
+        short = _shortened(told)
+        try:
+            answer = self._session._message_now(**told)
+        except SidecarUnavailable:
+            if short is None:
+                raise
+        else:
+            if answer.message or short is None:
+                return answer
+        return self._session._message_now(**short)
 
     def _call(self, tool: umbra._Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
         """The call as it is told; None where that cannot be, and the rules are not enforced."""
@@ -227,13 +266,28 @@ def _told(call: Call, result: Any = None, error: Exception | None = None) -> dic
     except Exception as odd:
         # The tool has run: who calls it is to have what it answers, whatever that does when it is looked at.
         content = f"[what cannot be told: {type(odd).__name__}]"
-    if len(content) > 2 * _MOST_RESULT:
-        content = f"{content[:_MOST_RESULT]}\n[...]\n{content[-_MOST_RESULT:]}"
+    content = _ends(content, _MOST_RESULT)
     if len(json.dumps(call.get("arguments"))) > _MOST_ARGUMENTS:
         # They were judged; with what came of them they would be more than the server takes.
         call = {"tool": call["tool"], "arguments": {}}
     told = {"tool": call["tool"], "ok": error is None, "content": content}
     return {"role": "assistant", "tool_calls": [call], "results": [told]}
+
+
+def _ends(text: str, most: int) -> str:
+    """Both ends of a text that is longer than they are."""
+    return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
+
+
+def _shortened(told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same in few words; None where it is told in no more."""
+    (call,), (result,) = told["tool_calls"], told["results"]
+    content, arguments = _ends(result["content"], _FEW), call.get("arguments")
+    if len(json.dumps(arguments)) > 2 * _FEW:
+        arguments = {}
+    elif content == result["content"]:
+        return None
+    return {**told, "tool_calls": [{**call, "arguments": arguments}], "results": [{**result, "content": content}]}
 
 
 def _text(result: Any) -> str:
