@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import dataclasses
 import functools
@@ -155,25 +156,21 @@ class Guardrails:
     async def _tell(self, told: dict[str, Any]) -> MessageAnswer:
         """Whoever wrote a page decides how long it is: it must not rid the session of the label that it leaves."""
         short = _shortened(told)
-        try:
+        if short is None:
+            return await self._session.message(**told)
+        with contextlib.suppress(SidecarUnavailable):
             answer = await self._session.message(**told)
-        except SidecarUnavailable:
-            if short is None:
-                raise
-        else:
-            if answer.message or short is None:
+            if answer.message:
                 return answer
         return await self._session.message(**short)
 
     def _tell_now(self, told: dict[str, Any]) -> MessageAnswer:
         short = _shortened(told)
-        try:
+        if short is None:
+            return self._session._message_now(**told)
+        with contextlib.suppress(SidecarUnavailable):
             answer = self._session._message_now(**told)
-        except SidecarUnavailable:
-            if short is None:
-                raise
-        else:
-            if answer.message or short is None:
+            if answer.message:
                 return answer
         return self._session._message_now(**short)
 

@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memchr3, memmem};
 use super::Found;
 use crate::domain::Severity;
 
-/// Distance of the places that are looked at; the shortest run with a credential is longer.
+/// The shortest run with a credential is longer, in bytes: so far apart are the places that are looked at.
 pub(super) const SHORTEST: usize = 32;
 
 /// Most bytes of a run that are read.

@@ -204,18 +204,22 @@ impl Crowd {
     const LONG: usize = 128;
     const ENOUGH: usize = 16;
 
-    /// A name is passed over where it begins a value without quotes, and far before the end: such a value ends where the one
-    /// around it does, or reaches behind it as that of a later name does.
+    /// A name is passed over where it begins a value without quotes, the next is near and the end far: such a value ends
+    /// where the one around it does, or reaches behind it as that of a later name does.
     fn skips(&mut self, text: &str, hit: &Range<usize>) -> bool {
+        const NEAR: usize = 24;
         if !self.value.contains(&hit.start) {
             return false;
         }
         self.names += 1;
-        let behind = text.as_bytes().get(hit.end..hit.end + 2);
-        let plain = matches!(behind, Some([b'=', next]) if next.is_ascii_alphanumeric());
+        let rest = text.as_bytes().get(hit.end..).unwrap_or_default();
+        let crowded = match rest {
+            [b'=', next, rest @ ..] => next.is_ascii_alphanumeric() && rest.iter().take(NEAR).any(|byte| *byte == b'='),
+            _ => false,
+        };
         let length = self.value.len();
         let far = length >= Self::LONG && self.value.end - hit.start > length / 4;
-        plain && far && self.names > Self::ENOUGH
+        crowded && far && self.names > Self::ENOUGH
     }
 
     fn note(&mut self, name: usize, value: &Range<usize>) {

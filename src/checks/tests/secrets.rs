@@ -204,7 +204,7 @@ fn a_crowd_of_names_hides_no_secret_behind_it() {
     for shape in shapes {
         for opening in ["", "pwd=", "pwd: ", "export PWD="] {
             for name in ["pwd=", "pwd=a", "secret=b1,", "token=c"] {
-                for names in [0, 1, 15, 16, 17, 20, 40, 90, 95, 100, 200, 1_000] {
+                for names in [0, 15, 16, 17, 40, 95, 200] {
                     let redacted = redact(&format!("{opening}{}{shape}", name.repeat(names)));
                     let stays = redacted.as_str().contains("Xk29vQm47Lp");
                     assert!(!stays, "{names} of {name:?} behind {opening:?}: {}", redacted.as_str());
@@ -212,6 +212,15 @@ fn a_crowd_of_names_hides_no_secret_behind_it() {
             }
         }
     }
+}
+
+#[test]
+fn what_stands_in_a_crowd_is_as_bad_as_by_itself() {
+    let worst = |text: &str| seen(text).0.into_iter().map(|(_, severity)| severity).max();
+    let long = format!("secret={}", "Zx9QmT4vKc2JhWp8".repeat(6));
+    let crowd = format!("{}pwd=Tr0ub&4dor", "pwd=".repeat(60));
+    assert_eq!((worst(&long), worst(&crowd)), (Some(Severity::Critical), Some(Severity::Warning)));
+    assert_eq!(worst(&format!("{}{long}", "pwd=".repeat(60))), Some(Severity::Critical));
 }
 
 #[test]
