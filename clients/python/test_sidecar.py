@@ -281,16 +281,17 @@ class Guarded(Case):
                 await asyncio.sleep(0)
                 return f"page of {url}"
 
+        outcomes = []
+        report = unittest.mock.patch.object(self.client, "report", lambda _, outcome: outcomes.append(outcome))
         async with umbra.FakeSidecar() as s:
             plain = s.guardrails("enforce", server="web")(Fetch())
             drawn = s.guardrails("enforce")(umbra.tool(effect="read", server="web", client=self.client)(Fetch()))
-            for fetch in (plain, drawn):
-                self.assertEqual(await fetch("a"), "page of a")
+            with report:
+                for fetch in (plain, drawn):
+                    self.assertEqual(await fetch("a"), "page of a")
             told = [result["content"] for asked in s.asked("message") for result in asked["results"]]
             self.assertEqual(told, ["page of a"] * 2)
-        self.assertTrue(self.client.flush(PATIENT))
-        self.threads.add(self.client._reporter)
-        self.threads.update(thread for thread in threading.enumerate() if thread.name.startswith("umbra_"))
+        self.assertEqual([(outcome["status"], outcome["result"]) for outcome in outcomes], [("ok", "page of a")])
 
     async def test_tasks_are_within_the_same_guardrails_each_for_itself(self):
         async with self.sidecar() as s:
