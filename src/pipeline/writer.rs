@@ -43,6 +43,8 @@ pub struct WriterSettings {
     pub flush_bytes: usize,
 }
 
+/// Without events for so long, the writer gives its connection back.
+const QUIET: Duration = Duration::from_secs(1);
 /// Tries at one flush while the database is away or busy.
 const TRIES: u32 = 4;
 
@@ -95,10 +97,16 @@ impl Writer {
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::new();
         let mut carried: Option<Pending> = None;
+        let mut rests = false;
         loop {
             if carried.is_none() {
                 let taken = tokio::select! {
                     taken = self.pending.recv() => taken,
+                    () = tokio::time::sleep(QUIET), if !rests => {
+                        self.pipeline.store.rest();
+                        rests = true;
+                        continue;
+                    }
                     () = stop.cancelled() => { self.pending.close(); self.pending.recv().await }
                 };
                 let Some(first) = taken else { return self.close_batches().await };
@@ -117,6 +125,7 @@ impl Writer {
                 batch.push(next);
             }
             self.store(std::mem::take(&mut batch)).await;
+            rests = false;
         }
     }
 

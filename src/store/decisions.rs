@@ -17,7 +17,7 @@ use super::{
     Store, StoreError,
     execution::StoredOverride,
     signed::Stamper,
-    transaction::{Tx, begin, begin_with},
+    transaction::{Tx, begin, begin_on},
 };
 use crate::domain::{
     ApprovalId, Override,
@@ -251,7 +251,12 @@ impl Store {
     /// # Errors
     /// The database does not answer, or somebody is just changing the execution.
     pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(begin_with(&self.decisions, BEGIN).await?, self.stamper.clone()))
+        Ok(Deciding(begin_on(self.decisions.take().await?, BEGIN).await?, self.stamper.clone()))
+    }
+
+    /// Nothing is to be decided for now: the connection goes back to its pool.
+    pub fn rest_deciding(&self) {
+        self.decisions.rest();
     }
 
     /// The runs of this name, and those that they descend from.

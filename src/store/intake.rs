@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     Store, StoreError,
-    transaction::{Tx, begin},
+    transaction::{BEGIN, Tx, begin, begin_on},
 };
 use crate::domain::{EventId, Trigger};
 
@@ -85,7 +85,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn begin(&self) -> Result<Flush, StoreError> {
-        Ok(Flush(begin(&self.writer).await?))
+        Ok(Flush(begin_on(self.writer.take().await?, BEGIN).await?))
     }
 
     /// The same for reservations of events that were stored before.
@@ -101,7 +101,15 @@ impl Store {
     /// # Errors
     /// As [`Flush::write`].
     pub async fn write(&self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
-        write(&self.writer, replica, writing).await.map(drop)
+        let mut connection = self.writer.take().await?;
+        write(&mut *connection, replica, writing).await?;
+        connection.keep();
+        Ok(())
+    }
+
+    /// Nothing is to be written for now: the connection goes back to its pool.
+    pub fn rest(&self) {
+        self.writer.rest();
     }
 
     /// Which of these events are stored: the way out of a commit whose outcome is unknown.
@@ -110,8 +118,9 @@ impl Store {
     /// The database does not answer.
     pub async fn stored(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let found: Vec<Uuid> =
-            sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids).fetch_all(&self.writer).await?;
+        let mut connection = self.writer.take().await?;
+        let found = sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids);
+        let found: Vec<Uuid> = found.fetch_all(&mut *connection).await?;
         Ok(found.into_iter().map(EventId).collect())
     }
 }

@@ -30,6 +30,7 @@ pub mod installation;
 pub mod intake;
 pub mod jobs;
 pub mod keys;
+mod lane;
 mod leftovers;
 pub mod mcp;
 mod migrate;
@@ -68,6 +69,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use self::lane::Lane;
 pub use self::{error::StoreError, migrate::migrations};
 
 /// How long the attempt takes that only finds out why others failed.
@@ -97,9 +99,9 @@ pub struct StoreOptions {
 pub struct Store {
     /// Short transactions of the accept path; a paused process may not hold its locks for long. One connection: a
     /// process has one writer, and the pool would use two in turn, each with caches of its own to warm.
-    writer: PgPool,
+    writer: Lane,
     /// The same for decisions about calls of tools, for which an agent waits: events must not keep them waiting.
-    decisions: PgPool,
+    decisions: Lane,
     /// The same for reservations of the past, which must not keep the writer waiting.
     later: PgPool,
     /// Claims, holds and results of reviews.
@@ -168,9 +170,10 @@ impl Store {
                 .test_before_acquire(tested)
                 .connect_lazy_with(with)
         };
+        let lane = || Lane::of(pool(1, false, short()));
         let store = Self {
-            writer: pool(1, false, short()),
-            decisions: pool(1, false, short()),
+            writer: lane(),
+            decisions: lane(),
             later: pool(1, false, short()),
             work: pool(work, false, bounded("5s", "10s", "5s")),
             read: pool(total - 6 - work, true, bounded("2s", "15s", "5s")),
@@ -193,7 +196,10 @@ impl Store {
 
     /// Closes every connection.
     pub async fn close(&self) {
-        for pool in [&self.writer, &self.decisions, &self.later, &self.work, &self.read, &self.control] {
+        for lane in [&self.writer, &self.decisions] {
+            lane.close().await;
+        }
+        for pool in [&self.later, &self.work, &self.read, &self.control] {
             pool.close().await;
         }
     }

@@ -18,7 +18,7 @@ impl OneByOne {
     /// # Errors
     /// The database does not answer.
     pub async fn beside(store: &Store, connections: u32) -> Result<Self, StoreError> {
-        let options = store.writer.connect_options().as_ref().clone();
+        let options = store.writer.pool().connect_options().as_ref().clone();
         let pool = PgPoolOptions::new().max_connections(connections).test_before_acquire(false).connect_with(options);
         let pool = pool.await?;
         sqlx::query("CREATE SEQUENCE IF NOT EXISTS one_by_one").execute(&pool).await?;

@@ -7,14 +7,16 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{Database, PgConnection, PgPool, Postgres, SqlSafeStr, pool::PoolConnection};
+use sqlx::{Database, PgConnection, PgPool, Postgres, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
+
+use super::lane::Lease;
 
 type Manager = <Postgres as Database>::TransactionManager;
 
 /// A transaction. Dropped, nothing of it is stored.
 pub(super) struct Tx {
-    connection: PoolConnection<Postgres>,
+    connection: Lease,
     state: State,
 }
 
@@ -26,14 +28,22 @@ enum State {
     Ended,
 }
 
+/// What begins one that is like the others.
+pub(super) const BEGIN: &str = "BEGIN";
+
 /// Begins a transaction.
 pub(super) async fn begin(pool: &PgPool) -> Result<Tx, sqlx::Error> {
-    begin_with(pool, "BEGIN").await
+    begin_with(pool, BEGIN).await
 }
 
 /// Begins a transaction by statements of ours.
 pub(super) async fn begin_with(pool: &PgPool, statements: &'static str) -> Result<Tx, sqlx::Error> {
-    let mut tx = Tx { connection: pool.acquire().await?, state: State::Beginning };
+    begin_on(pool.acquire().await?.into(), statements).await
+}
+
+/// Begins a transaction on a connection that was taken already.
+pub(super) async fn begin_on(connection: Lease, statements: &'static str) -> Result<Tx, sqlx::Error> {
+    let mut tx = Tx { connection, state: State::Beginning };
     Manager::begin(&mut tx, Some(statements.into_sql_str())).await?;
     tx.state = State::Open;
     Ok(tx)
@@ -58,9 +68,9 @@ impl Tx {
 impl Drop for Tx {
     fn drop(&mut self) {
         match self.state {
-            State::Beginning => self.connection.close_on_drop(),
+            State::Beginning => self.connection.close(),
             State::Open => Manager::start_rollback(&mut self.connection),
-            State::Ended => {}
+            State::Ended => self.connection.keep(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Kills under load: what was acknowledged is there, once.
 //!
-//! `UMBRA_SABOTAGE=1` lets Postgres acknowledge before its log is on the disk, and the story must fail; a control
-//! beside it proves in every run that such a loss would be seen.
+//! `UMBRA_SABOTAGE=1` lets Postgres acknowledge before its log is on the disk, or answer no new connection, and the
+//! stories must fail; a control beside the first proves in every run that such a loss would be seen.
 
 #![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
@@ -25,7 +25,7 @@ use sqlx::{Connection, PgConnection, Row};
 use tempfile::TempDir;
 use umbra::store::postgres::{PrivateOptions, PrivatePostgres};
 
-use crate::support::{sabotage, server::client, until};
+use crate::support::{boundary::read, sabotage, server::client, until};
 
 const SHADOWS: &str = "
 shadow_agents:
@@ -232,4 +232,47 @@ async fn the_control_that_acknowledges_too_early_is_seen_to_lose_events() {
     let (acked, missing, _) = run(0, 3, true).await;
     println!("control: {acked} acknowledged, {missing} missing");
     assert!(missing > 0, "none of {acked} lost: the story beside this one proves nothing");
+}
+
+/// The writers keep their connections from one use to the next: one that the database has ended meanwhile is replaced, and
+/// nobody hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_the_database_ends_are_replaced_unnoticed() {
+    let files = TempDir::new().expect("a directory");
+    std::fs::write(files.path().join("shadows.yaml"), SHADOWS).expect("a file");
+    let postgres = postgres(&files.path().join("data")).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let mut victim = start(&files, port);
+    let ask = async |path: &str, body: Value| {
+        let sent = client().post(format!("http://127.0.0.1:{port}{path}")).json(&body).send().await.ok()?;
+        let status = sent.status().as_u16();
+        Some((status, sent.json::<Value>().await.ok()?))
+    };
+    until("the server to answer", async || {
+        let (event, _) = ask("/v1/events", json!({"agent": "agent-0", "output": "first"})).await?;
+        let (_, decision) = ask("/v1/decide", read("first", "agent-0")).await?;
+        (event == 202 && decision["audit_seq"].is_i64()).then_some(())
+    })
+    .await;
+    let mut superuser = PgConnection::connect_with(&postgres.superuser_options()).await.expect("it answers");
+    if sabotage() {
+        sqlx::query("ALTER ROLE umbra NOLOGIN").execute(&mut superuser).await.expect("the sabotage");
+    }
+    for round in 0..5 {
+        let ended: i64 = sqlx::query_scalar(
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+             WHERE usename = 'umbra' AND backend_type = 'client backend'",
+        )
+        .fetch_one(&mut superuser)
+        .await
+        .expect("backends");
+        assert!(ended >= 2, "{ended} connections were ended: those of the writers are not among them");
+        let event = json!({"agent": "agent-0", "output": format!("{round}")});
+        let (status, body) = ask("/v1/events", event).await.expect("an answer");
+        assert_eq!(status, 202, "round {round}: {body}");
+        let (status, body) = ask("/v1/decide", read(&format!("c{round}"), "agent-0")).await.expect("an answer");
+        assert!(status == 200 && body["audit_seq"].is_i64(), "round {round}: {status} {body}");
+    }
+    victim.kill();
+    postgres.stop().await.expect("it stops");
 }

@@ -34,6 +34,8 @@ use crate::{
 const TRIES: u32 = 3;
 /// Longest that a transaction may take: a database that hangs must not hold the writer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Without calls for so long, the writer gives its connection back.
+const QUIET: Duration = Duration::from_secs(1);
 /// Undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
@@ -84,14 +86,17 @@ impl DecisionWriter {
     /// Decides until `stop`; what was taken by then is still answered.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut carried: Option<Waiting> = None;
+        let mut rests = false;
         loop {
             if carried.is_none() {
                 carried = tokio::select! {
                     taken = self.waiting.recv() => taken,
                     () = stop.cancelled() => { self.waiting.close(); self.waiting.recv().await }
-                    // What nobody took is noted soon, also where nobody asks any more.
-                    () = tokio::time::sleep(Duration::from_secs(1)), if !self.undelivered.is_empty() => {
+                    () = tokio::time::sleep(QUIET), if !rests || !self.undelivered.is_empty() => {
+                        // What nobody took is noted soon, also where nobody asks any more.
                         self.decide(Vec::new()).await;
+                        self.boundary.store.rest_deciding();
+                        rests = true;
                         continue;
                     }
                 };
@@ -113,6 +118,7 @@ impl DecisionWriter {
                 batch.push(next);
             }
             self.decide(batch).await;
+            rests = false;
         }
     }
 
