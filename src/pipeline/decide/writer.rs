@@ -94,7 +94,9 @@ impl DecisionWriter {
                     () = stop.cancelled() => { self.waiting.close(); self.waiting.recv().await }
                     () = tokio::time::sleep(QUIET), if !rests || !self.undelivered.is_empty() => {
                         // What nobody took is noted soon, also where nobody asks any more.
-                        self.decide(Vec::new()).await;
+                        if !self.undelivered.is_empty() {
+                            self.decide(Vec::new()).await;
+                        }
                         self.boundary.store.rest_deciding();
                         rests = true;
                         continue;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -325,6 +325,33 @@ async fn a_folder_that_cannot_be_written_is_seen_and_in_shadow_what_cannot_be_no
     assert_eq!(merged["call_id"], "noted");
     let log = umbra.log();
     assert_eq!(log.matches("cannot be written (what is decided").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
+    let umbra = Umbra::with().go().await;
+    let complains = async || {
+        let ready = umbra.get("/readyz").await;
+        ready["detail"].as_str().is_some_and(|text| text.contains("refuses rows of the audit"))
+    };
+    umbra
+        .schema
+        .run(
+            "CREATE FUNCTION rule() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''a rule''; END';
+             CREATE TRIGGER rule BEFORE INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION rule()",
+        )
+        .await;
+    assert_eq!(umbra.decide(&write("c1", "a")).await["decision"], "block");
+    until("it to be told", async || complains().await.then_some(())).await;
+    // Longer than the writer waits for calls before it rests: that nobody asks is no row that was stored.
+    let end = tokio::time::Instant::now() + Duration::from_secs(3);
+    while tokio::time::Instant::now() < end {
+        assert!(complains().await, "it is told no more, though nothing was stored");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    umbra.schema.run("DROP TRIGGER rule ON audit").await;
+    assert_eq!(umbra.decide(&write("c2", "a")).await["decision"], "execute");
+    until("it to be well", async || (!complains().await).then_some(())).await;
 }
 
 /// A server and all its backends.
