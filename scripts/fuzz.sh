@@ -16,7 +16,8 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-trace-compares"
 bins=()
 for target in "${targets[@]}"; do bins+=(--bin "$target"); done
-cargo build --locked --quiet --release --target-dir target --target "$host" "${bins[@]}"
+cargo build --locked --quiet --profile fuzz --package umbra-fuzz --target "$host" "${bins[@]}"
+built=${CARGO_TARGET_DIR:-../target}/$host/fuzz
 
 # All at once: each has one thread.
 logs=$(mktemp -d)
@@ -25,7 +26,7 @@ declare -A running
 for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" artifacts
     echo "$target for $seconds s"
-    "target/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+    "$built/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
         -dict="seeds/$target.dict" -print_final_stats=1 -artifact_prefix="artifacts/$target-" "corpus/$target" "seeds/$target" \
         >"$logs/$target" 2>&1 &
     running[$target]=$!

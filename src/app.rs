@@ -8,37 +8,36 @@ use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    boundary::{
-        checkpoints,
-        contract::faults,
-        decide::Rules as BoundaryRules,
-        drift::bypass::Required,
-        execution::{Configured, safe_mode, same_environment},
-        gate,
-        tools::Tools,
-    },
     breaker,
-    clock::Clock,
-    config::{
-        EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
-        shadows::{load, read},
-        tools,
-    },
-    domain::{Execution, ModelSpec, Shadow, key},
     findings::{Artifacts, Places},
-    llm::{Gateway, OutboundPolicy, builtin_models, check_url},
     pipeline::{
         Boundary, BoundarySettings, DecisionWriter, Habits, Interventions, Parts, Patience, Pipeline, Rules, Sidecar,
         Writer, WriterSettings,
     },
-    policy::check_condition,
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
-    reflexion, review,
-    store::{
-        Store, StoreOptions, Target,
-        postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
-    },
+    reflexion,
     webhooks::Endpoints,
+};
+use umbra_boundary::{
+    checkpoints,
+    contract::faults,
+    decide::Rules as BoundaryRules,
+    drift::bypass::Required,
+    execution::{Configured, safe_mode, same_environment},
+    gate,
+    tools::Tools,
+};
+use umbra_config::{
+    EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
+    shadows::{load, read},
+    tools,
+};
+use umbra_domain::{Execution, ModelSpec, Shadow, ToolDeclarations, clock::Clock, key};
+use umbra_llm::{Gateway, OutboundPolicy, builtin_models, check_url};
+use umbra_policy::check_condition;
+use umbra_store::{
+    Store, StoreOptions, Target,
+    postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
 };
 
 mod guardrail;
@@ -156,7 +155,7 @@ impl Setup {
         let judge = tools::Rules { contract: &faults, condition: &condition };
         let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
-            None => Loaded { value: tools::Tools::default(), warnings: Vec::new() },
+            None => Loaded { value: ToolDeclarations::default(), warnings: Vec::new() },
         };
         file.trusted_servers.extend(self.settings.mcp.trusted().map(ToOwned::to_owned));
         let tools = Tools::compile(file).map_err(|error| {
@@ -463,7 +462,7 @@ fn habits(settings: &Settings) -> Habits {
         alert_after: breaker.alert_after,
         reflexion: reflexion::Limits { threshold: reflexion.threshold, window: reflexion.window },
         baseline_window: baseline.window,
-        fall: review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
+        fall: umbra_review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
     }
 }
 
@@ -496,7 +495,7 @@ async fn admit_bootstrap_key(pipeline: &Pipeline, key: &SecretString) -> anyhow:
     if pipeline.store.keys().await?.iter().any(|row| row.hash == hash) {
         return Ok(());
     }
-    let id = crate::domain::KeyId(pipeline.clock.new_id());
+    let id = umbra_domain::KeyId(pipeline.clock.new_id());
     let scopes: Vec<String> = key::Scope::ALL.iter().map(|scope| scope.as_str().to_owned()).collect();
     Ok(pipeline.store.add_key(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
 }

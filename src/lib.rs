@@ -2,21 +2,7 @@
 //! `ARCHITECTURE.md` is the guide; `tests/it/house.rs` holds who may import whom.
 
 // Ground: knows no room.
-pub mod domain;
-
-pub mod clock;
-
-pub mod config;
-
 pub mod telemetry;
-
-pub mod store;
-
-pub mod checks;
-
-pub mod policy;
-
-pub mod llm;
 
 // Rooms, in the order in which a fact walks.
 pub mod ingest;
@@ -26,8 +12,6 @@ pub mod watch;
 pub mod budget;
 
 pub mod queue;
-
-pub mod review;
 
 pub mod findings;
 
@@ -41,10 +25,6 @@ pub mod webhooks;
 pub mod workspace;
 
 // Wings: beside the rooms, on the same ground.
-pub mod boundary;
-
-pub mod sidecar;
-
 pub mod pipeline;
 
 // Windows.

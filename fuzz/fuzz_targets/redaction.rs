@@ -4,10 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use umbra_fuzz::{
-    checks,
-    domain::{CheckName, Event, ToolCall},
-};
+use umbra_domain::{CheckName, Event, ToolCall};
 
 /// What stands before a drawn body, its length, and its alphabet.
 const FORMATS: [(&str, usize, &[u8]); 8] = [
@@ -51,8 +48,8 @@ fuzz_target!(|data: &[u8]| {
     let (secret, body) = credential(kind, &[before, after].concat());
     let text = format!("{before}\n{secret}\n{after}");
 
-    let redacted = checks::redact(&text);
-    let again = checks::redact(redacted.as_str());
+    let redacted = umbra_checks::redact(&text);
+    let again = umbra_checks::redact(redacted.as_str());
     assert_eq!(again.as_str(), redacted.as_str(), "a second redaction changes the text");
 
     let args = json!({"command": text, text.clone(): [text]});
@@ -64,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
         tool: Some(ToolCall { name: "bash".into(), args, result: Some(text.clone()), error: None }),
         ..Event::default()
     };
-    let screened = checks::screen(event);
+    let screened = umbra_checks::screen(event);
     let stored = serde_json::to_string(&screened.event).expect("an event is JSON");
     for run in body.as_bytes().windows(LEAK) {
         let run = std::str::from_utf8(run).expect("a body is ASCII");
@@ -90,6 +87,6 @@ fuzz_target!(|data: &[u8]| {
     }
     assert!(hidden || rest.ends_with(&output[kept..]), "the end of the text was changed");
 
-    let second = checks::screen(screened.event.clone());
+    let second = umbra_checks::screen(screened.event.clone());
     assert!(second.event == screened.event && second.marks.is_empty(), "a second screening finds {:?}", second.marks);
 });

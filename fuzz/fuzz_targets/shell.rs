@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use umbra_fuzz::{
-    checks,
-    domain::{CheckName, Event, ToolCall},
-};
+use umbra_domain::{CheckName, Event, ToolCall};
 
 /// A build under fuzz is a few times slower than what is shipped, which takes milliseconds.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -25,9 +22,9 @@ fuzz_target!(|text: &str| {
     };
     let began = Instant::now();
     // The text itself, and as it is stored: redaction may hide a fault of the parser.
-    let screened = checks::screen(event.clone());
+    let screened = umbra_checks::screen(event.clone());
     for (event, marks) in [(&event, &[][..]), (&screened.event, &screened.marks[..])] {
-        for hit in checks::review(event, marks, &CheckName::ALL.into()) {
+        for hit in umbra_checks::review(event, marks, &CheckName::ALL.into()) {
             if let Some(stored) = event.text(&hit.field) {
                 assert!(stored.get(hit.start..hit.end).is_some(), "{} points outside of {}", hit.rule, hit.field);
             }

@@ -17,14 +17,12 @@ use super::{
     params::PathPart,
     problem::Problem,
 };
-use crate::{
-    domain::{
-        KeyId,
-        key::{Scope, mint},
-    },
-    ingest::{self, KeyRequest},
-    store::keys::KeyRow,
+use crate::ingest::{self, KeyRequest};
+use umbra_domain::{
+    KeyId,
+    key::{Scope, mint},
 };
+use umbra_store::keys::KeyRow;
 
 /// Reads the settings and shadows anew and puts them in force, whole or not at all.
 #[utoipa::path(post, path = "/v1/admin/reload", tag = "admin",

@@ -14,14 +14,11 @@ use tokio::{
 };
 
 use super::{admission::Class, problem::Problem};
-use crate::{
-    checks,
-    domain::{
-        KeyId,
-        key::{AgentGlobs, PREFIX, Scope},
-    },
-    store::{Store, StoreError, installation::Installation, keys::KeyRow},
+use umbra_domain::{
+    KeyId,
+    key::{AgentGlobs, PREFIX, Scope},
 };
+use umbra_store::{Store, StoreError, installation::Installation, keys::KeyRow};
 
 /// How old the list of keys may be: a revoked key works no longer than this on another replica.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -76,10 +73,12 @@ impl Caller {
     /// `forbidden_agent`: the key is bound to other agents.
     pub fn speak_for(&self, agent: &str) -> Result<(), Problem> {
         match &self.0 {
-            Some(grant) if !grant.agents.contains(checks::redact(agent).as_str()) => Err(Problem::forbidden_agent(
-                "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
-            )
-            .of_key(grant.id)),
+            Some(grant) if !grant.agents.contains(umbra_checks::redact(agent).as_str()) => {
+                Err(Problem::forbidden_agent(
+                    "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
+                )
+                .of_key(grant.id))
+            }
             _ => Ok(()),
         }
     }

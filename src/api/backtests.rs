@@ -16,14 +16,12 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::{
-    config::{Models, quantity::parse_moment, shadows::load},
-    domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope},
-    pipeline::backtest::{PlanError, Tried},
-    store::{
-        backtests::{Backtest, Item, ItemFilter},
-        seek::Feed,
-    },
+use crate::pipeline::backtest::{PlanError, Tried};
+use umbra_config::{Models, quantity::parse_moment, shadows::load};
+use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope};
+use umbra_store::{
+    backtests::{Backtest, Item, ItemFilter},
+    seek::Feed,
 };
 
 /// Names the lists, so that a cursor of one is refused by another.

@@ -15,12 +15,9 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::{
-    checks,
-    domain::{BreakerState, key::Scope},
-    pipeline::breakers::BreakerItem,
-    store::{breakers::BreakerFilter, seek::Feed},
-};
+use crate::pipeline::breakers::BreakerItem;
+use umbra_domain::{BreakerState, key::Scope};
+use umbra_store::{breakers::BreakerFilter, seek::Feed};
 
 const FEED: char = 'b';
 /// Most characters of a name of a person.
@@ -124,7 +121,7 @@ fn named(agent: &str) -> Result<String, Problem> {
     if agent.contains('\0') {
         return Err(Problem::bad_path("U+0000 is not allowed in an agent's name"));
     }
-    Ok(checks::redact(agent).as_str().to_owned())
+    Ok(umbra_checks::redact(agent).as_str().to_owned())
 }
 
 async fn acknowledgement(api: &Api, request: Request) -> Result<Acknowledgement, Problem> {
@@ -146,6 +143,6 @@ async fn acknowledgement(api: &Api, request: Request) -> Result<Acknowledgement,
     if broken {
         return Err(problem);
     }
-    let clean = |text: Option<String>| text.map(|text| checks::redact(&text).as_str().to_owned());
+    let clean = |text: Option<String>| text.map(|text| umbra_checks::redact(&text).as_str().to_owned());
     Ok(Acknowledgement { by: clean(by), note: clean(note) })
 }

@@ -13,10 +13,8 @@ use super::{
     params::{PathPart, prefers_markdown},
     problem::Problem,
 };
-use crate::{
-    briefing::{self, Briefing, Period},
-    domain::key::Scope,
-};
+use crate::briefing::{self, Briefing, Period};
+use umbra_domain::key::Scope;
 
 /// The briefing of a day: as it was filed when the day was over, else of what is stored now. As markdown where
 /// `Accept` asks for it.

@@ -26,15 +26,15 @@ use super::{
     verdicts::waited,
 };
 use crate::{
-    domain::{EventId, json, key::Scope, verdict::Standing},
     ingest::{self, Fault, Incoming, code},
-    llm::ORIGIN_HEADER,
     pipeline::{AcceptError, Accepted, Origin},
-    store::{
-        events::{EventFilter, EventRow},
-        seek::{Feed, Page},
-        verdicts::VerdictItem,
-    },
+};
+use umbra_domain::{EventId, json, key::Scope, verdict::Standing};
+use umbra_llm::ORIGIN_HEADER;
+use umbra_store::{
+    events::{EventFilter, EventRow},
+    seek::{Feed, Page},
+    verdicts::VerdictItem,
 };
 
 /// Where single events are posted.

@@ -18,15 +18,12 @@ use super::{
     reviews::{mode_param, review_filter, trigger_param},
     sarif,
 };
-use crate::{
-    checks,
-    domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, key::Scope},
-    findings::Observation,
-    store::{
-        findings::{FindingFilter, FindingItem},
-        reviews::Review,
-        seek::{Feed, Page},
-    },
+use crate::findings::Observation;
+use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, key::Scope};
+use umbra_store::{
+    findings::{FindingFilter, FindingItem},
+    reviews::Review,
+    seek::{Feed, Page},
 };
 
 /// Names the list of findings, and the stream of them.
@@ -179,7 +176,7 @@ pub async fn patch_finding(
     let feedback: Feedback = from_json(&api.bodies.read(request).await?)?;
     let note = feedback.note.as_deref().map(|note| {
         let fits = note.chars().count() <= NOTE_CHARS && !note.contains('\0');
-        fits.then(|| checks::redact(note).as_str().to_owned()).ok_or_else(|| {
+        fits.then(|| umbra_checks::redact(note).as_str().to_owned()).ok_or_else(|| {
             Problem::invalid_event("the feedback breaks rules; errors lists them").at(
                 "/note",
                 "range",

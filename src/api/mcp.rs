@@ -18,7 +18,7 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
-use crate::domain::key::Scope;
+use umbra_domain::key::Scope;
 
 /// Modes of a caller.
 const MODES: usize = 16;

@@ -3,10 +3,8 @@
 use uuid::Uuid;
 
 use super::{Api, problem::Problem};
-use crate::{
-    domain::{EventId, FindingId, ReviewId},
-    store::{events::received_at, retention::Kind},
-};
+use umbra_domain::{EventId, FindingId, ReviewId};
+use umbra_store::{events::received_at, retention::Kind};
 
 /// What was asked for by its id.
 pub(super) trait Kept: Copy {

@@ -50,7 +50,9 @@ use self::{
     entrance::{Entrance, Shortcut},
     problem::Problem,
 };
-use crate::{domain::PricePerMtok, ingest, pipeline::Pipeline, store::StoreError};
+use crate::{ingest, pipeline::Pipeline};
+use umbra_domain::PricePerMtok;
+use umbra_store::StoreError;
 
 /// What handlers need.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
 use super::{Listing, problem::Problem};
-use crate::store::{
+use umbra_store::{
     Store,
     seek::{Feed, Page, Seek, Span},
 };

@@ -16,7 +16,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::KeyId;
+use umbra_domain::KeyId;
 
 /// What kind of problem: one line of [`KINDS`].
 #[derive(Debug, PartialEq, Eq)]

@@ -8,11 +8,9 @@ use super::{
     params::{Params, expect_reached, listing},
     problem::Problem,
 };
-use crate::{
-    domain::key::Scope,
-    pipeline::reflexions::ReflexionItem,
-    store::{reflexions::ReflexionFilter, seek::Feed},
-};
+use crate::pipeline::reflexions::ReflexionItem;
+use umbra_domain::key::Scope;
+use umbra_store::{reflexions::ReflexionFilter, seek::Feed};
 
 const FEED: char = 'x';
 

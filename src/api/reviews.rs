@@ -22,14 +22,14 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope},
     findings,
     ingest::{self, Incoming, ReviewRequest},
     pipeline::{Origin, accept::OnDemand},
-    store::{
-        reviews::{Review, ReviewFilter},
-        seek::Feed,
-    },
+};
+use umbra_domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope};
+use umbra_store::{
+    reviews::{Review, ReviewFilter},
+    seek::Feed,
 };
 
 /// Names the list in order of reservation, and the one in order of finishing.

@@ -21,13 +21,10 @@ use super::{
     events::{AcceptedEvent, PATH, answer, invalid, invalid_request},
     problem::Problem,
 };
-use crate::{
-    boundary,
-    checks::{self, Screened},
-    domain::{Disposition, EventId, Outcome, SkipReason, key::Scope},
-    ingest::{self, Incoming},
-    store::{events::received_at, rivals::OneByOne},
-};
+use crate::ingest::{self, Incoming};
+use umbra_checks::Screened;
+use umbra_domain::{Disposition, EventId, Outcome, SkipReason, key::Scope};
+use umbra_store::{events::received_at, rivals::OneByOne};
 
 /// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
 /// it is the price of keeping events.
@@ -52,7 +49,7 @@ async fn decide_and_forget(
     State(api): State<Api>,
     caller: Caller,
     request: Request,
-) -> Result<Json<boundary::answer::Answer>, Problem> {
+) -> Result<Json<umbra_boundary::answer::Answer>, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
     let body = api.bodies.read(request).await?;
@@ -69,7 +66,7 @@ fn way_in(api: &Api, admission: &Admission) -> Entrance {
 async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (incoming, _) = read(&api, &caller, request).await?;
     let rules = api.pipeline.rules.load();
-    let Screened { event, triggers, .. } = checks::screen(incoming.event);
+    let Screened { event, triggers, .. } = umbra_checks::screen(incoming.event);
     let matches = rules.watcher.matches(&event, &triggers).into_iter();
     let dispositions = matches
         .filter_map(|found| {

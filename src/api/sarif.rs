@@ -14,10 +14,8 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::{
-    domain::Severity,
-    store::findings::{FindingEvidence, FindingItem},
-};
+use umbra_domain::Severity;
+use umbra_store::findings::{FindingEvidence, FindingItem};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/sarif+json");

@@ -12,11 +12,11 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
-use crate::{
-    domain::{CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope},
-    pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status},
-    store::feedback::JudgedCount,
+use crate::pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status};
+use umbra_domain::{
+    CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
 };
+use umbra_store::feedback::JudgedCount;
 
 /// How the service stands: queue, shadows with their day so far, providers.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
@@ -90,7 +90,7 @@ pub struct WatchView {
 impl From<WatchRule> for WatchView {
     fn from(rule: WatchRule) -> Self {
         let WatchRule { agent, triggers, all, task_type, min_cost, metadata, except } = rule;
-        Self { agent, triggers, all, task_type, min_cost: min_cost.map(crate::domain::NanoUsd::usd), metadata, except }
+        Self { agent, triggers, all, task_type, min_cost: min_cost.map(umbra_domain::NanoUsd::usd), metadata, except }
     }
 }
 
@@ -139,7 +139,7 @@ impl ShadowView {
             ..
         } = (*armed.shadow).clone();
         let (reviewer, health) = rules.reviewer(&armed.shadow);
-        let usd = |nano: Option<crate::domain::NanoUsd>| nano.map(crate::domain::NanoUsd::usd);
+        let usd = |nano: Option<umbra_domain::NanoUsd>| nano.map(umbra_domain::NanoUsd::usd);
         let cost_control = CostView {
             max_reviews_per_day: cost_control.max_reviews_per_day,
             max_reviews_per_target_per_day: cost_control.max_reviews_per_target_per_day,

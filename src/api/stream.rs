@@ -35,14 +35,12 @@ use super::{
     params::{Params, ahead, cursor_of, position_of},
     problem::Problem,
 };
-use crate::{
-    domain::key::Scope,
-    pipeline::tail::NewFindings,
-    store::{
-        StoreError,
-        findings::{FindingFilter, FindingItem},
-        seek::{Feed, Seek},
-    },
+use crate::pipeline::tail::NewFindings;
+use umbra_domain::key::Scope;
+use umbra_store::{
+    StoreError,
+    findings::{FindingFilter, FindingItem},
+    seek::{Feed, Seek},
 };
 
 /// When a reader that was cut shall come again.

@@ -13,19 +13,17 @@ use super::{
     problem::Problem,
     reviews::mode_param,
 };
-use crate::{
-    domain::{
-        Assessment, EventId, Mode,
-        key::Scope,
-        trajectory::{TaskRecommendation, recommend},
-    },
-    store::{
-        events::{EventFilter, EventRow, received_at},
-        findings::FindingItem,
-        reviews::Review,
-        seek::{Feed, Page},
-        trajectories::{TaskFilter, TaskPart},
-    },
+use umbra_domain::{
+    Assessment, EventId, Mode,
+    key::Scope,
+    trajectory::{TaskRecommendation, recommend},
+};
+use umbra_store::{
+    events::{EventFilter, EventRow, received_at},
+    findings::FindingItem,
+    reviews::Review,
+    seek::{Feed, Page},
+    trajectories::{TaskFilter, TaskPart},
 };
 
 /// Name the list of tasks, and the list of a task's events.

@@ -11,10 +11,8 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
-use crate::{
-    domain::{EventId, key::Scope},
-    store::verdicts::VerdictItem,
-};
+use umbra_domain::{EventId, key::Scope};
+use umbra_store::verdicts::VerdictItem;
 
 /// Where an event stands with its active shadows. `wait=N` waits for the verdict, N seconds at most.
 #[utoipa::path(get, path = "/v1/events/{id}/verdict", tag = "events",

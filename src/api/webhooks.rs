@@ -14,10 +14,8 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::{
-    domain::{DeliveryId, key::Scope},
-    store::{dead_letters::DeadLetter, seek::Feed},
-};
+use umbra_domain::{DeliveryId, key::Scope};
+use umbra_store::{dead_letters::DeadLetter, seek::Feed};
 
 const DEAD: char = 'x';
 

@@ -2,17 +2,17 @@
 
 use super::Setup;
 use crate::{
-    boundary::tools::Tools,
-    config::{
-        Loaded, Report,
-        sidecar::{Judgement, read},
-    },
-    domain::{Shadow, sidecar::SidecarRules},
     pipeline::{Guarding, SidecarSettings},
-    policy::check_condition,
-    sidecar::document::{Limits, name::Name},
     workspace::Workspace,
 };
+use umbra_boundary::tools::Tools;
+use umbra_config::{
+    Loaded, Report,
+    sidecar::{Judgement, read},
+};
+use umbra_domain::{Shadow, sidecar::SidecarRules};
+use umbra_policy::check_condition;
+use umbra_sidecar::document::{Limits, name::Name};
 
 impl Setup {
     /// What sessions are held to: the sidecar file, beside the policies of the tools file. `shadows` are those that rules in

@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::{App, Database, Setup, sign_audit};
 use crate::{
     api::mcp::{McpDoor, McpRequest},
-    clock::Clock,
-    config::settings::{McpProfile, McpUpstream},
     lifecycle::Tasks,
-    llm::OutboundPolicy,
     mcp::{Gateway, Guard, Profiles, Repinned, serve_stdio},
 };
+use umbra_config::settings::{McpProfile, McpUpstream};
+use umbra_domain::clock::Clock;
+use umbra_llm::OutboundPolicy;
 
 pub use crate::mcp::Caller;
 

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     api::{auth::KeyRing, front, rivals},
-    clock::Clock,
     lifecycle::Tasks,
-    store::rivals::OneByOne,
     telemetry,
 };
+use umbra_domain::clock::Clock;
+use umbra_store::rivals::OneByOne;
 
 /// Connections of the ordinary endpoint: as many as `umbra serve` has in all by default.
 const POOL: u32 = 16;

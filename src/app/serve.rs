@@ -19,14 +19,14 @@ use crate::{
         body::BodyReader,
         front::{BodyLimits, Front, HostGuard, Limits, Site},
     },
-    clock::Clock,
-    config::{Loaded, Report},
     dashboard, ingest,
     lifecycle::Tasks,
     mcp::{Guard, Profiles},
     pipeline::{Interventions, Pipeline, Rules, RulesError, Worker},
     telemetry,
 };
+use umbra_config::{Loaded, Report};
+use umbra_domain::clock::Clock;
 
 /// The server is ready.
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +190,7 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
         tracing::warn!("{remark}");
     }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
-        if let crate::llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
+        if let umbra_llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
             tracing::info!(shadow = armed.shadow.name, "reviews by the built-in checks alone: {why}");
         }
     }

@@ -30,7 +30,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
+use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 /// How many reviews may end after one of a later event and still be taken in their place.
 pub const MOST_RECENT: usize = 32;

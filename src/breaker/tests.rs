@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::{History, Limits, MOST_RECENT, Opinion, Standing, content, rejects};
-use crate::domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
+use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 const LIMITS: Limits = Limits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
 

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 
 use super::{AgentLine, Assessments, Briefing, Findings, Line, Past, Period, ShadowLine, Trend};
-use crate::{
-    domain::{Mode, NanoUsd, SkipReason},
-    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
-};
+use umbra_domain::{Mode, NanoUsd, SkipReason};
+use umbra_store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled};
 
 /// What a briefing is made of.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 
 use super::{AgentLine, Briefing, Kind, Line, ShadowLine, Trend};
-use crate::domain::{Severity, plain};
+use umbra_domain::{Severity, plain};
 
 /// The page.
 pub fn page(briefing: &Briefing) -> String {

@@ -21,10 +21,8 @@ pub use self::{
     compose::{Facts, compose},
     markdown::page,
 };
-use crate::{
-    domain::Mode,
-    store::briefings::{FeedbackCounts, Recurring, Troubled},
-};
+use umbra_domain::Mode;
+use umbra_store::briefings::{FeedbackCounts, Recurring, Troubled};
 
 /// A daily briefing or a weekly report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -8,10 +8,8 @@ use jiff::{
 use proptest::prelude::*;
 
 use super::{Facts, Kind, Period, compose, latest_day, latest_week, page};
-use crate::{
-    domain::{Mode, Severity, SkipReason},
-    store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
-};
+use umbra_domain::{Mode, Severity, SkipReason};
+use umbra_store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled};
 
 #[test]
 fn weeks_are_those_of_iso_8601() {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::signed;
-use crate::domain::{BatchRules, ReviewId};
+use umbra_domain::{BatchRules, ReviewId};
 
 /// How a candidate may share a review.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

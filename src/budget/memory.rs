@@ -17,7 +17,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
 use super::{Candidate, Company, Meters, Worst};
-use crate::domain::{CostControl, SkipReason};
+use umbra_domain::{CostControl, SkipReason};
 
 /// Longest that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date};
 
 use self::company::Room;
 pub use self::company::{Company, Waiting, Waitings};
-use crate::domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger};
+use umbra_domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger};
 
 #[cfg(test)]
 mod tests;

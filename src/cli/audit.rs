@@ -11,18 +11,16 @@ use std::{
 use clap::Subcommand;
 
 use super::{Failure, Global, answer, answer_json, complain};
-use crate::{
-    boundary::{
-        checkpoints::{self, FILE, Missing},
-        genuine::RowKey,
-        line::line,
-        lines::Lines,
-        seal::Checkpoint,
-        verify::{Verified, Verifier},
-    },
-    domain::audit::{AuditFolder, AuditRecord, Standing},
-    store::{Store, audit::AuditFilter, seek::Feed},
+use umbra_boundary::{
+    checkpoints::{self, FILE, Missing},
+    genuine::RowKey,
+    line::line,
+    lines::Lines,
+    seal::Checkpoint,
+    verify::{Verified, Verifier},
 };
+use umbra_domain::audit::{AuditFolder, AuditRecord, Standing};
+use umbra_store::{Store, audit::AuditFilter, seek::Feed};
 
 /// Rows, and blocks, of one read.
 const PAGE: i64 = 1_000;

@@ -17,14 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, progress};
 use crate::{
     app::App,
-    clock::Clock,
-    config::quantity::parse_moment,
-    domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow},
     pipeline::{Pipeline, backtest::Tried},
-    store::{
-        backtests::{Backtest, ItemFilter},
-        seek::Seek,
-    },
+};
+use umbra_config::quantity::parse_moment;
+use umbra_domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow, clock::Clock};
+use umbra_store::{
+    backtests::{Backtest, ItemFilter},
+    seek::Seek,
 };
 
 /// What the help says beside the options.

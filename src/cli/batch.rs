@@ -10,15 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, progress, table};
 use crate::{
     app::{App, artifacts},
-    clock::Clock,
-    config::quantity::parse_moment,
-    domain::{ReviewId, ReviewState, SkipReason},
     pipeline::{
         Pipeline, Worker,
         catch_up::{CatchUp, CaughtUp},
     },
-    store::{StoreError, events::received_at, reviews::Review},
 };
+use umbra_config::quantity::parse_moment;
+use umbra_domain::{ReviewId, ReviewState, SkipReason, clock::Clock};
+use umbra_store::{StoreError, events::received_at, reviews::Review};
 
 /// Reviews at a time.
 const PLACES: usize = 4;

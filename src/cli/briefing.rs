@@ -4,8 +4,8 @@ use super::{Failure, Global, answer, answer_json};
 use crate::{
     app::App,
     briefing::{self, Kind, Period},
-    clock::Clock,
 };
+use umbra_domain::clock::Clock;
 
 /// Reads what `--date` or `--week` names; `None` is the latest that is over.
 pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, Failure> {

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use super::{Failure, Global, answer, answer_json, complain, start_logs, table};
 use crate::{
     app::{Database, Setup},
-    boundary::{
-        checkpoints,
-        decide::Rules,
-        gate::{Facts, Gate, judge},
-    },
-    config::{Fault, Loaded},
-    domain::Shadow,
-    llm::Readiness,
     pipeline::gate::gate,
     watch::Watcher,
     webhooks::Endpoints,
 };
+use umbra_boundary::{
+    checkpoints,
+    decide::Rules,
+    gate::{Facts, Gate, judge},
+};
+use umbra_config::{Fault, Loaded};
+use umbra_domain::Shadow;
+use umbra_llm::Readiness;
 
 pub(super) const NOTES: &str = "\
 With --environment it exits 1 with a line for each reason: execution_shadow, safe_mode (AGENT_SAFE_MODE is set here),

@@ -10,14 +10,13 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain};
-use crate::{
-    boundary::contract::{Contracts, diff::diff, faults},
-    config::{
-        Loaded, Report,
-        tools::{self, Rules, Tools},
-    },
-    policy::check_condition,
+use umbra_boundary::contract::{Contracts, diff::diff, faults};
+use umbra_config::{
+    Loaded, Report,
+    tools::{self, Rules},
 };
+use umbra_domain::ToolDeclarations;
+use umbra_policy::check_condition;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
@@ -52,7 +51,7 @@ pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
 }
 
 /// Reads a tools file.
-fn read(path: &Path) -> Result<Loaded<Tools>, Report> {
+fn read(path: &Path) -> Result<Loaded<ToolDeclarations>, Report> {
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
     tools::read(path, Rules { contract: &faults, condition: &condition })
 }
@@ -84,7 +83,12 @@ fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
 }
 
 /// Says what was found besides faults.
-fn finish(global: &Global, loaded: Option<&Loaded<Tools>>, files: &[&Path], options: &Lint) -> Result<(), Failure> {
+fn finish(
+    global: &Global,
+    loaded: Option<&Loaded<ToolDeclarations>>,
+    files: &[&Path],
+    options: &Lint,
+) -> Result<(), Failure> {
     let contracts = loaded.map(|loaded| loaded.value.contracts.clone()).unwrap_or_default();
     let count = contracts.len();
     let compiled = Contracts::compile(contracts)?;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, table};
-use crate::domain::Shadow;
+use umbra_domain::Shadow;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;

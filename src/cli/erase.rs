@@ -11,15 +11,15 @@ use serde_json::json;
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{Setup, artifact_places, sign_audit},
-    boundary::checkpoints,
-    clock::Clock,
     findings::ErasedFiles,
     pipeline::erasure::{Erased, Folders, erase, forecast},
-    store::{
-        Store,
-        erasure::{Counts, Whose},
-    },
     workspace::Workspace,
+};
+use umbra_boundary::checkpoints;
+use umbra_domain::clock::Clock;
+use umbra_store::{
+    Store,
+    erasure::{Counts, Whose},
 };
 
 #[derive(Debug, Args)]

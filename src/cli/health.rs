@@ -85,7 +85,7 @@ fn authority(url: &str) -> Result<String, String> {
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
-    crate::config::quantity::parse_duration(text).ok_or_else(|| "write a duration such as 500ms or 5s".to_owned())
+    umbra_config::quantity::parse_duration(text).ok_or_else(|| "write a duration such as 500ms or 5s".to_owned())
 }
 
 /// One request over one connection: the status, and the body as JSON where it is.

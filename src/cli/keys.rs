@@ -5,12 +5,10 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
-use crate::{
+use umbra_domain::{
+    KeyId,
     clock::Clock,
-    domain::{
-        KeyId,
-        key::{AgentGlobs, Scope, may_bind, mint},
-    },
+    key::{AgentGlobs, Scope, may_bind, mint},
 };
 
 /// What to do with keys.

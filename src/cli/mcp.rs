@@ -4,12 +4,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json};
-use crate::{
-    app::{Caller, Proxy, accept_tools, proxy},
-    config::{
-        Environment,
-        settings::{McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
-    },
+use crate::app::{Caller, Proxy, accept_tools, proxy};
+use umbra_config::{
+    Environment,
+    settings::{McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
 };
 
 /// What the help says beside the options.

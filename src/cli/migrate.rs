@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json};
-use crate::clock::Clock;
+use umbra_domain::clock::Clock;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (_, database) = global.open().await?;
     let clock = Clock::system();
     clock.follow(database.store.now().await?);
     let made = database.store.make_partitions(clock.now()).await?;
-    let newest = crate::store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
+    let newest = umbra_store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
     database.close().await;
     if global.json {
         return answer_json(&json!({"schema_version": newest, "partitions_made": made}));

@@ -40,9 +40,9 @@ use secrecy::SecretString;
 use crate::{
     app::{Database, Overrides, Setup},
     briefing::Kind,
-    config::{Environment, Report, settings::LogFormat},
     telemetry,
 };
+use umbra_config::{Environment, Report, settings::LogFormat};
 
 /// What threads that read or write files get to end, when all else is done.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
@@ -88,7 +88,7 @@ enum Command {
     /// Serve the API and review events, until a signal.
     Serve {
         /// Address and port; port 0 picks a free one.
-        #[arg(long, value_name = "ADDRESS", value_parser = crate::config::parse_bind)]
+        #[arg(long, value_name = "ADDRESS", value_parser = umbra_config::parse_bind)]
         bind: Option<SocketAddr>,
     },
     /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).

@@ -4,13 +4,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Failure, Global, answer, answer_json, complain};
-use crate::{
-    app::Setup,
-    config::{Models, settings::Promote, shadows::set_mode},
-    domain::{Mode, Shadow},
-    findings::Precision,
-    pipeline::feedback::ShadowPrecision,
-};
+use crate::{app::Setup, findings::Precision, pipeline::feedback::ShadowPrecision};
+use umbra_config::{Models, settings::Promote, shadows::set_mode};
+use umbra_domain::{Mode, Shadow};
 
 /// Which shadow, and how far.
 #[derive(Debug, Args)]

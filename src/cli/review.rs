@@ -13,12 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{App, artifacts},
-    clock::Clock,
-    domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger},
     ingest::Incoming,
     pipeline::{Origin, Pipeline, Worker, accept::OnDemand},
-    store::{events::EventFilter, reviews::Review, seek::Seek},
 };
+use umbra_domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock};
+use umbra_store::{events::EventFilter, reviews::Review, seek::Seek};
 
 /// Longest text on standard input.
 const MAX_INPUT: u64 = 256 * 1024;

@@ -4,10 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::{Failure, Global, answer, answer_json, table};
-use crate::{
-    boundary::diff::{Difference, Place},
-    pipeline::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare},
-};
+use crate::pipeline::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
+use umbra_boundary::diff::{Difference, Place};
 
 pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or what --fail-on \
     names; 2 wrong usage.";

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::{Failure, answer_json};
-use crate::config::{settings_schema, shadows_schema, sidecar_schema, tools_schema};
+use umbra_config::{settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
 /// A file that has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]

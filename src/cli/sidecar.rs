@@ -3,11 +3,9 @@
 use clap::{Args, Subcommand};
 
 use super::{Failure, Global, answer, answer_json, table};
-use crate::{
-    config::Loaded,
-    domain::SessionId,
-    pipeline::sidecar::replay::{Replay, replay_session},
-};
+use crate::pipeline::sidecar::replay::{Replay, replay_session};
+use umbra_config::Loaded;
+use umbra_domain::SessionId;
 
 pub(super) const NOTES: &str = "Rules alone are asked, those of the sidecar file and of the tools file that the settings name now; \
     models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, a step was changed or is missing, or the \
@@ -58,7 +56,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
         }
         Ok(())
     };
-    let done: Result<(), crate::store::StoreError> = replayed.await;
+    let done: Result<(), umbra_store::StoreError> = replayed.await;
     database.close().await;
     done.map_err(anyhow::Error::from)?;
     let one = matches!(action, Action::Replay(_));

@@ -3,10 +3,9 @@
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{App, Database, Setup},
-    clock::Clock,
-    domain::Mode,
     pipeline::status::{ProviderStatus, Standing, Status},
 };
+use umbra_domain::{Mode, clock::Clock};
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;

@@ -3,7 +3,7 @@
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
 use super::on_terminal;
-use crate::config::fault::is_printable;
+use umbra_config::fault::is_printable;
 
 /// A table with these headings. The first column names the rows (an id, a shadow) and is never wrapped, so that it
 /// can be copied.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Observation, journal::Journal, pages};
-use crate::store::reviews::Review;
+use umbra_store::reviews::Review;
 
 /// A file of ours cannot be written.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ use super::{
     journal::{HEAD, rotated},
     pages,
 };
-use crate::domain::ReviewId;
+use umbra_domain::ReviewId;
 
 /// Where files may lie.
 #[derive(Debug, Clone)]

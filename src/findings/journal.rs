@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 
 use super::Observation;
-use crate::domain::ReviewId;
+use umbra_domain::ReviewId;
 
 /// Lines whose reviews are remembered, so that a page which is written again is known: more than a page has.
 const REMEMBERED: usize = 1_000;

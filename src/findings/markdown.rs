@@ -4,10 +4,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use crate::{
-    domain::{Assessment, Mode, Reviewer, Trigger, plain},
-    store::{findings::FindingItem, reviews::Review},
-};
+use umbra_domain::{Assessment, Mode, Reviewer, Trigger, plain};
+use umbra_store::{findings::FindingItem, reviews::Review};
 
 /// Most observations on a page; the review itself holds them all.
 const MAX_OBSERVATIONS: usize = 3;

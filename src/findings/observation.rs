@@ -4,12 +4,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    domain::{Assessment, EventId, Mode, ReviewId, Reviewer, Severity, Trigger},
-    store::{
-        findings::{FindingEvidence, FindingItem},
-        reviews::Review,
-    },
+use umbra_domain::{Assessment, EventId, Mode, ReviewId, Reviewer, Severity, Trigger};
+use umbra_store::{
+    findings::{FindingEvidence, FindingItem},
+    reviews::Review,
 };
 
 /// A finding within an observation.

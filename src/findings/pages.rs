@@ -13,7 +13,8 @@ use super::{
     erase::Named,
     markdown::{METADATA, page},
 };
-use crate::{domain::Trigger, store::reviews::Review};
+use umbra_domain::Trigger;
+use umbra_store::reviews::Review;
 
 /// Most characters of an agent's name in a file's.
 const MAX_SLUG: usize = 80;

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::Share;
+use umbra_domain::Share;
 
 /// How many findings people judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

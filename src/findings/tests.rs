@@ -5,10 +5,10 @@ use std::{fs, path::Path, sync::Arc};
 use proptest::prelude::*;
 
 use super::{Artifacts, Observation, journal::Journal, page, pages};
-use crate::{
-    domain::{Assessment, EventId, FindingId, Mode, ReviewId, ReviewState, Reviewer, Severity, TokenCount, Trigger},
-    store::{findings::FindingItem, reviews::Review},
+use umbra_domain::{
+    Assessment, EventId, FindingId, Mode, ReviewId, ReviewState, Reviewer, Severity, TokenCount, Trigger,
 };
+use umbra_store::{findings::FindingItem, reviews::Review};
 
 fn review(n: u128, agent: &str) -> Review {
     let at = "2026-02-28T14:30:00Z".parse().expect("a time");

@@ -10,7 +10,7 @@ use super::{
     strict,
     tree::Tree,
 };
-use crate::domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name};
+use umbra_domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name};
 
 /// Modes of a call.
 const MODES: usize = 16;

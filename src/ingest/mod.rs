@@ -33,7 +33,7 @@ mod tree;
 
 use std::fmt;
 
-use crate::domain::Event;
+use umbra_domain::Event;
 
 pub use call::{CallRequest, call_request, outcome_request};
 pub use fault::{Fault, code};

@@ -12,7 +12,7 @@ use super::{
     spelling::nearest,
     tree::{Members, Tree},
 };
-use crate::domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
+use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
 
 /// Bytes of a client's own id.
 pub(super) const KEY_BYTES: usize = 255;

@@ -10,7 +10,7 @@ use super::{
     strict,
     tree::Tree,
 };
-use crate::domain::{
+use umbra_domain::{
     Trigger,
     key::{AgentGlobs, Scope, may_bind},
 };

@@ -14,7 +14,7 @@ use super::{
     request::read,
     tree::{Members, Tree},
 };
-use crate::domain::{Objective, SessionId, ToolAnnotations, ToolName};
+use umbra_domain::{Objective, SessionId, ToolAnnotations, ToolName};
 
 /// Modes of an agent.
 const MODES: usize = 16;

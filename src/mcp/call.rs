@@ -19,10 +19,8 @@ use super::{
     results,
     upstream::{Asking, Upstream, UpstreamError},
 };
-use crate::{
-    boundary::overlay::{self, Merge},
-    domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName},
-};
+use umbra_boundary::overlay::{self, Merge};
+use umbra_domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName};
 
 /// Bytes of arguments, and of a result's text, that an event carries.
 const EVENT_TEXT: usize = 32 * 1024;

@@ -25,11 +25,9 @@ use super::{
     news::{BACKLOG, News},
     upstream::{Asking, Upstream, UpstreamError},
 };
-use crate::{
-    config::settings::{Mcp, McpProfile, McpUpstream},
-    llm::{ClientError, OutboundPolicy},
-    store::StoreError,
-};
+use umbra_config::settings::{Mcp, McpProfile, McpUpstream};
+use umbra_llm::{ClientError, OutboundPolicy};
+use umbra_store::StoreError;
 
 /// Between a server's name and what it offers, where there are several servers.
 const BETWEEN: &str = "__";

@@ -6,12 +6,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::gateway::all;
 use crate::{
-    boundary::{answer::Answer, decide::Decision},
-    domain::{Call, CallOutcome, Event, tool::plain_tool_name},
     ingest::Incoming,
     pipeline::{Origin, Pipeline, decide::ReportError},
-    store::Store,
 };
+use umbra_boundary::{answer::Answer, decide::Decision};
+use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
+use umbra_store::Store;
 
 /// Outcomes and events that may wait to be written.
 const WAITING: usize = 4_096;

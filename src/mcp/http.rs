@@ -30,10 +30,8 @@ use super::{
     gateway::{Caller, Gateway, GatewayError},
     guard::Guard,
 };
-use crate::{
-    config::settings::{Mcp, McpProfile},
-    llm::OutboundPolicy,
-};
+use umbra_config::settings::{Mcp, McpProfile};
+use umbra_llm::OutboundPolicy;
 
 /// Sessions of clients of before 2026-07-28, of one profile.
 const MAX_SESSIONS: usize = 1_000;

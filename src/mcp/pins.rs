@@ -7,13 +7,10 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::guard::Guard;
-use crate::{
-    checks,
-    domain::{CheckName, Event, Severity, Trigger},
-    store::{
-        StoreError,
-        mcp::{Pin, Seen},
-    },
+use umbra_domain::{CheckName, Event, Severity, Trigger};
+use umbra_store::{
+    StoreError,
+    mcp::{Pin, Seen},
 };
 
 /// Characters of a description that are kept and shown.
@@ -84,16 +81,16 @@ fn sorted(value: Value) -> Value {
 fn seen(tool: &Tool) -> Seen {
     let definition = json!([tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
     let hash = blake3::hash(sorted(definition).to_string().as_bytes()).as_bytes().to_vec();
-    let description = checks::redact(&words(tool)).as_str().replace('\0', "");
+    let description = umbra_checks::redact(&words(tool)).as_str().replace('\0', "");
     Seen { tool: tool.name.to_string(), hash, description }
 }
 
 /// Whether a description speaks to the model, or hides characters.
 fn gives_orders(tool: &Tool) -> bool {
     let event = Event { input: Some(words(tool)), ..Event::default() };
-    let stored = checks::screen(event);
+    let stored = umbra_checks::screen(event);
     let which = BTreeSet::from([CheckName::Injection, CheckName::Hidden]);
-    checks::review(&stored.event, &stored.marks, &which).iter().any(|hit| hit.severity >= Severity::Warning)
+    umbra_checks::review(&stored.event, &stored.marks, &which).iter().any(|hit| hit.severity >= Severity::Warning)
 }
 
 /// Where tools come from.

@@ -13,14 +13,13 @@ use super::{
 };
 use crate::{
     budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
-    checks::{self, Screened},
-    domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger, json},
     ingest::Incoming,
-    llm::{Gateway, Readiness},
-    review,
-    store::{installation::Installation, intake::NewKey},
     watch::Match,
 };
+use umbra_checks::Screened;
+use umbra_domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger, json};
+use umbra_llm::{Gateway, Readiness};
+use umbra_store::{installation::Installation, intake::NewKey};
 
 /// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
 const MAX_MARKS: usize = 256;
@@ -92,10 +91,10 @@ impl Pipeline {
         let scope = event.task_id.as_ref().map_or_else(|| id.0.as_bytes().to_vec(), |task| task.clone().into_bytes());
         let tag = |secret: &str| self.installation.hash("secret-tag", &[&scope, secret.as_bytes()])[0];
         if event.text_len() <= LONG_TEXT {
-            return checks::screen_tagged(event, &tag);
+            return umbra_checks::screen_tagged(event, &tag);
         }
         let _turn = self.screening.acquire().await;
-        tokio::task::block_in_place(|| checks::screen_tagged(event, &tag))
+        tokio::task::block_in_place(|| umbra_checks::screen_tagged(event, &tag))
     }
 
     async fn submit(
@@ -228,7 +227,7 @@ pub(super) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], 
     if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
         return Worst::default();
     }
-    let bytes = review::worst_prompt_bytes(shadow, events);
+    let bytes = umbra_review::worst_prompt_bytes(shadow, events);
     gateway
         .worst_case_of(&shadow.model, bytes, None, items)
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })

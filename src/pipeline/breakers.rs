@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{
     breaker::{self, History, Limits, Opinion, Standing},
-    domain::{BreakerState, Mode, ReviewId},
-    store::{
-        StoreError,
-        breakers::{BreakerAgent, BreakerFilter, BreakerRow},
-        follow::Following,
-        seek::{Page, Seek},
-    },
     telemetry::metric,
+};
+use umbra_domain::{BreakerState, Mode, ReviewId};
+use umbra_store::{
+    StoreError,
+    breakers::{BreakerAgent, BreakerFilter, BreakerRow},
+    follow::Following,
+    seek::{Page, Seek},
 };
 
 /// Most agents that time alone moves on in one page.

@@ -7,11 +7,9 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{
-    briefing::{Briefing, Facts, Period, compose, latest_day, latest_week},
-    domain::notice::{Notice, NoticeKind},
-    store::StoreError,
-};
+use crate::briefing::{Briefing, Facts, Period, compose, latest_day, latest_week};
+use umbra_domain::notice::{Notice, NoticeKind};
+use umbra_store::StoreError;
 
 /// Agents that are listed.
 const AGENTS: i64 = 50;

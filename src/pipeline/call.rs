@@ -7,20 +7,16 @@ use std::{fmt, time::Duration};
 use rand::Rng;
 
 use super::{accept::worst_case, nonce, trial::Bill};
-use crate::{
-    checks,
-    domain::{NanoUsd, Shadow, SkipReason},
-    llm::{self, Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest},
-    queue::backoff,
-    review::{self, Judgement, Matter, ModelReply, Prompt, PromptError},
-    store::{
-        Store, StoreError,
-        backtests::Claim,
-        calls::{Held, Hold, MAX_CALLS},
-        installation::Installation,
-        jobs::Job,
-    },
-    telemetry::metric,
+use crate::{queue::backoff, telemetry::metric};
+use umbra_domain::{NanoUsd, Shadow, SkipReason};
+use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest};
+use umbra_review::{Judgement, Matter, ModelReply, Prompt, PromptError};
+use umbra_store::{
+    Store, StoreError,
+    backtests::Claim,
+    calls::{Held, Hold, MAX_CALLS},
+    installation::Installation,
+    jobs::Job,
 };
 
 /// How long a job waits for money that other calls hold.
@@ -148,7 +144,7 @@ impl Conversation<'_> {
         let mut tokens = reply.usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
         let mut judgements = self.judge(matter, &prompt, &reply);
         if let Some(message) = judgements.iter_mut().find_map(|judgement| judgement.needs_repair.take()) {
-            prompt = review::repair_prompt(&prompt, &message);
+            prompt = umbra_review::repair_prompt(&prompt, &message);
             // Once. A repair that brings no reply leaves what the first one allowed.
             if let Turn::Reply { reply, excessive: again } = self.turn(matter, &prompt).await? {
                 let usage = reply.usage.unwrap_or_default();
@@ -207,7 +203,7 @@ impl Conversation<'_> {
         let mut excessive = false;
         let actual = match &mut answer {
             Ok(Reply { usage: Some(usage), .. }) => {
-                let cost = |usage| llm::cost(spec, usage).unwrap_or_default();
+                let cost = |usage| umbra_llm::cost(spec, usage).unwrap_or_default();
                 excessive = usage.tokens() > worst.tokens || cost(*usage) > worst.usd;
                 if excessive {
                     *usage = usage.at_most(worst.tokens, spec.output_limit(matter.items()));
@@ -230,7 +226,7 @@ impl Conversation<'_> {
 
     fn failed(&self, failure: &Failure, n: i16) -> Asked {
         // A provider may repeat what it was sent, or anything else.
-        let why = checks::redact(&failure.message).as_str().to_owned();
+        let why = umbra_checks::redact(&failure.message).as_str().to_owned();
         if failure.kind == FailureKind::BreakerOpen {
             return Asked::Later { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
         }

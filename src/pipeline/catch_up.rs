@@ -12,10 +12,8 @@ use super::{
     pending::{Pair, Pending},
     plan::{Plan, Planned},
 };
-use crate::{
-    domain::{Disposition, EventId, StoredEvent, Trigger},
-    store::{StoreError, catch_up::Unreviewed, installation::Installation},
-};
+use umbra_domain::{Disposition, EventId, StoredEvent, Trigger};
+use umbra_store::{StoreError, catch_up::Unreviewed, installation::Installation};
 
 /// Events read at a time, and looked through in all.
 const PAGE: u32 = 50;

@@ -4,17 +4,14 @@
 use std::time::Duration;
 
 use super::{Pipeline, breakers, notify::of_change, reflexions};
-use crate::{
-    breaker,
-    domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent},
-    reflexion, review,
-    store::{
-        StoreError,
-        baselines::{Score, ScoreKey},
-        findings::FindingItem,
-        follow::Following,
-        reviews::Review,
-    },
+use crate::{breaker, reflexion};
+use umbra_domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent};
+use umbra_store::{
+    StoreError,
+    baselines::{Score, ScoreKey},
+    findings::FindingItem,
+    follow::Following,
+    reviews::Review,
 };
 
 /// The source of a finding of the built-in checks, as stored.
@@ -34,7 +31,7 @@ pub struct Habits {
     /// How far back scores count.
     pub baseline_window: Duration,
     /// What counts as a fall.
-    pub fall: review::FallRules,
+    pub fall: umbra_review::FallRules,
 }
 
 /// What a review said of one event.
@@ -76,7 +73,7 @@ impl Judged {
     /// What it says of the agent to a breaker: a rejection, an approval, or neither. A model that wanted to reject and
     /// pointed at nothing has not approved.
     pub fn rejects(&self) -> Option<bool> {
-        let unfounded = self.assessment == Assessment::Suggest && review::is_unfounded(&self.notes);
+        let unfounded = self.assessment == Assessment::Suggest && umbra_review::is_unfounded(&self.notes);
         breaker::rejects(self.assessment, self.verified(), self.unverified()).filter(|_| !unfounded)
     }
 
@@ -161,9 +158,9 @@ fn scores(judged: &[Judged]) -> Vec<Score> {
     let scored = judged.iter().filter_map(|one| {
         let reviewer = one.review.reviewer?;
         let score = match reviewer {
-            _ if one.assessment == Assessment::Inconclusive || !review::score_stands(&one.notes) => return None,
+            _ if one.assessment == Assessment::Inconclusive || !umbra_review::score_stands(&one.notes) => return None,
             Reviewer::Model => one.score.and_then(|score| u8::try_from(score).ok())?,
-            Reviewer::Checks => review::score_of_checks(one.assessment)?,
+            Reviewer::Checks => umbra_review::score_of_checks(one.assessment)?,
         };
         let key = ScoreKey {
             agent: one.review.agent.clone(),

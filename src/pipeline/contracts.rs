@@ -12,21 +12,19 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{
-    boundary::{
-        decide::Rules,
-        drift::contract::{Held, learn, misfit, recorded, stale},
-    },
-    domain::{
-        ToolContract, ToolName,
-        contract::ContractState,
-        notice::{Notice, NoticeKind},
-    },
-    store::{
-        StoreError,
-        contracts::{Learning, LiveResult, UnexpectedCall},
-    },
-    telemetry::metric,
+use crate::telemetry::metric;
+use umbra_boundary::{
+    decide::Rules,
+    drift::contract::{Held, learn, misfit, recorded, stale},
+};
+use umbra_domain::{
+    ToolContract, ToolName,
+    contract::ContractState,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    contracts::{Learning, LiveResult, UnexpectedCall},
 };
 
 /// Between looks at new rows.

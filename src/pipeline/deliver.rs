@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 use crate::{
-    store::{StoreError, webhooks::Delivery},
     telemetry::metric,
     webhooks::{Endpoint, Sent, next_delay},
 };
+use umbra_store::{StoreError, webhooks::Delivery};
 
 /// Between looks for what has become due.
 const POLL: Duration = Duration::from_secs(1);

@@ -4,16 +4,13 @@
 use std::collections::VecDeque;
 
 use super::{Pipeline, Rules, accept::is_own_traffic, recall::Recalled};
-use crate::{
-    checks,
-    domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger},
-    review::{Baseline, Judgement, Matter, Step, Subject, Trajectory},
-    store::{
-        Store, StoreError,
-        jobs::Job,
-        results::Place,
-        steps::{Held, TaskStep},
-    },
+use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
+use umbra_review::{Baseline, Judgement, Matter, Step, Subject, Trajectory};
+use umbra_store::{
+    Store, StoreError,
+    jobs::Job,
+    results::Place,
+    steps::{Held, TaskStep},
 };
 
 /// Steps of a task that are kept from its beginning and from its end, and of those between that a check marked.
@@ -74,7 +71,7 @@ impl Dossier {
         let mut own_traffic = false;
         let page = |(index, held): (usize, Held)| {
             let stored = read(&held.payload)?;
-            let hits = checks::by_shadow(&stored, shadow);
+            let hits = umbra_checks::by_shadow(&stored, shadow);
             own_traffic |= is_own_traffic(installation, &stored.event, &held.payload);
             Some(Page {
                 number: index + 1,
@@ -181,7 +178,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
     let half = EXAMINED / 2;
     let (total, edge) = store.task_length(task, half).await?;
     let mut excerpt = Excerpt::default();
-    let mut looping = checks::Loops::default();
+    let mut looping = umbra_checks::Loops::default();
     let (mut behind, mut number, mut skipped) = (0, 0, 0);
     loop {
         let steps = store.steps(task, behind, PAGE).await?;
@@ -190,7 +187,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
         for TaskStep { event, payload, .. } in steps {
             number += 1;
             let Some(stored) = read(&payload) else { continue };
-            let mut hits = checks::by_shadow(&stored, shadow);
+            let mut hits = umbra_checks::by_shadow(&stored, shadow);
             let repeated = looping.observe(&stored.event);
             hits.extend(repeated.filter(|hit| shadow.checks.contains(&hit.check)));
             excerpt.take(Page { number, event, trigger, stored, hits, recalled: Recalled::default() });
@@ -204,7 +201,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
             skipped = usize::try_from(total - EXAMINED).unwrap_or(0);
             number += skipped;
             behind = edge;
-            looping = checks::Loops::default();
+            looping = umbra_checks::Loops::default();
         }
         if i64::try_from(number - skipped).is_ok_and(|seen| seen >= EXAMINED + PAGE) {
             break;

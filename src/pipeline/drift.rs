@@ -10,16 +10,14 @@ use tokio::task::block_in_place;
 use utoipa::ToSchema;
 
 use super::Pipeline;
-use crate::{
-    boundary::drift::{
-        StaleContract,
-        behaviour::{Behaviour, Made, compare},
-        contract::{propose, recorded},
-    },
-    config::tools::write,
-    domain::{EventId, ToolContract, contract::ContractState},
-    store::{StoreError, seek::Feed, windows::DecidedCall},
+use umbra_boundary::drift::{
+    StaleContract,
+    behaviour::{Behaviour, Made, compare},
+    contract::{propose, recorded},
 };
+use umbra_config::tools::write;
+use umbra_domain::{EventId, ToolContract, contract::ContractState};
+use umbra_store::{StoreError, seek::Feed, windows::DecidedCall};
 
 /// Calls of a window that are read, the latest.
 const MOST_CALLS: usize = 5_000;

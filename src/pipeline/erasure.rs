@@ -10,17 +10,16 @@ use uuid::Uuid;
 
 use super::sidecar::workspace::{FilesError, remove_gone};
 use crate::{
-    boundary::{journal, verify::ErasedPayloads},
-    clock::Clock,
-    domain::{Event, EventId, StoredEvent, audit::AuditKind},
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
-    store::{
-        Store, StoreError,
-        decisions::NewAudit,
-        erasure::{Counts, Erasable, Whose},
-        wake::News,
-    },
     workspace::Workspace,
+};
+use umbra_boundary::{journal, verify::ErasedPayloads};
+use umbra_domain::{Event, EventId, StoredEvent, audit::AuditKind, clock::Clock};
+use umbra_store::{
+    Store, StoreError,
+    decisions::NewAudit,
+    erasure::{Counts, Erasable, Whose},
+    wake::News,
 };
 
 /// Events in one step: their payloads are in memory together.

@@ -5,11 +5,11 @@ use utoipa::ToSchema;
 
 use super::Pipeline;
 use crate::{
-    domain::Shadow,
     findings::{Precision, Tally},
-    store::{StoreError, feedback::JudgedCount, findings::FindingItem},
     telemetry::metric,
 };
+use umbra_domain::Shadow;
+use umbra_store::{StoreError, feedback::JudgedCount, findings::FindingItem};
 
 /// How often a shadow's findings are right, as people judged them.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

@@ -10,13 +10,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{
-    findings::Artifacts,
-    store::{
-        StoreError,
-        follow::{Follower, Following},
-    },
-    telemetry::metric,
+use crate::{findings::Artifacts, telemetry::metric};
+use umbra_store::{
+    StoreError,
+    follow::{Follower, Following},
 };
 
 /// Reviews that are followed in one transaction.
@@ -78,7 +75,7 @@ impl Pipeline {
     /// Files verdicts whose time is over and that nobody has asked for.
     async fn decide_overdue(&self) -> Result<(), StoreError> {
         let rules = self.rules.load();
-        let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == crate::domain::Mode::Active);
+        let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
         let Some(soonest) = active.map(|armed| armed.shadow.verdict.within).min() else { return Ok(()) };
         for event in self.store.undecided(soonest, OVERDUE).await? {
             self.verdict(event).await?;

@@ -1,15 +1,13 @@
 //! What stands against an environment as production: how things stand in the database, put before `boundary::gate`.
 
 use super::decide::believed;
-use crate::{
-    boundary::{
-        decide::Rules,
-        gate::{Facts, Gate, KnownTool, Unguarded, judge},
-        genuine::RowKey,
-    },
-    domain::ToolName,
-    store::{Store, StoreError},
+use umbra_boundary::{
+    decide::Rules,
+    gate::{Facts, Gate, KnownTool, Unguarded, judge},
+    genuine::RowKey,
 };
+use umbra_domain::ToolName;
+use umbra_store::{Store, StoreError};
 
 /// Asks the gate. A database that does not answer is one of its reasons.
 ///

@@ -72,11 +72,11 @@ pub use self::{
     writer::{Writer, WriterSettings},
 };
 use crate::{
-    clock::Clock,
     queue::{Intake, Pulse},
-    store::{Store, installation::Installation},
     webhooks::Endpoints,
 };
+use umbra_domain::clock::Clock;
+use umbra_store::{Store, installation::Installation};
 
 /// The parts that every walk through the house needs.
 #[derive(Clone)]

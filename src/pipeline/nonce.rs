@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use rand::Rng;
-
-use crate::{review, store::installation::Installation};
+use umbra_store::installation::Installation;
 
 /// Hex digits of each half: what was drawn, and its seal.
 const HALF: usize = 16;
@@ -26,7 +25,7 @@ pub(super) fn draw(installation: Option<&Installation>) -> String {
 /// Whether a text holds a prompt of ours: the fence's word, and a nonce that we have drawn.
 pub(super) fn holds_prompt(installation: &Installation, text: &[u8]) -> bool {
     // Made once: to prepare the search costs as much as to search an ordinary event.
-    static FENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(review::FENCE_MARK));
+    static FENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(umbra_review::FENCE_MARK));
     if FENCE.find(text).is_none() {
         return false;
     }

@@ -4,19 +4,17 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Pipeline, breakers, consequences::Change, reflexions};
-use crate::{
-    domain::{
-        BreakerState, Mode,
-        notice::{Notice, NoticeKind},
-    },
-    store::{
-        StoreError,
-        findings::FindingItem,
-        follow::Following,
-        reviews::Review,
-        verdicts::{FiledVerdict, VerdictItem},
-        webhooks::Outgoing,
-    },
+use umbra_domain::{
+    BreakerState, Mode,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    findings::FindingItem,
+    follow::Following,
+    reviews::Review,
+    verdicts::{FiledVerdict, VerdictItem},
+    webhooks::Outgoing,
 };
 
 impl Pipeline {

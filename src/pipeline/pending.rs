@@ -7,11 +7,9 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::Rules;
-use crate::{
-    budget::Candidate,
-    domain::{Disposition, EventId, Outcome, SkipReason, Trigger, TriggerMark},
-    store::intake::NewKey,
-};
+use crate::budget::Candidate;
+use umbra_domain::{Disposition, EventId, Outcome, SkipReason, Trigger, TriggerMark};
+use umbra_store::intake::NewKey;
 
 /// An event that waits for its transaction.
 pub(super) struct Pending {

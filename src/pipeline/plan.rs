@@ -10,18 +10,18 @@ use super::{
 };
 use crate::{
     budget::{self, Candidate, Company, DayMeter, Decision, Meters, Waiting, memory::Era},
-    domain::{
-        Disposition, NanoUsd, Outcome, ReviewId, ReviewScope, SkipReason, Trigger,
-        disposition::{BATCHED_CODE, QUEUED_CODE},
-    },
     queue::Handed,
-    store::{
-        Store, StoreError,
-        intake::{Joined, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing},
-        jobs::{Job, Lease},
-        waiting::{OpenBatch, ReviewedTask},
-    },
     telemetry::metric,
+};
+use umbra_domain::{
+    Disposition, NanoUsd, Outcome, ReviewId, ReviewScope, SkipReason, Trigger,
+    disposition::{BATCHED_CODE, QUEUED_CODE},
+};
+use umbra_store::{
+    Store, StoreError,
+    intake::{Joined, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing},
+    jobs::{Job, Lease},
+    waiting::{OpenBatch, ReviewedTask},
 };
 
 /// The plan of a flush.
@@ -388,7 +388,7 @@ fn lease(
     handed
 }
 
-fn job(review: &NewReview, worker: crate::domain::WorkerId, now: Timestamp) -> Job {
+fn job(review: &NewReview, worker: umbra_domain::WorkerId, now: Timestamp) -> Job {
     Job {
         review: review.id,
         lease: Lease { worker, attempt: 1 },

@@ -2,13 +2,11 @@
 //! the lessons that are open.
 
 use super::{Pipeline, Rules, reflexions};
-use crate::{
-    domain::{Event, Hit, Reviewer, Shadow},
-    llm::Readiness,
-    reflexion,
-    review::{self, Baseline, Case, Lesson},
-    store::{StoreError, baselines::ScoreKey},
-};
+use crate::reflexion;
+use umbra_domain::{Event, Hit, Reviewer, Shadow};
+use umbra_llm::Readiness;
+use umbra_review::{Baseline, Case, Lesson};
+use umbra_store::{StoreError, baselines::ScoreKey};
 
 /// Most earlier findings that are looked through for those most like an event, of the agent and of others each.
 const MOST_CASES: i64 = 50;
@@ -68,7 +66,7 @@ impl Pipeline {
             .into_iter()
             .map(|row| Lesson { text: reflexion::lesson(&reflexions::fault(&row)), description: row.description })
             .collect();
-        Ok(review::recall(event, hits, &cases, &lessons))
+        Ok(umbra_review::recall(event, hits, &cases, &lessons))
     }
 }
 

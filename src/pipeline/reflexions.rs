@@ -11,15 +11,15 @@ use super::{
     consequences::{self, Judged},
 };
 use crate::{
-    domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source},
     reflexion::{self, Fault, Step},
-    store::{
-        StoreError,
-        follow::Following,
-        reflexions::{FaultKey, Recurrence, ReflexionFilter, ReflexionRow},
-        seek::{Page, Seek},
-    },
     telemetry::metric,
+};
+use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
+use umbra_store::{
+    StoreError,
+    follow::Following,
+    reflexions::{FaultKey, Recurrence, ReflexionFilter, ReflexionRow},
+    seek::{Page, Seek},
 };
 
 /// Most occurrences that a reflexion lists, the newest.

@@ -5,11 +5,9 @@
 use std::time::Duration;
 
 use super::Pipeline;
-use crate::{
-    config::settings::Retention,
-    store::{StoreError, retention::Sweep},
-    telemetry::metric,
-};
+use crate::telemetry::metric;
+use umbra_config::settings::Retention;
+use umbra_store::{StoreError, retention::Sweep};
 
 /// Batches of a kind in one sweep; what is left waits for the next.
 const BATCHES: u32 = 500;

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::{
     budget::{self, memory::Memory},
-    domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource},
-    llm::Gateway,
-    store::{Store, StoreError},
     watch::{BadPattern, Watcher},
 };
+use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
+use umbra_llm::Gateway;
+use umbra_store::{Store, StoreError};
 
 /// A shadow that is in force.
 #[derive(Debug, Clone)]

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    boundary::diff::{Absorbed, Compared, Difference, Kind, MAX_CALLS, Noise, Run, diff, noise},
-    domain::Share,
-    store::{Store, StoreError},
-};
+use umbra_boundary::diff::{Absorbed, Compared, Difference, Kind, MAX_CALLS, Noise, Run, diff, noise};
+use umbra_domain::Share;
+use umbra_store::{Store, StoreError};
 
 /// Rows of one read from the store.
 const PAGE: i64 = 200;

@@ -7,16 +7,14 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::decide::{AuditFile, Boundary};
-use crate::{
-    boundary::{
-        checkpoints::{Signer, public_key},
-        journal::Journal,
-        line::line,
-        seal::{GENESIS, block},
-    },
-    domain::audit::{AuditFolder, AuditSeal},
-    store::{StoreError, audit::AuditFilter, seek::Feed},
+use umbra_boundary::{
+    checkpoints::{Signer, public_key},
+    journal::Journal,
+    line::line,
+    seal::{GENESIS, block},
 };
+use umbra_domain::audit::{AuditFolder, AuditSeal};
+use umbra_store::{StoreError, audit::AuditFilter, seek::Feed};
 
 /// Between looks at what is not sealed or written yet.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);

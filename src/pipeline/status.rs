@@ -7,12 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Pipeline, Rules};
-use crate::{
-    checks,
-    domain::{Mode, NanoUsd, Shadow},
-    llm::{ProviderHealth, ProviderState, Readiness, Rest},
-    store::{Store, StoreError},
-};
+use umbra_domain::{Mode, NanoUsd, Shadow};
+use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
+use umbra_store::{Store, StoreError};
 
 /// How the service stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,7 +114,7 @@ impl From<ProviderHealth> for ProviderStatus {
             model: health.model,
             state: health.state,
             consecutive_failures: health.consecutive_failures,
-            last_error: health.last_error.map(|error| checks::redact(&error).as_str().to_owned()),
+            last_error: health.last_error.map(|error| umbra_checks::redact(&error).as_str().to_owned()),
             retry_in_ms: health.retry_in_ms,
         }
     }
@@ -303,7 +300,7 @@ impl Rules {
         match self.gateway.reviewer(&shadow.model) {
             Readiness::Ready => {
                 // A provider may repeat what it was sent.
-                let said = |why: &str| checks::redact(why).as_str().to_owned();
+                let said = |why: &str| umbra_checks::redact(why).as_str().to_owned();
                 let health = match self.gateway.rest(&shadow.model) {
                     None => "ok".into(),
                     Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {}", wait.as_secs(), said(&why)),

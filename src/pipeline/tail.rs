@@ -12,7 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::store::{StoreError, findings::FindingItem, seek::Feed};
+use umbra_store::{StoreError, findings::FindingItem, seek::Feed};
 
 /// Most findings in one page.
 const PAGE: u32 = 100;

@@ -6,7 +6,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{config::settings::Retention, store::wake::News, telemetry::metric};
+use crate::telemetry::metric;
+use umbra_config::settings::Retention;
+use umbra_store::wake::News;
 
 /// Between looks at partitions and at what is too old.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
@@ -152,7 +154,7 @@ impl Pipeline {
                     }
                 }
             };
-            let ended: Result<std::convert::Infallible, crate::store::StoreError> = tokio::select! {
+            let ended: Result<std::convert::Infallible, umbra_store::StoreError> = tokio::select! {
                 () = stop.cancelled() => return,
                 ended = heard => ended,
             };

@@ -13,15 +13,12 @@ use super::{
     accept::worst_case,
     call::{Asked, Conversation, Purse},
 };
-use crate::{
-    checks,
-    domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger},
-    llm::{Gateway, Readiness},
-    review::{self, Judgement, Matter, Subject},
-    store::{
-        StoreError,
-        calls::{Held, MAX_CALLS},
-    },
+use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
+use umbra_llm::{Gateway, Readiness};
+use umbra_review::{Judgement, Matter, Subject};
+use umbra_store::{
+    StoreError,
+    calls::{Held, MAX_CALLS},
 };
 
 /// Longest that one text waits for its model, its waits between calls together: more than a minute's rate limit.
@@ -141,8 +138,8 @@ pub enum Tried {
 /// # Errors
 /// None of the database, which is not asked; the type is that of the walk it shares.
 pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event) -> Result<Tried, StoreError> {
-    let screened = checks::screen(event);
-    let hits = checks::review(&screened.event, &screened.marks, &shadow.checks);
+    let screened = umbra_checks::screen(event);
+    let hits = umbra_checks::review(&screened.event, &screened.marks, &shadow.checks);
     let subject = Subject {
         event_id: EventId(Uuid::nil()),
         event: &screened.event,
@@ -151,7 +148,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
         baseline: None,
         memory: &[],
     };
-    let of_checks = || Box::new(redacted(review::of_checks(shadow, &subject)));
+    let of_checks = || Box::new(redacted(umbra_review::of_checks(shadow, &subject)));
     if let Readiness::ChecksOnly { .. } = gateway.reviewer(&shadow.model) {
         return Ok(Tried::Judged(of_checks(), Took::default()));
     }
@@ -178,7 +175,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
 
 /// What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
 fn redacted(mut judgement: Judgement) -> Judgement {
-    let clean = |text: &mut String| checks::redact(text).as_str().clone_into(text);
+    let clean = |text: &mut String| umbra_checks::redact(text).as_str().clone_into(text);
     clean(&mut judgement.recommendation);
     judgement.findings.iter_mut().for_each(|finding| clean(&mut finding.description));
     judgement.notes.iter_mut().for_each(clean);

@@ -7,24 +7,21 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use crate::{
-    boundary::{
-        decide::Rules,
-        drift::bypass::{same_arguments, same_tool},
-    },
-    checks,
-    config::settings::AuditedReads,
-    domain::{
-        Effect, Event, EventId, StoredEvent, ToolName,
-        notice::{Notice, NoticeKind},
-    },
-    store::{
-        StoreError,
-        decisions::Named,
-        events::received_at,
-        unguarded::{SeenEvent, Watching},
-    },
-    telemetry::metric,
+use crate::telemetry::metric;
+use umbra_boundary::{
+    decide::Rules,
+    drift::bypass::{same_arguments, same_tool},
+};
+use umbra_config::settings::AuditedReads;
+use umbra_domain::{
+    Effect, Event, EventId, StoredEvent, ToolName,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    decisions::Named,
+    events::received_at,
+    unguarded::{SeenEvent, Watching},
 };
 
 /// Between looks at new events.
@@ -122,7 +119,7 @@ impl Pipeline {
         if effect == Effect::Read && unaudited {
             return None;
         }
-        let call_id = text("call_id").map(|id| checks::redact(id).as_str().to_owned());
+        let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
         Some(Shown { id, agent, tool: tool.name, args: tool.args, call_id })
     }
 }

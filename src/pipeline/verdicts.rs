@@ -9,18 +9,15 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Accepted, Pipeline};
-use crate::{
-    checks,
-    domain::{
-        Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
-        verdict::{self, Opinion, Progress, VerdictRules},
-    },
-    review::{Judgement, Matter, Subject},
-    store::{
-        StoreError,
-        reviews::Review,
-        verdicts::{ActiveReview, Case, VerdictItem},
-    },
+use umbra_domain::{
+    Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
+    verdict::{self, Opinion, Progress, VerdictRules},
+};
+use umbra_review::{Judgement, Matter, Subject};
+use umbra_store::{
+    StoreError,
+    reviews::Review,
+    verdicts::{ActiveReview, Case, VerdictItem},
 };
 
 impl Pipeline {
@@ -135,7 +132,7 @@ impl Pipeline {
 
 /// What the built-in checks alone reject the event for: neither a model nor the lack of one can change it.
 fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgement> {
-    let hits = checks::by_shadow(stored, shadow);
+    let hits = umbra_checks::by_shadow(stored, shadow);
     let event = &stored.event;
     let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
     let subject = Subject { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };

@@ -13,7 +13,8 @@ use tokio::{
 };
 
 use super::Pipeline;
-use crate::{domain::EventId, store::StoreError};
+use umbra_domain::EventId;
+use umbra_store::StoreError;
 
 /// Requests of this process that wait, by event.
 #[derive(Debug, Clone, Default)]

@@ -12,17 +12,14 @@ use super::{
     call::{Asked, Conversation, Purse},
     dossier::Dossier,
 };
-use crate::{
-    checks,
-    domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason},
-    llm::Readiness,
-    review::{self, Judgement},
-    store::{
-        StoreError,
-        jobs::Job,
-        results::{NewFinding, NewPart, NewResult},
-    },
-    telemetry::metric,
+use crate::telemetry::metric;
+use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason};
+use umbra_llm::Readiness;
+use umbra_review::Judgement;
+use umbra_store::{
+    StoreError,
+    jobs::Job,
+    results::{NewFinding, NewPart, NewResult},
 };
 
 /// How long a review whose checks have found something waits for its model at a time.
@@ -86,7 +83,7 @@ impl Worker {
         match self.judge(&rules, &shadow, job, &dossier, started).await? {
             End::Result(result) => self.finish(job, &dossier, &result, started).await,
             End::Later { delay, why, counted } => {
-                let why = checks::redact(&why);
+                let why = umbra_checks::redact(&why);
                 store.put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
                 Ok("retried")
             }
@@ -107,7 +104,7 @@ impl Worker {
         let of_checks = || matter.of_checks(shadow);
         let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
-                review::compare(shadow, event, usual, &self.pipeline.habits.fall, judgement);
+                umbra_review::compare(shadow, event, usual, &self.pipeline.habits.fall, judgement);
             }
             End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
@@ -173,7 +170,7 @@ impl Worker {
         started: Instant,
     ) -> NewResult {
         // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
-        let clean = |text: &str| checks::redact(text).as_str().to_owned();
+        let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
         let mut parts = Vec::with_capacity(judgements.len());
         let mut findings = Vec::new();
         let mut reviewer = Reviewer::Checks;
@@ -182,7 +179,7 @@ impl Worker {
             reviewer = judgement.reviewer;
             for mut finding in judgement.findings {
                 finding.description = clean(&finding.description);
-                let fingerprint = review::fingerprint(&finding);
+                let fingerprint = umbra_review::fingerprint(&finding);
                 let Some(place) = dossier.place(finding.event_id) else { continue };
                 let (id, recommendation) = (FindingId(self.pipeline.clock.new_id()), recommendation.clone());
                 findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
@@ -199,7 +196,7 @@ impl Worker {
             recommendation: strictest.map(|part| part.recommendation.clone()).unwrap_or_default(),
             reviewer: if model.is_some() { reviewer } else { Reviewer::Checks },
             model: model.map(ToOwned::to_owned),
-            prompt_version: model.map(|_| review::PROMPT_VERSION),
+            prompt_version: model.map(|_| umbra_review::PROMPT_VERSION),
             tokens,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             notes: notes_of(&parts),
@@ -227,7 +224,7 @@ impl Worker {
         for NewFinding { finding, .. } in &result.findings {
             metrics::counter!(metric::FINDINGS, "shadow" => job.shadow.clone(),
                 "severity" => finding.severity.as_str(),
-                "source" => if finding.source == crate::domain::Source::Check { "check" } else { "model" })
+                "source" => if finding.source == umbra_domain::Source::Check { "check" } else { "model" })
             .increment(1);
         }
         let is_active = job.priority == Mode::Active.priority();
@@ -239,7 +236,7 @@ impl Worker {
     }
 
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
-        let why: Redacted = checks::redact(why);
+        let why: Redacted = umbra_checks::redact(why);
         self.pipeline.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
         // The unit may have returned: a cap that was spent a moment ago may not be any more.
         self.pipeline.rules.load().memory.forget();

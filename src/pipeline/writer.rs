@@ -21,15 +21,12 @@ use super::{
     pending::{AcceptError, Accepted, Pending},
     plan::{LateTasks, Plan, Planned},
 };
-use crate::{
-    domain::{Disposition, EventId, ReviewId, StoredEvent},
-    queue::Handed,
-    store::{
-        StoreError,
-        events::received_at,
-        intake::{KeyFate, NewKey},
-    },
-    telemetry::metric,
+use crate::{queue::Handed, telemetry::metric};
+use umbra_domain::{Disposition, EventId, ReviewId, StoredEvent};
+use umbra_store::{
+    StoreError,
+    events::received_at,
+    intake::{KeyFate, NewKey},
 };
 
 /// Bounds of the writer.

@@ -9,10 +9,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Permit, Pulse, Slots};
-use crate::{
-    domain::{ReviewId, WorkerId},
-    store::{Store, StoreError, jobs::Job},
-};
+use umbra_domain::{ReviewId, WorkerId};
+use umbra_store::{Store, StoreError, jobs::Job};
 
 /// A job with the place it runs in. The payload spares a read where the job was never out of the process.
 #[derive(Debug)]

@@ -10,11 +10,8 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{
-    clock::Clock,
-    domain::WorkerId,
-    store::{Store, StoreError, jobs::QueueDepth},
-};
+use umbra_domain::{WorkerId, clock::Clock};
+use umbra_store::{Store, StoreError, jobs::QueueDepth};
 
 /// The rhythm.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Permit, Slots, backoff};
-use crate::domain::Mode::{Active, Passive, Review};
+use umbra_domain::Mode::{Active, Passive, Review};
 
 #[test]
 fn some_places_are_kept_for_active_reviews() {

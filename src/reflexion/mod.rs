@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::domain::{Category, Severity, Source};
+use umbra_domain::{Category, Severity, Source};
 
 /// Most characters of a quoted description.
 const DESCRIPTION_CHARS: usize = 300;

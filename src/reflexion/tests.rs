@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Fault, Limits, Step, lesson, prompt, step};
-use crate::domain::{Category, Severity, Source};
+use umbra_domain::{Category, Severity, Source};
 
 const LIMITS: Limits = Limits { threshold: 3, window: Duration::from_hours(7 * 24) };
 

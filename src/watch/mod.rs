@@ -12,7 +12,7 @@ use std::{
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::domain::{Event, ReviewScope, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
+use umbra_domain::{Event, ReviewScope, Shadow, Trigger, TriggerMark, TriggerSource, WatchRule};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::domain::{
+use umbra_domain::{
     NanoUsd,
     Trigger::{All, CodeWritten, Error, SecurityRisk, TaskComplete},
     TriggerSource::{Declared, Derived},

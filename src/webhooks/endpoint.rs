@@ -6,16 +6,14 @@ use reqwest::{Client, Url};
 use secrecy::ExposeSecret;
 use tokio::sync::Semaphore;
 
-use crate::{
-    config::settings::{Secret, Webhook},
-    domain::{
-        Severity,
-        key::{AgentGlobs, BadGlob},
-        notice::{Notice, Topic},
-    },
-    llm::{self, ClientError, OutboundPolicy},
-    store::webhooks::Addressee,
+use umbra_config::settings::{Secret, Webhook};
+use umbra_domain::{
+    Severity,
+    key::{AgentGlobs, BadGlob},
+    notice::{Notice, Topic},
 };
+use umbra_llm::{ClientError, OutboundPolicy};
+use umbra_store::webhooks::Addressee;
 
 /// Why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +61,7 @@ impl std::fmt::Debug for Endpoint {
 impl Endpoint {
     pub(super) fn new(webhook: &Webhook, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
         let name = webhook.name.clone();
-        let (client, url) = llm::client(webhook.url.expose_secret(), policy)
+        let (client, url) = umbra_llm::client(webhook.url.expose_secret(), policy)
             .map_err(|source| EndpointError::Url { name: name.clone(), source })?;
         let globs = (!webhook.agents.is_empty()).then(|| AgentGlobs::compile(&webhook.agents)).transpose();
         Ok(Self {

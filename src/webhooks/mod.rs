@@ -24,12 +24,10 @@ pub use self::{
     send::Sent,
     signature::sign,
 };
-use crate::{
-    config::settings::Webhook,
-    domain::notice::Notice,
-    llm::OutboundPolicy,
-    store::webhooks::{Addressee, Outgoing},
-};
+use umbra_config::settings::Webhook;
+use umbra_domain::notice::Notice;
+use umbra_llm::OutboundPolicy;
+use umbra_store::webhooks::{Addressee, Outgoing};
 
 /// Every endpoint that is told anything. Swapped whole on reload.
 #[derive(Debug, Default)]

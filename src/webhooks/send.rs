@@ -11,7 +11,6 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Endpoint, signature::sign};
-use crate::llm;
 
 /// What became of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +42,7 @@ impl Endpoint {
         let sending = self.client.post(self.url.clone()).headers(headers).body(body.to_owned()).send();
         let response = match timeout(self.timeout, sending).await {
             Err(_) => return failed(format!("no answer within {:?}", self.timeout)),
-            Ok(Err(error)) => return failed(llm::transport_fault(&error)),
+            Ok(Err(error)) => return failed(umbra_llm::transport_fault(&error)),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
@@ -58,7 +57,7 @@ impl Endpoint {
         } else {
             format!("answered {}", status.as_u16())
         };
-        let retry_after = llm::retry_after(response.headers());
+        let retry_after = umbra_llm::retry_after(response.headers());
         Sent::Failed { status: Some(status.as_u16()), retry_after, why }
     }
 }
@@ -70,6 +69,6 @@ fn headers(id: &str, timestamp: i64, signature: &str) -> Result<HeaderMap, reqwe
     headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
     headers.insert("webhook-signature", HeaderValue::from_str(signature)?);
     // Who reports what passes by can leave our own traffic out.
-    headers.insert(llm::ORIGIN_HEADER, HeaderValue::from_static("webhook"));
+    headers.insert(umbra_llm::ORIGIN_HEADER, HeaderValue::from_static("webhook"));
     Ok(headers)
 }

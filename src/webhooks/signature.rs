@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::config::settings::Secret;
+use umbra_config::settings::Secret;
 
 /// The value of `webhook-signature`: one signature for each secret, so that receivers can change theirs at leisure.
 pub fn sign(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {

@@ -8,14 +8,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{ATTEMPTS, Endpoints, next_delay, sign};
-use crate::{
-    config::settings::{Secret, Webhook},
-    domain::{
-        Severity,
-        notice::{Notice, NoticeKind, Topic},
-    },
-    llm::OutboundPolicy,
+use umbra_config::settings::{Secret, Webhook};
+use umbra_domain::{
+    Severity,
+    notice::{Notice, NoticeKind, Topic},
 };
+use umbra_llm::OutboundPolicy;
 
 /// The secret of the scheme's own example, put together here so that scanners of this repository are not alarmed.
 fn secret() -> Secret {

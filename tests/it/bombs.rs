@@ -61,7 +61,7 @@ fn bombs() -> Vec<(&'static str, String, &'static str)> {
 fn bombs_are_refused_within_128_mib_and_two_seconds_of_work() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.yaml");
-    std::fs::write(&file, umbra::config::EXAMPLE_SHADOWS).unwrap();
+    std::fs::write(&file, umbra_config::EXAMPLE_SHADOWS).unwrap();
     let harmless = check(&file, BASELINE);
     assert!(harmless.status.success(), "{}: {}", harmless.status, String::from_utf8_lossy(&harmless.stderr));
     for (name, bomb, words) in bombs() {

@@ -21,7 +21,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, Row};
 use tempfile::TempDir;
-use umbra::store::postgres::{PrivateOptions, PrivatePostgres};
+use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 
 use crate::support::{
     Umbra,

@@ -23,7 +23,7 @@ use nix::{
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, Row};
 use tempfile::TempDir;
-use umbra::store::postgres::{PrivateOptions, PrivatePostgres};
+use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 
 use crate::support::{boundary::read, sabotage, server::client, until};
 

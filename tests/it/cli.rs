@@ -114,7 +114,7 @@ fn shadows_come_from_a_file_or_from_standard_input() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("no regular file"), "{text}");
     let file = folder.path().join("f.yaml");
-    fs::write(&file, umbra::config::EXAMPLE_SHADOWS).unwrap();
+    fs::write(&file, umbra_config::EXAMPLE_SHADOWS).unwrap();
     let (piped, mut pipe) = std::io::pipe().unwrap();
     let writer = std::thread::spawn(move || std::io::copy(&mut File::open(file).unwrap(), &mut pipe));
     let (code, text) = said(command(&["check", "--shadows", "/dev/stdin"]).stdin(piped));
@@ -187,12 +187,12 @@ fn the_sidecar_file_is_checked_beside_the_tools_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("sidecar.yaml");
     let tools = folder.path().join("tools.yaml");
-    fs::write(&tools, umbra::config::EXAMPLE_TOOLS).unwrap();
+    fs::write(&tools, umbra_config::EXAMPLE_TOOLS).unwrap();
     let check = |text: &str| {
         fs::write(&file, text).unwrap();
         said(command(&["check", "--tools"]).arg(&tools).env("UMBRA__SIDECAR__PATH", &file))
     };
-    let (code, text) = check(umbra::config::EXAMPLE_SIDECAR);
+    let (code, text) = check(umbra_config::EXAMPLE_SIDECAR);
     assert_eq!(code, Some(0), "{text}");
     let (code, text) = check(
         "policies:\n  - {name: large-refunds, when: amount > 1, verdict: ask}\n\

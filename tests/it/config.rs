@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use umbra::{
-    config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema, sidecar, sidecar_schema},
-    domain::{ModelSpec, PricePerMtok, Prices, Provider},
-};
+use umbra_config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema, sidecar, sidecar_schema};
+use umbra_domain::{ModelSpec, PricePerMtok, Prices, Provider};
 
 fn haiku() -> BTreeMap<String, ModelSpec> {
     let spec = ModelSpec {

@@ -12,11 +12,8 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use serde_json::{Value, json};
-use umbra::{
-    cli::Cli,
-    config::{DEFAULT_SETTINGS, Environment, Settings},
-    telemetry::metric,
-};
+use umbra::{cli::Cli, telemetry::metric};
+use umbra_config::{DEFAULT_SETTINGS, Environment, Settings};
 
 use crate::support::{
     Umbra,

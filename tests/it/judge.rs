@@ -175,7 +175,7 @@ async fn a_reasoning_model_is_understood_and_one_that_had_no_room_to_answer_says
     let output = "The report has three parts. Each part is complete.";
     let review = reviewed(&umbra, output).await;
     assert_eq!((&review["assessment"], model.count()), (&json!("APPROVE"), 1), "{review}");
-    assert_eq!(review["prompt_version"], umbra::review::PROMPT_VERSION, "{review}");
+    assert_eq!(review["prompt_version"], umbra_review::PROMPT_VERSION, "{review}");
     for silent in ["", "<think>Let me see: the first part"] {
         let asked = model.count();
         model.set(move |_| Answer::Truncated(silent.into()));

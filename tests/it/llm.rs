@@ -6,12 +6,10 @@ use std::{collections::HashMap, time::Duration};
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use umbra::{
-    domain::{ModelSpec, NanoUsd, PricePerMtok, Prices, Provider},
-    llm::{
-        Charge, Failure, FailureKind, Finish, Gateway, GatewayError, OutboundPolicy, ProviderState, Readiness, Request,
-        Usage, builtin_models, cost,
-    },
+use umbra_domain::{ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
+use umbra_llm::{
+    Charge, Failure, FailureKind, Finish, Gateway, GatewayError, OutboundPolicy, ProviderState, Readiness, Request,
+    Usage, builtin_models, cost,
 };
 
 use crate::support::model_server::{Answer, ModelServer, Wire};

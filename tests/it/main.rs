@@ -22,7 +22,7 @@ mod deploy;
 mod evidence;
 mod follow;
 mod front;
-mod house;
+
 mod judge;
 mod llm;
 mod mcp;
@@ -36,6 +36,7 @@ mod real_model;
 mod retention;
 mod sidecar;
 mod stream;
+mod structure;
 mod succession;
 mod support;
 mod trajectory;

@@ -199,7 +199,7 @@ async fn the_status_of_the_command_line_is_that_of_the_running_servers() {
     let table = String::from_utf8_lossy(&bare(&umbra, &["status"]).stdout).into_owned();
     assert!(table.contains("401") && table.contains("1 server runs"), "{table}");
     let example = umbra.file("example.yaml");
-    std::fs::write(&example, umbra::config::EXAMPLE_SHADOWS).unwrap_or_default();
+    std::fs::write(&example, umbra_config::EXAMPLE_SHADOWS).unwrap_or_default();
     let other = umbra.cli(&["status", "--shadows", &example.display().to_string()], None);
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
     assert!(said.contains("is not what is in force"), "{said}");

@@ -19,7 +19,7 @@ use nix::{
 };
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
-use umbra::store::postgres::{PrivateError, PrivateOptions, PrivatePostgres};
+use umbra_store::postgres::{PrivateError, PrivateOptions, PrivatePostgres};
 
 /// Far above what anything here takes.
 const DEADLINE: Duration = Duration::from_mins(1);

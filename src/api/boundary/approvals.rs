@@ -15,10 +15,10 @@ use crate::{
         params::PathPart,
         problem::Problem,
     },
-    domain::{ApprovalId, key::Scope},
     pipeline::decide::ApprovalError,
-    store::execution::ApprovalItem,
 };
+use umbra_domain::{ApprovalId, key::Scope};
+use umbra_store::execution::ApprovalItem;
 
 /// Characters of a note.
 const NOTE_CHARS: usize = 2_000;

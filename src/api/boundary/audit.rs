@@ -17,12 +17,10 @@ use axum::{
 use bytes::Bytes;
 use hyper::body::Frame;
 
-use crate::{
-    api::{Api, auth::Caller, params::Params, problem::Problem},
-    boundary::line::line,
-    domain::{audit::AuditKind, key::Scope},
-    store::{StoreError, audit::AuditFilter},
-};
+use crate::api::{Api, auth::Caller, params::Params, problem::Problem};
+use umbra_boundary::line::line;
+use umbra_domain::{audit::AuditKind, key::Scope};
+use umbra_store::{StoreError, audit::AuditFilter};
 
 /// Rows of one read from the store.
 const PAGE: i64 = 500;

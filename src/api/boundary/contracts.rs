@@ -10,30 +10,28 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use crate::{
-    api::{
-        Api,
-        auth::Caller,
-        body::{Media, expect_media, from_json},
-        params::{Params, PathPart},
-        problem::Problem,
-    },
-    boundary::{
-        contract::faults,
-        drift::{StaleContract, contract::recorded},
-        stub::recordings::{Inferred, Recordings},
-    },
-    config::{
-        Fault,
-        tools::{self, Rules},
-    },
-    domain::{
-        Effect, ToolContract,
-        contract::{ContractState, OnUnavailable},
-        key::Scope,
-    },
-    policy::check_condition,
+use crate::api::{
+    Api,
+    auth::Caller,
+    body::{Media, expect_media, from_json},
+    params::{Params, PathPart},
+    problem::Problem,
 };
+use umbra_boundary::{
+    contract::faults,
+    drift::{StaleContract, contract::recorded},
+    stub::recordings::{Inferred, Recordings},
+};
+use umbra_config::{
+    Fault,
+    tools::{self, Rules},
+};
+use umbra_domain::{
+    Effect, ToolContract,
+    contract::{ContractState, OnUnavailable},
+    key::Scope,
+};
+use umbra_policy::check_condition;
 
 /// Largest tools file, in bytes: what a person writes.
 const MAX_YAML_BYTES: usize = 1024 * 1024;

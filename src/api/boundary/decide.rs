@@ -20,11 +20,11 @@ use crate::{
         params::PathPart,
         problem::Problem,
     },
-    boundary::answer::Answer,
-    domain::key::Scope,
     ingest::{self, CallRequest},
     pipeline::decide::{DecideError, ReportError, Reported},
 };
+use umbra_boundary::answer::Answer;
+use umbra_domain::key::Scope;
 
 /// Marks an answer that repeats an earlier one.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -84,7 +84,7 @@ pub struct ToolSchema {
     /// What the server says of it. It can raise the effect of the tool, and never lower it, whichever server is named.
     description: Option<String>,
     /// Hints of the Model Context Protocol. The same holds of them.
-    annotations: Option<crate::domain::ToolAnnotations>,
+    annotations: Option<umbra_domain::ToolAnnotations>,
     /// JSON Schema of its arguments.
     #[schema(value_type = Option<Object>)]
     input_schema: Option<Value>,

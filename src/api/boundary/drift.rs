@@ -6,10 +6,10 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
-    config::quantity::parse_duration,
-    domain::key::Scope,
     pipeline::drift::{Drift, Windows},
 };
+use umbra_config::quantity::parse_duration;
+use umbra_domain::key::Scope;
 
 /// How long the recent window is unless said.
 const RECENT: Duration = Duration::from_hours(24);

@@ -17,10 +17,10 @@ use crate::{
         params::Params,
         problem::Problem,
     },
-    boundary::execution::{Configured, Effective},
-    domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name},
     pipeline::decide::{NewOverride, OverrideError},
 };
+use umbra_boundary::execution::{Configured, Effective};
+use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name};
 
 /// Bytes of a name or glob.
 const VALUE_BYTES: usize = 256;

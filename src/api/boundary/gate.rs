@@ -4,10 +4,10 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
-    boundary::gate::Gate,
-    domain::key::Scope,
     pipeline::gate::gate,
 };
+use umbra_boundary::gate::Gate;
+use umbra_domain::key::Scope;
 
 /// Bytes of an environment's name.
 const NAME_BYTES: usize = 100;

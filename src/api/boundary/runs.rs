@@ -15,9 +15,9 @@ use crate::{
         params::{Params, prefers},
         problem::Problem,
     },
-    domain::key::Scope,
     pipeline::runs::{CompareError, Runs, RunsCompared, compare},
 };
+use umbra_domain::key::Scope;
 
 /// The usual type of the answer.
 const LINES: &str = "application/x-ndjson";

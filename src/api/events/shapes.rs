@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 
 use crate::{
     api::problem::{FieldError, Problem},
-    domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark},
     pipeline::Accepted,
-    store::{
-        StoreError,
-        events::{EventRow, received_at},
-        reviews::Review,
-        verdicts::VerdictItem,
-    },
+};
+use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark};
+use umbra_store::{
+    StoreError,
+    events::{EventRow, received_at},
+    reviews::Review,
+    verdicts::VerdictItem,
 };
 
 /// A trigger that a sender may name.
@@ -147,8 +147,8 @@ impl From<Event> for EventBody {
             input: event.input,
             output: event.output,
             tool,
-            cost_usd: event.cost_usd.map(crate::domain::NanoUsd::usd),
-            task_cost_usd: event.task_cost_usd.map(crate::domain::NanoUsd::usd),
+            cost_usd: event.cost_usd.map(umbra_domain::NanoUsd::usd),
+            task_cost_usd: event.task_cost_usd.map(umbra_domain::NanoUsd::usd),
             tokens: event.tokens,
             status: event.status,
             stop_reason: event.stop_reason,

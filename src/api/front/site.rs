@@ -28,9 +28,9 @@ use crate::{
         entrance::Shortcut,
         problem::{Problem, method_not_allowed, not_found},
     },
-    clock::Clock,
     lifecycle::{Panicked, unwinding},
 };
+use umbra_domain::clock::Clock;
 
 /// A router, who may address it, and the clock that names its requests.
 pub struct Site {

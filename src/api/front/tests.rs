@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, Version, header};
 use jiff::Timestamp;
 
 use super::{HostGuard, RequestId, TraceParent};
-use crate::clock::Clock;
+use umbra_domain::clock::Clock;
 
 fn judged(guard: &HostGuard, version: Version, host: Option<&str>, origin: Option<&str>) -> &'static str {
     let mut headers = HeaderMap::new();

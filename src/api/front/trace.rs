@@ -13,7 +13,8 @@ use axum::{
 
 use uuid::Uuid;
 
-use crate::{api::problem::Problem, checks, clock::Clock};
+use crate::api::problem::Problem;
+use umbra_domain::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -28,7 +29,7 @@ impl RequestId {
         let given = headers.get(X_REQUEST_ID).map(HeaderValue::as_bytes);
         let given = given.filter(|bytes| (1..=64).contains(&bytes.len()) && bytes.iter().all(|byte| plain(*byte)));
         // It goes to the log: one that looks like a credential is not taken over.
-        let harmless = |id: &&str| checks::redact(id).as_str() == *id;
+        let harmless = |id: &&str| umbra_checks::redact(id).as_str() == *id;
         match given.and_then(|bytes| std::str::from_utf8(bytes).ok()).filter(harmless) {
             Some(id) => Self(id.into()),
             None => Self((&*clock.new_id().simple().encode_lower(&mut Uuid::encode_buffer())).into()),

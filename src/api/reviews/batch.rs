@@ -16,11 +16,11 @@ use crate::{
         body::{Media, expect_media, from_json},
         problem::Problem,
     },
-    config::quantity::parse_moment,
-    domain::{Disposition, EventId, key::Scope},
     pipeline::catch_up::{CatchUp, CatchUpError, CaughtUp},
-    store::events::received_at,
 };
+use umbra_config::quantity::parse_moment;
+use umbra_domain::{Disposition, EventId, key::Scope};
+use umbra_store::events::received_at;
 
 /// Which events are to be reviewed.
 #[derive(Debug, Default, Deserialize, ToSchema)]

@@ -19,18 +19,18 @@ use crate::{
         params::{Params, PathParts, listing},
         problem::Problem,
     },
-    domain::key::Scope,
     pipeline::sidecar::{
         attach::DocumentState,
         documents::{DocumentError, Revise, Revised, Revision, Version, parsed},
     },
-    sidecar::document::{
-        Format, Section,
-        edit::{Edit, EditError},
-        revision::{Entry, Etag},
-    },
-    store::documents::StoredDocument,
 };
+use umbra_domain::key::Scope;
+use umbra_sidecar::document::{
+    Format, Section,
+    edit::{Edit, EditError},
+    revision::{Entry, Etag},
+};
+use umbra_store::documents::StoredDocument;
 
 /// Names lists of versions in cursors.
 const FEED: char = 'V';

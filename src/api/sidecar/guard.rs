@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 use super::{arrived, read, read_wide, steps::CallSchema};
 use crate::{
     api::{Api, auth::Caller, problem::Problem},
-    domain::key::Scope,
     ingest,
     pipeline::sidecar::{guard::GuardAnswer, select::Selected},
 };
+use umbra_domain::key::Scope;
 
 /// A message or call to judge.
 #[derive(Debug, ToSchema)]

@@ -21,10 +21,10 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{SessionId, key::Scope},
     ingest::{Fault, Limits},
     pipeline::sidecar::attach::StepError,
 };
+use umbra_domain::{SessionId, key::Scope};
 
 /// Bodies may hold the definitions of many tools: so many times what an event may.
 const WIDER: usize = 40;

@@ -18,11 +18,11 @@ use crate::{
         params::{Params, expect_reached, listing},
         problem::Problem,
     },
-    domain::{NewPattern, Pattern, PatternStatus, key::Scope},
     pipeline::sidecar::patterns::Told,
-    sidecar::patterns::{Offered, faults},
-    store::{patterns::PatternFilter, seek::Feed},
 };
+use umbra_domain::{NewPattern, Pattern, PatternStatus, key::Scope};
+use umbra_sidecar::patterns::{Offered, faults};
+use umbra_store::{patterns::PatternFilter, seek::Feed};
 
 /// Names the list of patterns in cursors.
 const FEED: char = 'P';

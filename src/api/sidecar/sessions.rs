@@ -20,11 +20,11 @@ use crate::{
         params::{Params, PathPart, expect_reached, listing},
         problem::Problem,
     },
-    domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules},
     ingest,
     pipeline::sidecar::attach::{AttachError, Attachment, DocumentState, Summary},
-    store::{seek::Feed, sessions::SessionFilter},
 };
+use umbra_domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
+use umbra_store::{seek::Feed, sessions::SessionFilter};
 
 /// Names the list of sessions in cursors.
 const FEED: char = 'S';

@@ -17,10 +17,10 @@ use utoipa::ToSchema;
 use super::{arrived, may_read, read, session_id};
 use crate::{
     api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
-    domain::{SessionId, SessionState, StepKind, ToolName, key::Scope},
     ingest,
     pipeline::sidecar::{message::MessageAnswer, turn::TurnAnswer},
 };
+use umbra_domain::{SessionId, SessionState, StepKind, ToolName, key::Scope};
 
 /// Between looks at what a session was told.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);

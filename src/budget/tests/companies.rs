@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::BatchRules;
+use umbra_domain::BatchRules;
 
 fn rules(max_events: u32, max_chars: u32, wait_ms: u64) -> BatchRules {
     BatchRules { max_events, max_chars, max_wait: Duration::from_millis(wait_ms) }

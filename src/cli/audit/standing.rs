@@ -1,14 +1,12 @@
 //! What calls are held to, row by row, held against the audit.
 
 use super::{Failure, PAGE};
-use crate::{
-    boundary::{
-        bound::{Bound, Thought},
-        genuine::RowKey,
-        verify::Verifier,
-    },
-    store::Store,
+use umbra_boundary::{
+    bound::{Bound, Thought},
+    genuine::RowKey,
+    verify::Verifier,
 };
+use umbra_store::Store;
 
 /// Compares runs, answers and sessions with what their keyed hashes and the audit say; answers what is worth knowing. It comes after the
 /// audit was read: what that says of a row, the row says by then. `others`: servers with keys of their own write there, too.

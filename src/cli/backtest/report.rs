@@ -1,10 +1,8 @@
 //! A backtest's forecast and result, for people.
 
-use crate::{
-    cli::table,
-    domain::{Change, Forecast, Shadow, backtest::Basis},
-    store::backtests::Backtest,
-};
+use crate::cli::table;
+use umbra_domain::{Change, Forecast, Shadow, backtest::Basis};
+use umbra_store::backtests::Backtest;
 
 /// The forecast in words.
 pub(super) fn foretell(shadow: &Shadow, forecast: &Forecast) -> String {

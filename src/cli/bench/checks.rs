@@ -18,11 +18,8 @@ use super::{
     sets::{self, Set},
     speed::Speed,
 };
-use crate::{
-    checks,
-    domain::{CheckName, Event, Severity, ToolCall, Trigger},
-    ingest,
-};
+use crate::ingest;
+use umbra_domain::{CheckName, Event, Severity, ToolCall, Trigger};
 
 /// What to measure on.
 #[derive(Debug, Args)]
@@ -138,8 +135,8 @@ fn event(check: CheckName, text: &str) -> Event {
 
 /// What one check says of a text: rows rank by their gravest hit, then by how many there are. Remarks alone flag nothing.
 fn said(check: CheckName, text: &str) -> Said {
-    let screened = checks::screen(event(check, text));
-    let hits = checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
+    let screened = umbra_checks::screen(event(check, text));
+    let hits = umbra_checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
     let gravest = hits.iter().map(|hit| hit.severity).max();
     let count = u32::try_from(hits.len().min(999)).unwrap_or_default();
     let flagged = gravest >= Some(Severity::Warning);
@@ -188,5 +185,5 @@ fn triggers_of(event: &RawValue) -> anyhow::Result<Vec<Trigger>> {
     })?;
     let mut event = incoming.event;
     event.triggers.clear();
-    Ok(checks::screen(event).triggers.into_iter().map(|mark| mark.name).collect())
+    Ok(umbra_checks::screen(event).triggers.into_iter().map(|mark| mark.name).collect())
 }

@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     app::{Database, Overrides, Setup},
-    clock::Clock,
-    config::Environment,
     lifecycle::Tasks,
 };
+use umbra_config::Environment;
+use umbra_domain::clock::Clock;
 
 /// Turns of each server.
 const ROUNDS: u32 = 5;

@@ -16,10 +16,8 @@ use super::{
     super::{Failure, Global, answer, answer_json, table},
     labelled,
 };
-use crate::{
-    boundary::effects::classify,
-    domain::{Effect, ToolName},
-};
+use umbra_boundary::effects::classify;
+use umbra_domain::{Effect, ToolName};
 
 /// What to measure on.
 #[derive(Debug, Args)]

@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{
     app::Setup,
-    config::{Models, shadows::load},
-    domain::{Assessment, Event, NanoUsd, Provider, Shadow},
-    llm::{Gateway, Readiness},
     pipeline::trial::{self, Tab, Took, Tried},
 };
+use umbra_config::{Models, shadows::load};
+use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};
+use umbra_llm::{Gateway, Readiness};
 
 /// What the help says beside the options.
 pub(super) const NOTES: &str = "A text is reviewed as the output of an agent that has completed its task. FLAG means bad, \

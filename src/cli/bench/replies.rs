@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Assessment, Category, NanoUsd, Severity};
+use umbra_domain::{Assessment, Category, NanoUsd, Severity};
 
 /// What was said of one text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

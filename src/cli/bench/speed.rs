@@ -7,10 +7,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::sent;
-use crate::{
-    checks,
-    domain::{CheckName, Event},
-};
+use umbra_domain::{CheckName, Event};
 
 /// Bytes of a text that shorter ones are joined to: a long answer or a page, within the limit of an event.
 const JOINED: usize = 64 * 1024;
@@ -75,14 +72,15 @@ impl Speed {
     /// Measures.
     pub fn measure(texts: &[&str]) -> Self {
         let joined = joined(texts);
-        let screened: Vec<Event> = joined.iter().map(|text| checks::screen(output(text)).event).collect();
-        let mut by_check = BTreeMap::from([("screening", rate(&joined, |text| drop(checks::screen(output(text)))))]);
+        let screened: Vec<Event> = joined.iter().map(|text| umbra_checks::screen(output(text)).event).collect();
+        let mut by_check =
+            BTreeMap::from([("screening", rate(&joined, |text| drop(umbra_checks::screen(output(text)))))]);
         for check in CheckName::ALL {
             let which = [check].into();
             let events = || screened.iter().map(|event| event.output.as_deref().map_or(0, str::len)).sum();
             let pass = || {
                 for event in &screened {
-                    std::hint::black_box(checks::review(event, &[], &which));
+                    std::hint::black_box(umbra_checks::review(event, &[], &which));
                 }
             };
             by_check.insert(check.as_str(), best(events(), pass));
@@ -125,8 +123,8 @@ fn output(text: &str) -> Event {
 
 /// Screening, then every check on what would be stored.
 fn all(text: &str) {
-    let screened = checks::screen(output(text));
-    std::hint::black_box(checks::review(&screened.event, &screened.marks, &CheckName::ALL.into()));
+    let screened = umbra_checks::screen(output(text));
+    std::hint::black_box(umbra_checks::review(&screened.event, &screened.marks, &CheckName::ALL.into()));
 }
 
 fn rate<T: AsRef<str>>(texts: &[T], each: impl Fn(&str)) -> f64 {

@@ -23,10 +23,8 @@ use super::{
     super::{Failure, Global, answer, answer_json, table},
     labelled,
 };
-use crate::{
-    domain::{Effect, ToolAnnotations, ToolName},
-    sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Situation, Task, Tool},
-};
+use umbra_domain::{Effect, ToolAnnotations, ToolName};
+use umbra_sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Situation, Task, Tool};
 
 /// Tasks that share so much of their words are nearly the same.
 const NEARLY_THE_SAME: f64 = 0.8;

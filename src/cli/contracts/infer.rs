@@ -11,14 +11,12 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::{Failure, Global, answer, answer_json, complain};
-use crate::{
-    boundary::stub::{
-        infer::LEAST_RECORDED,
-        recordings::{MAX_LINE_BYTES, Recordings},
-    },
-    config::tools::write,
-    domain::Effect,
+use umbra_boundary::stub::{
+    infer::LEAST_RECORDED,
+    recordings::{MAX_LINE_BYTES, Recordings},
 };
+use umbra_config::tools::write;
+use umbra_domain::Effect;
 
 /// Most bytes of a file.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;

@@ -9,13 +9,11 @@ use std::{
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::{
-    boundary::contract::{
-        Contracts,
-        source::{Language, Registered, scan},
-    },
-    domain::ToolName,
+use umbra_boundary::contract::{
+    Contracts,
+    source::{Language, Registered, scan},
 };
+use umbra_domain::ToolName;
 
 /// Largest file that is looked at, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;

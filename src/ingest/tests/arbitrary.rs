@@ -3,10 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger},
-    ingest::{Fault, Incoming, Limits, batch_json, batch_ndjson, event, event_alone},
-};
+use crate::ingest::{Fault, Incoming, Limits, batch_json, batch_ndjson, event, event_alone};
+use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
 
 /// Any JSON, of the depth and width that a stored event may have, with keys that mean something to a reader.
 fn any_json() -> impl Strategy<Value = Value> {

@@ -7,7 +7,7 @@ mod requests;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::domain::{NanoUsd, TokenCount, ToolCall, Trigger};
+use umbra_domain::{NanoUsd, TokenCount, ToolCall, Trigger};
 
 /// A valid event's JSON with `members` added.
 fn with(members: &str) -> String {

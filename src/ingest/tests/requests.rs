@@ -1,7 +1,7 @@
 //! Reviews on demand and keys: every fault at once, with its pointer.
 
 use super::*;
-use crate::domain::key::Scope;
+use umbra_domain::key::Scope;
 
 #[track_caller]
 fn faults_in<T: std::fmt::Debug>(read: Result<T, Vec<Fault>>, expected: &[&str]) {

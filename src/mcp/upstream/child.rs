@@ -24,10 +24,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    config::settings::UpstreamCommand,
-    mcp::line::{About, Line, Said},
-};
+use crate::mcp::line::{About, Line, Said};
+use umbra_config::settings::UpstreamCommand;
 
 /// How a request fails whose answer is larger than we keep.
 pub(super) const TOO_LARGE: ErrorCode = ErrorCode(-32_099);

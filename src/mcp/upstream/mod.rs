@@ -39,11 +39,9 @@ use self::{
     ear::{Ear, Wire},
 };
 use super::news::News;
-use crate::{
-    config::settings::{Mcp, McpUpstream, UpstreamAt},
-    domain::key::AgentGlobs,
-    llm::{self, ClientError, OutboundPolicy},
-};
+use umbra_config::settings::{Mcp, McpUpstream, UpstreamAt};
+use umbra_domain::key::AgentGlobs;
+use umbra_llm::{ClientError, OutboundPolicy};
 
 /// The first pause after a server died; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -111,7 +109,7 @@ pub(super) struct Upstream {
 }
 
 enum At {
-    Child(crate::config::settings::UpstreamCommand),
+    Child(umbra_config::settings::UpstreamCommand),
     Url(Box<Remote>),
 }
 
@@ -171,7 +169,7 @@ impl Upstream {
         let at = match &spec.at {
             UpstreamAt::Command(command) => At::Child(command.clone()),
             UpstreamAt::Url { url, headers } => {
-                let (client, url) = llm::client(url, policy)?;
+                let (client, url) = umbra_llm::client(url, policy)?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.max_sse_event_size = settings.max_result_bytes.saturating_add(ENVELOPE);
                 config.allow_stateless = true;

@@ -7,23 +7,23 @@ use jiff::Timestamp;
 use super::simulate::Simulation;
 use crate::{
     budget::{Candidate, Company, Facts, Worst},
-    domain::{
-        BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent,
-        Trigger, backtest::Basis,
-    },
-    llm::{self, Gateway, Readiness, Usage},
     pipeline::{
         Pipeline,
         accept::{is_own_traffic, worst_case},
     },
-    review::{self, Subject},
-    store::{
-        StoreError,
-        backtests::{MAX_OPEN, NewBacktest, NewItem, StoredRow},
-        calls::MAX_CALLS,
-        events::received_at,
-    },
     watch::{BadPattern, Watcher},
+};
+use umbra_domain::{
+    BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent, Trigger,
+    backtest::Basis,
+};
+use umbra_llm::{Gateway, Readiness, Usage};
+use umbra_review::Subject;
+use umbra_store::{
+    StoreError,
+    backtests::{MAX_OPEN, NewBacktest, NewItem, StoredRow},
+    calls::MAX_CALLS,
+    events::received_at,
 };
 
 /// Events read at a time: with the largest that are accepted, some 25 MiB.
@@ -249,16 +249,16 @@ impl Reckoning<'_> {
             Worst { usd, tokens }
         } else {
             let subject = Subject { event_id: id, event, trigger, hits: &[], baseline: None, memory: &[] };
-            let prompt = review::prompt(self.shadow, &subject, MEASURE);
-            let bytes =
-                prompt.map_or_else(|_| review::worst_prompt_bytes(self.shadow, &[event]), |prompt| prompt.bytes());
+            let prompt = umbra_review::prompt(self.shadow, &subject, MEASURE);
+            let bytes = prompt
+                .map_or_else(|_| umbra_review::worst_prompt_bytes(self.shadow, &[event]), |prompt| prompt.bytes());
             let spec = self.gateway.spec(&self.shadow.model);
             let output = spec.map_or(REPLY_TOKENS, |spec| spec.max_output_tokens.min(REPLY_TOKENS));
             let usage = Usage {
                 input_tokens: u64::try_from(bytes.div_ceil(BYTES_A_TOKEN)).unwrap_or(u64::MAX),
                 output_tokens: u64::from(output),
             };
-            let usd = spec.and_then(|spec| llm::cost(spec, usage)).unwrap_or_default();
+            let usd = spec.and_then(|spec| umbra_llm::cost(spec, usage)).unwrap_or_default();
             Worst { usd, tokens: usage.input_tokens.saturating_add(usage.output_tokens) }
         };
         Worst { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }

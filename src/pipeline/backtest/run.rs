@@ -9,19 +9,16 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::plan::lacks_budget;
-use crate::{
-    checks,
-    domain::{Assessment, BacktestId, Change, ItemOutcome, SkipReason, StoredEvent},
-    llm::{Gateway, Readiness, Rest},
-    pipeline::{
-        Pipeline,
-        call::{Asked, Conversation, Purse},
-    },
-    review::{self, Judgement, Matter, Subject},
-    store::{
-        StoreError,
-        backtests::{Claim, Reviewed, Waiting},
-    },
+use crate::pipeline::{
+    Pipeline,
+    call::{Asked, Conversation, Purse},
+};
+use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
+use umbra_llm::{Gateway, Readiness, Rest};
+use umbra_review::{Judgement, Matter, Subject};
+use umbra_store::{
+    StoreError,
+    backtests::{Claim, Reviewed, Waiting},
 };
 
 /// Events read at a time: with the largest that are accepted, some 16 MiB.
@@ -111,7 +108,7 @@ impl Pipeline {
         match ran {
             Ok(()) => self.store.leave_backtest(&claim, None).await?,
             Err(Stop::Failed(why)) => {
-                let why = checks::redact(&why).as_str().to_owned();
+                let why = umbra_checks::redact(&why).as_str().to_owned();
                 self.store.leave_backtest(&claim, Some(&why)).await?;
                 return Err(Stop::Failed(why));
             }
@@ -224,14 +221,14 @@ impl Bench {
     fn by_checks(&self, item: &Waiting) -> Reviewed {
         let Some(stored) = read(item) else { return gone(item) };
         let shadow = &self.claim.shadow;
-        let hits = checks::by_shadow(&stored, shadow);
-        concluded(item, review::of_checks(shadow, &subject(item, &stored, &hits)))
+        let hits = umbra_checks::by_shadow(&stored, shadow);
+        concluded(item, umbra_review::of_checks(shadow, &subject(item, &stored, &hits)))
     }
 
     async fn by_model(&self, item: Waiting) -> Result<Reviewed, Stop> {
         let Some(stored) = read(&item) else { return Ok(gone(&item)) };
         let shadow = &self.claim.shadow;
-        let hits = checks::by_shadow(&stored, shadow);
+        let hits = umbra_checks::by_shadow(&stored, shadow);
         let subject = subject(&item, &stored, &hits);
         let (store, gateway) = (&self.pipeline.store, &self.gateway);
         let purse = Purse::Backtest(store, &self.claim, item.seq);
@@ -243,7 +240,7 @@ impl Bench {
             }
             match conversation.ask(&Matter::Event(subject)).await? {
                 Asked::Judged(mut judgements, _) => {
-                    let judgement = judgements.pop().unwrap_or_else(|| review::of_checks(shadow, &subject));
+                    let judgement = judgements.pop().unwrap_or_else(|| umbra_review::of_checks(shadow, &subject));
                     return Ok(concluded(&item, judgement));
                 }
                 Asked::Fenced => return Err(Stop::Left),
@@ -263,7 +260,7 @@ impl Bench {
             }
         };
         // What the checks found stands without the model; where they found nothing, nothing is concluded.
-        let mut judgement = review::of_checks(shadow, &subject);
+        let mut judgement = umbra_review::of_checks(shadow, &subject);
         let why = format!("The model gave no opinion: {why}.");
         if judgement.assessment == Assessment::Approve {
             return Ok(failed(&item, reason, &why));
@@ -277,13 +274,13 @@ fn read(item: &Waiting) -> Option<StoredEvent> {
     serde_json::from_slice(item.payload.as_deref()?).ok()
 }
 
-fn subject<'a>(item: &Waiting, stored: &'a StoredEvent, hits: &'a [crate::domain::Hit]) -> Subject<'a> {
+fn subject<'a>(item: &Waiting, stored: &'a StoredEvent, hits: &'a [umbra_domain::Hit]) -> Subject<'a> {
     Subject { event_id: item.event, event: &stored.event, trigger: item.trigger, hits, baseline: None, memory: &[] }
 }
 
 fn concluded(item: &Waiting, judgement: Judgement) -> Reviewed {
     // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
-    let clean = |text: &str| checks::redact(text).as_str().to_owned();
+    let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
     let findings = judgement.findings.into_iter().map(|mut finding| {
         finding.description = clean(&finding.description);
         finding
@@ -311,7 +308,7 @@ fn failed(item: &Waiting, reason: SkipReason, why: &str) -> Reviewed {
         score: None,
         reviewer: None,
         findings: Vec::new(),
-        notes: vec![checks::redact(why).as_str().to_owned()],
+        notes: vec![umbra_checks::redact(why).as_str().to_owned()],
         change: None,
     }
 }

@@ -6,10 +6,8 @@ use std::collections::HashMap;
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use crate::{
-    budget::{self, Candidate, DayMeter, Decision, Facts, Meters, Worst},
-    domain::{NanoUsd, Shadow, SkipReason},
-};
+use crate::budget::{self, Candidate, DayMeter, Decision, Facts, Meters, Worst};
+use umbra_domain::{NanoUsd, Shadow, SkipReason};
 
 /// Its position in the list of shadows, which holds it alone.
 const SHADOW: usize = 0;
@@ -86,7 +84,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::{CostControl, Trigger};
+    use umbra_domain::{CostControl, Trigger};
 
     const PASSES: Facts = Facts { own_traffic: false, sample: 0, cost: None };
 

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::store::installation::Installation;
+use umbra_store::installation::Installation;
 
 /// Digits of a keyed hash.
 const DIGITS: usize = 64;

@@ -16,19 +16,17 @@ use super::{
     redacted,
     spool::{Line, Unnoted},
 };
-use crate::{
-    boundary::{
-        answer::Answer,
-        decide::{Decided, Decision, Standing, decide},
-        execution::Descent,
-    },
-    domain::{
-        Call, DecisionId, Effect, Execution,
-        audit::{AuditKind, Binding},
-    },
-    store::decisions::NewAudit,
-    telemetry::metric,
+use crate::telemetry::metric;
+use umbra_boundary::{
+    answer::Answer,
+    decide::{Decided, Decision, Standing, decide},
+    execution::Descent,
 };
+use umbra_domain::{
+    Call, DecisionId, Effect, Execution,
+    audit::{AuditKind, Binding},
+};
+use umbra_store::decisions::NewAudit;
 
 /// How long the disk is waited for behind the deadline of a caller.
 const TOLERANCE: Duration = Duration::from_millis(200);

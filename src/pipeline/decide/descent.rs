@@ -8,13 +8,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::Boundary;
-use crate::{
-    boundary::execution::{Configured, Descent, Effective, Whose, effective},
-    domain::{Execution, Override},
-    store::{
-        StoreError,
-        decisions::{Judge, KnownParent, MOST_GENERATIONS, MOST_PARENTS},
-    },
+use umbra_boundary::execution::{Configured, Descent, Effective, Whose, effective};
+use umbra_domain::{Execution, Override};
+use umbra_store::{
+    StoreError,
+    decisions::{Judge, KnownParent, MOST_GENERATIONS, MOST_PARENTS},
 };
 
 /// What runs are judged by.

@@ -10,14 +10,12 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::{Boundary, doubts::Row};
-use crate::{
-    boundary::genuine::{ApprovalSaid, CallSaid, RowKey, RunSaid},
-    domain::{Execution, Override},
-    store::{
-        StoreError,
-        decisions::{Judge, KnownApproval, KnownCall, KnownParent, KnownRun, Named, NewCall},
-        execution::{StoredApproval, StoredOverride},
-    },
+use umbra_boundary::genuine::{ApprovalSaid, CallSaid, RowKey, RunSaid};
+use umbra_domain::{Execution, Override};
+use umbra_store::{
+    StoreError,
+    decisions::{Judge, KnownApproval, KnownCall, KnownParent, KnownRun, Named, NewCall},
+    execution::{StoredApproval, StoredOverride},
 };
 
 /// What is said of an override that nobody vouches for.

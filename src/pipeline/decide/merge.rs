@@ -6,7 +6,8 @@ use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::{Boundary, spool::Faults};
-use crate::{store::StoreError, telemetry::metric};
+use crate::telemetry::metric;
+use umbra_store::StoreError;
 
 /// Between looks at what waits.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);

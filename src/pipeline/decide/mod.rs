@@ -47,13 +47,10 @@ pub use self::{
     overrides::{ApprovalError, NewOverride, OverrideError},
     writer::DecisionWriter,
 };
-use crate::{
-    boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately},
-    clock::Clock,
-    config::settings::AuditedReads,
-    domain::{Call, DecisionId, Execution, Override},
-    store::{Store, decisions::Named, installation::Installation},
-};
+use umbra_boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately};
+use umbra_config::settings::AuditedReads;
+use umbra_domain::{Call, DecisionId, Execution, Override, clock::Clock};
+use umbra_store::{Store, decisions::Named, installation::Installation};
 
 /// Bounds of decisions.
 #[derive(Debug, Clone)]

@@ -4,7 +4,6 @@
 use serde_json::Value;
 
 use super::Boundary;
-use crate::checks;
 
 /// What stands where a credential was.
 const MARKER: &str = "[secret:";
@@ -15,7 +14,7 @@ impl Boundary {
     /// A name that an agent gives. One that only looks as if a credential had been taken out of it gets a hash of its own,
     /// so nobody passes for another by what the audit shows of that one.
     pub(super) fn name(&self, given: &str) -> String {
-        let seen = checks::visible(given);
+        let seen = umbra_checks::visible(given);
         let kept = clean(&seen);
         if !kept.contains(MARKER) {
             return kept;
@@ -37,12 +36,12 @@ impl Boundary {
 
 /// Text of people, without hidden characters and credentials.
 pub(super) fn clean(text: &str) -> String {
-    checks::redact(text).as_str().to_owned()
+    umbra_checks::redact(text).as_str().to_owned()
 }
 
 /// JSON of agents and tools, without hidden characters and credentials.
 pub(super) fn redacted(value: &Value) -> Value {
     let mut value = value.clone();
-    checks::redact_json(&mut value);
+    umbra_checks::redact_json(&mut value);
     value
 }

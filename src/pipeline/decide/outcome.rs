@@ -6,11 +6,9 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::{Boundary, plan::sealed, redacted, writer::Waiting};
-use crate::{
-    boundary::decide::Decision,
-    domain::{CallOutcome, audit::AuditKind},
-    store::decisions::{CLOSED, KnownCall, NewAudit, NewOutcome},
-};
+use umbra_boundary::decide::Decision;
+use umbra_domain::{CallOutcome, audit::AuditKind};
+use umbra_store::decisions::{CLOSED, KnownCall, NewAudit, NewOutcome};
 
 /// An outcome that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]

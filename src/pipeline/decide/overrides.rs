@@ -6,13 +6,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Boundary, LastState, clean, doubts::Row, plan::sealed};
-use crate::{
-    domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind},
-    store::{
-        StoreError,
-        decisions::NewAudit,
-        execution::{ApprovalChange, ApprovalItem},
-    },
+use umbra_domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind};
+use umbra_store::{
+    StoreError,
+    decisions::NewAudit,
+    execution::{ApprovalChange, ApprovalItem},
 };
 
 /// An override to be set.

@@ -18,24 +18,22 @@ use super::{
     redacted,
     writer::Waiting,
 };
-use crate::{
-    boundary::{
-        answer::{Answer, ApprovalAnswer},
-        decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
-        execution::{Descent, Whose, effective},
-        genuine::RunSaid,
-        seal::payload_mac,
-        stub::{Recorded, RunState},
-    },
-    config::settings::AuditedReads,
-    domain::{
-        ApprovalId, DecisionId, Effect, Execution,
-        audit::{AuditKind, AuditPayload, Binding, Labels},
-    },
-    store::decisions::{
-        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval,
-        Wanted, Written,
-    },
+use umbra_boundary::{
+    answer::{Answer, ApprovalAnswer},
+    decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
+    execution::{Descent, Whose, effective},
+    genuine::RunSaid,
+    seal::payload_mac,
+    stub::{Recorded, RunState},
+};
+use umbra_config::settings::AuditedReads;
+use umbra_domain::{
+    ApprovalId, DecisionId, Effect, Execution,
+    audit::{AuditKind, AuditPayload, Binding, Labels},
+};
+use umbra_store::decisions::{
+    KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval, Wanted,
+    Written,
 };
 
 /// A decision that nobody took: its caller had gone.

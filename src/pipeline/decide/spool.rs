@@ -26,13 +26,11 @@ use super::{
     files::{AuditFile, AuditFiles},
     genuine::keyed,
 };
-use crate::{
-    boundary::{decide::Decision, genuine::RowKey, seal::payload_mac},
-    domain::audit::{AuditKind, AuditPayload},
-    store::{
-        decisions::{CLOSED, NewAudit, NewCall, Written},
-        installation::Installation,
-    },
+use umbra_boundary::{decide::Decision, genuine::RowKey, seal::payload_mac};
+use umbra_domain::audit::{AuditKind, AuditPayload};
+use umbra_store::{
+    decisions::{CLOSED, NewAudit, NewCall, Written},
+    installation::Installation,
 };
 
 /// The file, in the audit's folder.

@@ -21,13 +21,11 @@ use super::{
     outcome::{Report, ReportError, Reported},
     plan::{Fate, Plan, QuestionNames, Undelivered, to_infer, wanted},
 };
-use crate::{
-    boundary::{answer::Answer, decide::Decision, stub::Recorded},
-    store::{
-        StoreError,
-        decisions::{Named, RecordedCall},
-    },
-    telemetry::metric,
+use crate::telemetry::metric;
+use umbra_boundary::{answer::Answer, decide::Decision, stub::Recorded};
+use umbra_store::{
+    StoreError,
+    decisions::{Named, RecordedCall},
 };
 
 /// Tries at one transaction while another is in the way.

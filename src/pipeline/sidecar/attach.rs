@@ -16,23 +16,21 @@ use super::{
     step::{Recorded, Situation},
     workspace::Held,
 };
-use crate::{
-    domain::{PatternOutcome, Session, SessionId, SessionState, StepKind},
-    ingest::{AttachRequest, ToolDefinition},
-    sidecar::{
-        document::{
-            ItemState,
-            name::{Name, export_folder},
-            revision::Etag,
-        },
-        tools::Catalogue,
+use crate::ingest::{AttachRequest, ToolDefinition};
+use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
+use umbra_sidecar::{
+    document::{
+        ItemState,
+        name::{Name, export_folder},
+        revision::Etag,
     },
-    store::{
-        StoreError,
-        documents::{NewDocument, StoredDocument},
-        seek::Page,
-        sessions::{Attached, NewTools, SessionFilter, Stepping},
-    },
+    tools::Catalogue,
+};
+use umbra_store::{
+    StoreError,
+    documents::{NewDocument, StoredDocument},
+    seek::Page,
+    sessions::{Attached, NewTools, SessionFilter, Stepping},
 };
 
 /// Between looks for sessions that nobody uses.

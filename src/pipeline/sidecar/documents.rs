@@ -14,22 +14,19 @@ use super::{
     faults::Fault,
     workspace::{not_seen, not_written},
 };
-use crate::{
-    checks,
-    domain::SessionId,
-    sidecar::document::{
-        Document, Format, LimitError, Limits, YamlError,
-        edit::{self, Edit, EditFault},
-        merge::{Conflict, MergeError, merge},
-        name::{Name, NameError},
-        revision::{Change, Entry, Etag, replay},
-    },
-    store::{
-        StoreError,
-        documents::{NewChange, NewDocument, StoredChange, StoredDocument},
-        seek::{Page, Seek},
-        sessions::Stepping,
-    },
+use umbra_domain::SessionId;
+use umbra_sidecar::document::{
+    Document, Format, LimitError, Limits, YamlError,
+    edit::{self, Edit, EditFault},
+    merge::{Conflict, MergeError, merge},
+    name::{Name, NameError},
+    revision::{Change, Entry, Etag, replay},
+};
+use umbra_store::{
+    StoreError,
+    documents::{NewChange, NewDocument, StoredChange, StoredDocument},
+    seek::{Page, Seek},
+    sessions::Stepping,
 };
 
 /// Longest that a change waits: others may be under way on the same document.
@@ -340,14 +337,14 @@ fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Resu
 }
 
 pub(super) fn screened(text: &str) -> String {
-    checks::redact(text).as_str().to_owned()
+    umbra_checks::redact(text).as_str().to_owned()
 }
 
 /// The edits as they are kept: their texts are those that the document gets.
 fn screened_edits(edits: &[Edit]) -> Vec<Edit> {
     let screened = |edit: &Edit| {
         let mut value = serde_json::to_value(edit).ok()?;
-        checks::redact_json(&mut value);
+        umbra_checks::redact_json(&mut value);
         serde_json::from_value(value).ok()
     };
     edits.iter().map(|edit| screened(edit).unwrap_or_else(|| edit.clone())).collect()

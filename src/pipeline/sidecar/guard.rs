@@ -15,14 +15,14 @@ use super::{
     step::{Recorded, Situation},
 };
 use crate::{
-    domain::{
-        Event, Session, StepKind,
-        session::Tally,
-        sidecar::{CheckedBy, SidecarVerdict},
-    },
     ingest::{GuardRequest, Incoming},
     pipeline::{Origin, Pipeline},
     telemetry::metric,
+};
+use umbra_domain::{
+    Event, Session, StepKind,
+    session::Tally,
+    sidecar::{CheckedBy, SidecarVerdict},
 };
 
 /// The answer to who asks about one call or message.

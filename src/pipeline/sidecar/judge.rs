@@ -8,20 +8,17 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Guarding, seen::Taken, step::Read, words::Words};
-use crate::{
-    boundary::tools::Tools,
-    checks,
-    domain::{
-        Call, Effect, Mark, Session, SessionId, ToolName,
-        sidecar::{ModelRule, Ruling},
-    },
-    ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject as Asked, TurnRequest},
-    sidecar::{
-        guard::{Moment, Standing, Subject},
-        tools::Catalogue,
-    },
-    store::documents::StoredDocument,
+use crate::ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject as Asked, TurnRequest};
+use umbra_boundary::tools::Tools;
+use umbra_domain::{
+    Call, Effect, Mark, Session, SessionId, ToolName,
+    sidecar::{ModelRule, Ruling},
 };
+use umbra_sidecar::{
+    guard::{Moment, Standing, Subject},
+    tools::Catalogue,
+};
+use umbra_store::documents::StoredDocument;
 
 /// What the guardrail says of one call or message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -122,7 +119,7 @@ fn weight(value: &Value) -> usize {
 }
 
 fn marks(subject: Subject<'_>) -> Vec<Mark> {
-    checks::screen(subject.as_event()).marks
+    umbra_checks::screen(subject.as_event()).marks
 }
 
 /// What is in force: the rules, and what tools do.
@@ -307,7 +304,7 @@ impl<'a> Scene<'a> {
             modes: self.modes.clone(),
             tool: tool.clone(),
             by_proxy: false,
-            annotations: crate::domain::ToolAnnotations::default(),
+            annotations: umbra_domain::ToolAnnotations::default(),
             description: None,
             input_schema: None,
             output_schema: None,

@@ -13,13 +13,13 @@ use super::{
     step::{Recorded, Situation},
 };
 use crate::{
-    domain::{
-        Objective, Session, SessionId, StepKind, ToolName,
-        session::MadeCall,
-        sidecar::{DocumentDue, SidecarVerdict},
-    },
     ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest},
     pipeline::Pipeline,
+};
+use umbra_domain::{
+    Objective, Session, SessionId, StepKind, ToolName,
+    session::MadeCall,
+    sidecar::{DocumentDue, SidecarVerdict},
 };
 
 /// Bytes of a text that are looked at and kept.

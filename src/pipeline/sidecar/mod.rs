@@ -47,18 +47,14 @@ use self::{
     workspace::Files,
 };
 use super::decide::Boundary;
-use crate::{
-    checks,
-    clock::Clock,
-    domain::{Event, PolicyRule, sidecar::SidecarRules},
-    policy::BadRule,
-    sidecar::{
-        guard::{BadGuard, Guardrail},
-        tools::{Catalogue, Limits},
-    },
-    store::Store,
-    workspace::Workspace,
+use crate::workspace::Workspace;
+use umbra_domain::{Event, PolicyRule, clock::Clock, sidecar::SidecarRules};
+use umbra_policy::BadRule;
+use umbra_sidecar::{
+    guard::{BadGuard, Guardrail},
+    tools::{Catalogue, Limits},
 };
+use umbra_store::Store;
 
 /// Sets of tools whose index is kept.
 const CATALOGUES: usize = 64;
@@ -211,5 +207,5 @@ impl Sidecar {
 
 /// Text of people and agents, without hidden characters and credentials.
 fn cleaned(text: &str) -> String {
-    checks::redact(text).as_str().to_owned()
+    umbra_checks::redact(text).as_str().to_owned()
 }

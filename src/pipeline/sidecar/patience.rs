@@ -9,7 +9,8 @@ use std::{
 use tokio::time::{Instant, timeout_at};
 
 use super::Sidecar;
-use crate::{store::StoreError, telemetry::metric};
+use crate::telemetry::metric;
+use umbra_store::StoreError;
 
 /// Faults in a row after which the sidecar is passive.
 const FAULTS: u32 = 5;

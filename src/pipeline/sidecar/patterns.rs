@@ -13,20 +13,17 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{Sidecar, cleaned, patience::Patience};
-use crate::{
-    domain::{
-        Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session,
-        ToolName,
-    },
-    sidecar::{
-        patterns::{self, Offered, Origin, Shelf, Step, Trajectory},
-        tools::{Memory, Situation, Task},
-    },
-    store::{
-        StoreError,
-        patterns::{PatternFilter, PatternRow, Patterns},
-        seek::Page,
-    },
+use umbra_domain::{
+    Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
+};
+use umbra_sidecar::{
+    patterns::{self, Offered, Origin, Shelf, Step, Trajectory},
+    tools::{Memory, Situation, Task},
+};
+use umbra_store::{
+    StoreError,
+    patterns::{PatternFilter, PatternRow, Patterns},
+    seek::Page,
 };
 
 /// Patterns that a turn is answered with.

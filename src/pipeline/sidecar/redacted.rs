@@ -4,11 +4,8 @@
 use serde_json::Value;
 
 use super::cleaned;
-use crate::{
-    checks,
-    domain::{ToolName, tool::visible_tool_name},
-    ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject, TurnRequest},
-};
+use crate::ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject, TurnRequest};
+use umbra_domain::{ToolName, tool::visible_tool_name};
 
 fn all(names: &[String]) -> Vec<String> {
     names.iter().map(|name| cleaned(name)).collect()
@@ -26,7 +23,7 @@ fn tool(tool: &ToolName) -> ToolName {
 
 fn call(call: &NamedCall) -> NamedCall {
     let mut arguments = Value::Object(call.arguments.clone());
-    checks::redact_json(&mut arguments);
+    umbra_checks::redact_json(&mut arguments);
     let arguments = match arguments {
         Value::Object(arguments) => arguments,
         _ => serde_json::Map::new(),

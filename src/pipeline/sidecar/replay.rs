@@ -13,17 +13,15 @@ use super::{
     step::{Recorded, inputs_of},
     words::Words,
 };
-use crate::{
-    boundary::tools::Tools,
-    domain::{
-        Objective, Session, SessionId, StepKind,
-        session::chained,
-        sidecar::{DocumentDue, SidecarVerdict},
-    },
-    ingest::{GuardRequest, MessageRequest, TurnRequest},
-    sidecar::document::revision::{Etag, replay},
-    store::{Store, StoreError, documents::StoredDocument, seek::Seek, sessions::StoredStep},
+use crate::ingest::{GuardRequest, MessageRequest, TurnRequest};
+use umbra_boundary::tools::Tools;
+use umbra_domain::{
+    Objective, Session, SessionId, StepKind,
+    session::chained,
+    sidecar::{DocumentDue, SidecarVerdict},
 };
+use umbra_sidecar::document::revision::{Etag, replay};
+use umbra_store::{Store, StoreError, documents::StoredDocument, seek::Seek, sessions::StoredStep};
 
 /// Steps, or versions, of one read.
 const PAGE: u32 = 500;

@@ -9,10 +9,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded, workspace::Held};
-use crate::{
-    domain::{Session, SessionId, StepKind},
-    store::{documents::StoredDocument, sessions::Stepping},
-};
+use umbra_domain::{Session, SessionId, StepKind};
+use umbra_store::{documents::StoredDocument, sessions::Stepping};
 
 /// Sessions that are remembered.
 const MOST: usize = 10_000;

@@ -7,12 +7,10 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{May, Sidecar, attach::StepError, cleaned, patience::Patience};
-use crate::{
-    boundary::tools::Tools,
-    domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name},
-    ingest::{SelectRequest, ToolDefinition},
-    sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool},
-};
+use crate::ingest::{SelectRequest, ToolDefinition};
+use umbra_boundary::tools::Tools;
+use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name};
+use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool};
 
 /// Tools that are answered where nobody says how many.
 pub(super) const RANKED: usize = 10;

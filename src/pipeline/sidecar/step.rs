@@ -5,17 +5,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Guarding, documents::parsed, judge::Scene};
-use crate::{
-    domain::{Mark, sidecar::Since},
-    sidecar::{
-        document::{
-            Document,
-            revision::{Etag, Moved, moved},
-        },
-        guard::{Changed, Standing},
+use umbra_domain::{Mark, sidecar::Since};
+use umbra_sidecar::{
+    document::{
+        Document,
+        revision::{Etag, Moved, moved},
     },
-    store::{documents::StoredDocument, sessions::Stepping},
+    guard::{Changed, Standing},
 };
+use umbra_store::{documents::StoredDocument, sessions::Stepping};
 
 /// How things stood when a step was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,20 +15,18 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{Sidecar, patterns::Teller};
-use crate::{
-    domain::{
-        Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
-        ToolName, Trigger,
-    },
-    pipeline::Pipeline,
-    sidecar::patterns::{self, Step, Trajectory},
-    store::{
-        StoreError,
-        events::received_at,
-        follow::{Follower, Following},
-        steps::TaskStep,
-        trajectories::Opined,
-    },
+use crate::pipeline::Pipeline;
+use umbra_domain::{
+    Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
+    ToolName, Trigger,
+};
+use umbra_sidecar::patterns::{self, Step, Trajectory};
+use umbra_store::{
+    StoreError,
+    events::received_at,
+    follow::{Follower, Following},
+    steps::TaskStep,
+    trajectories::Opined,
 };
 
 /// Reviews that are followed in one transaction.
@@ -227,10 +225,7 @@ fn step_of(stored: &StoredEvent) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        clock::Clock,
-        domain::{Event, ToolCall, TriggerMark, TriggerSource},
-    };
+    use umbra_domain::{Event, ToolCall, TriggerMark, TriggerSource, clock::Clock};
 
     fn opined(of: &[(Option<Assessment>, bool)]) -> Vec<Opined> {
         let clock = Clock::system();

@@ -14,15 +14,12 @@ use super::{
     select::{For, RANKED, ToolChoice},
     step::{Recorded, Situation},
 };
-use crate::{
-    domain::{
-        Objective, Session, SessionId, StepKind,
-        sidecar::{DocumentDue, SidecarVerdict},
-    },
-    ingest::TurnRequest,
-    pipeline::Pipeline,
-    sidecar::patterns::Offered,
+use crate::{ingest::TurnRequest, pipeline::Pipeline};
+use umbra_domain::{
+    Objective, Session, SessionId, StepKind,
+    sidecar::{DocumentDue, SidecarVerdict},
 };
+use umbra_sidecar::patterns::Offered;
 
 /// What an agent is told before it goes on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]

@@ -16,14 +16,15 @@ use super::{
     patience::Patience,
 };
 use crate::{
-    domain::{
-        Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
-        sidecar::{ModelRule, Ruling},
-    },
     ingest::Incoming,
     pipeline::{Origin, Pipeline, accept::OnDemand},
-    store::reviews::Review,
 };
+use umbra_domain::{
+    Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
+    sidecar::{ModelRule, Ruling},
+};
+use umbra_sidecar::guard::with_model;
+use umbra_store::reviews::Review;
 
 /// Questions that are asked at once.
 const AT_ONCE: usize = 8;
@@ -51,11 +52,11 @@ impl Words {
     pub fn take(&mut self, ruling: Ruling, part: usize, rule: &ModelRule) -> Ruling {
         let question = Question { part, rule: rule.clone() };
         match self.said.iter().find(|(asked, _)| *asked == question) {
-            Some((_, Ok((violated, why)))) => ruling.with_model(rule, Some(*violated), why),
-            Some((_, Err(why))) => ruling.with_model(rule, None, why),
+            Some((_, Ok((violated, why)))) => with_model(ruling, rule, Some(*violated), why),
+            Some((_, Err(why))) => with_model(ruling, rule, None, why),
             None => {
                 self.open.push(question);
-                ruling.with_model(rule, None, "it was not asked")
+                with_model(ruling, rule, None, "it was not asked")
             }
         }
     }

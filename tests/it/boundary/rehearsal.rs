@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use umbra::boundary::overlay::{Merge, merge};
+use umbra_boundary::overlay::{Merge, merge};
 
 use crate::support::{
     Umbra,

@@ -355,7 +355,7 @@ async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
 }
 
 /// A server and all its backends.
-fn processes(server: &umbra::store::postgres::PrivatePostgres) -> Vec<Pid> {
+fn processes(server: &umbra_store::postgres::PrivatePostgres) -> Vec<Pid> {
     let postmaster = server.status().pid.expect("a postmaster").to_string();
     let of = |entry: std::io::Result<std::fs::DirEntry>| {
         let name = entry.ok()?.file_name().into_string().ok()?;

@@ -34,9 +34,9 @@ use umbra::{
         front::{BodyLimits, Front, HostGuard, Limits, Site},
         problem::Problem,
     },
-    clock::Clock,
     lifecycle::Tasks,
 };
+use umbra_domain::clock::Clock;
 
 /// Longer than anything here takes; only a fault reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use std::{
 
 use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
 use tokio::sync::OnceCell;
-use umbra::store::postgres::{PrivateOptions, PrivatePostgres};
+use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 
 static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
 static SCHEMAS: AtomicU32 = AtomicU32::new(0);
@@ -25,7 +25,7 @@ async fn server() -> &'static PrivatePostgres {
             search_path: std::env::var_os("PATH"),
             allow_download: true,
             pip_environment: std::env::vars_os()
-                .filter(|(name, _)| name.to_str().is_some_and(umbra::store::postgres::is_for_pip))
+                .filter(|(name, _)| name.to_str().is_some_and(umbra_store::postgres::is_for_pip))
                 .collect(),
             ..PrivateOptions::default()
         };

@@ -6,14 +6,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::service::{Domain, Tables};
-use crate::{
-    boundary::{
-        decide::{Decision, Rules, Standing, decide},
-        overlay::merge,
-        stub::RunState,
-    },
-    domain::{Call, Effect, ToolAnnotations, ToolName},
+use umbra_boundary::{
+    decide::{Decision, Rules, Standing, decide},
+    overlay::merge,
+    stub::RunState,
 };
+use umbra_domain::{Call, Effect, ToolAnnotations, ToolName};
 
 /// Most calls of a script: a loop that never ends is one, too.
 const MOST_CALLS: usize = 60;

@@ -23,14 +23,12 @@ use self::{
     service::Domain,
 };
 use super::super::{Failure, Global, answer, answer_json, table};
-use crate::{
-    boundary::{
-        contract::compile, decide::Rules, drift::bypass::Required, execution::Configured, gate::Standards, tools::Tools,
-    },
-    config::{Report as FileReport, tools},
-    domain::{Execution, Share, ToolContract},
-    policy::check_condition,
+use umbra_boundary::{
+    contract::compile, decide::Rules, drift::bypass::Required, execution::Configured, gate::Standards, tools::Tools,
 };
+use umbra_config::{Report as FileReport, tools};
+use umbra_domain::{Execution, Share, ToolContract, ToolDeclarations};
+use umbra_policy::check_condition;
 
 /// The contracts of the six services.
 const CONTRACTS: &str = include_str!("tools.yaml");
@@ -112,7 +110,7 @@ fn rules(global: &Global) -> anyhow::Result<Rules> {
     let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
     let judge = tools::Rules { contract: &contract, condition: &condition };
-    let read = |loaded: Result<crate::config::Loaded<tools::Tools>, FileReport>| loaded.map(|loaded| loaded.value);
+    let read = |loaded: Result<umbra_config::Loaded<ToolDeclarations>, FileReport>| loaded.map(|loaded| loaded.value);
     let file = match &global.tools {
         Some(path) => read(tools::read(path, judge))?,
         None => read(tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge))?,

@@ -7,15 +7,13 @@ use super::{
     },
     Fate, Plan, Run,
 };
-use crate::{
-    boundary::{
-        answer::Answer,
-        decide::{Decision, Standing, decide},
-        execution::{Descent, Whose, effective},
-    },
-    domain::{Effect, Execution},
-    store::decisions::{CLOSED, KnownCall, KnownParent, Named},
+use umbra_boundary::{
+    answer::Answer,
+    decide::{Decision, Standing, decide},
+    execution::{Descent, Whose, effective},
 };
+use umbra_domain::{Effect, Execution};
+use umbra_store::decisions::{CLOSED, KnownCall, KnownParent, Named};
 
 impl Plan<'_> {
     /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is

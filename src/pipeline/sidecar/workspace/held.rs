@@ -5,10 +5,10 @@ use std::io;
 use super::{about, count};
 use crate::{
     pipeline::sidecar::documents::format_of,
-    sidecar::document::{Document, Format, Limits, name::Name, revision::Etag},
-    store::documents::StoredDocument,
     workspace::{Content, Entry, Folder, Mark, Workspace, digest},
 };
+use umbra_sidecar::document::{Document, Format, Limits, name::Name, revision::Etag};
+use umbra_store::documents::StoredDocument;
 
 /// Whether what a file says is in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,11 +32,11 @@ use self::held::{Said, Seen};
 pub use self::watch::remove_gone;
 use super::{Sidecar, patience::Patience};
 use crate::{
-    sidecar::document::name::Name,
-    store::{StoreError, sessions::Stepping},
     telemetry::metric,
     workspace::{Entry, Workspace},
 };
+use umbra_sidecar::document::name::Name;
+use umbra_store::{StoreError, sessions::Stepping};
 
 /// A file that is changed is taken when it has stood still for so long: some editors write in several steps.
 const SETTLED: Duration = Duration::from_millis(50);

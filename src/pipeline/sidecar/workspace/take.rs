@@ -11,19 +11,19 @@ use crate::{
         Sidecar,
         documents::{DocumentError, add, entries, format_of, keep, screened},
     },
-    sidecar::document::{
-        Document, Format, Limits,
-        name::{ReadBack, read_back},
-        patch::Patch,
-        revision::{Change, Etag, WORKSPACE},
-        unseen::{Made, UnknownMaking, made_from},
-    },
-    store::{
-        StoreError,
-        documents::{StoredChange, StoredDocument},
-        sessions::Stepping,
-    },
     workspace::{Content, digest},
+};
+use umbra_sidecar::document::{
+    Document, Format, Limits,
+    name::{ReadBack, read_back},
+    patch::Patch,
+    revision::{Change, Etag, WORKSPACE},
+    unseen::{Made, UnknownMaking, made_from},
+};
+use umbra_store::{
+    StoreError,
+    documents::{StoredChange, StoredDocument},
+    sessions::Stepping,
 };
 
 impl Sidecar {

@@ -5,11 +5,9 @@ use std::sync::mpsc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::{
-    sidecar::document::revision::Etag,
-    store::documents::StoredDocument,
-    workspace::{Content, Mark, digest},
-};
+use crate::workspace::{Content, Mark, digest};
+use umbra_sidecar::document::revision::Etag;
+use umbra_store::documents::StoredDocument;
 
 fn files() -> (tempfile::TempDir, Files) {
     let dir = tempfile::TempDir::new().expect("a directory");

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Files, FilesError, about, entries, held::is_as_given};
 use crate::{
-    domain::SessionId,
     pipeline::sidecar::{Sidecar, documents::format_of},
-    sidecar::document::name::Name,
-    store::{Store, StoreError, session_files::FiledSession},
     workspace::Workspace,
 };
+use umbra_domain::SessionId;
+use umbra_sidecar::document::name::Name;
+use umbra_store::{Store, StoreError, session_files::FiledSession};
 
 /// Between looks at all files.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);

@@ -1,0 +1,183 @@
+//! What a caller is told about its call, and what the audit keeps of it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::{
+    decide::{Decided, Decision},
+    execution::Source,
+};
+use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::Binding};
+
+/// What becomes of a call. Let it run only where `decision` is `execute`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Answer {
+    /// Its id; the same again for the same call.
+    #[schema(value_type = String, example = "dec_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub decision_id: DecisionId,
+    /// The caller's own id.
+    pub call_id: String,
+    /// What becomes of it.
+    pub decision: Decision,
+    /// Why it may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`, `approval_required`,
+    /// `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; of a repeated call `call_finished` (its outcome
+    /// is stored), `execution_changed` (calls do not run any more) and `unauthentic_answer` (what is stored as its answer was not
+    /// written by a server that holds the key).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The same in words, with what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What it would do.
+    pub effect: Effect,
+    /// Who says so.
+    pub effect_source: EffectSource,
+    /// Whether calls run.
+    pub execution: Execution,
+    /// What the rules say.
+    pub guard: Guard,
+    /// The contract, as `tool@version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+    /// What to answer in the tool's place, where `decision` is `stub`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stub: Option<StubAnswer>,
+    /// What to lay over the result of a read that runs: what this run has rehearsed. At the path `items` of the result there
+    /// is a record, or where `key` names a field a list of them. `patch`: by keys, fields that are laid over those of the
+    /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
+    /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub merge: Option<Value>,
+    /// Who is asked, where `decision` is `ask`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalAnswer>,
+    /// What the caller should know although the call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// Each step, for a person.
+    pub explain: Vec<String>,
+    /// The decision's row in the audit; absent where reads are not audited, or nothing could be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_seq: Option<i64>,
+    /// Whether it was decided before. The audit has the decision once.
+    #[serde(default)]
+    pub replayed: bool,
+}
+
+/// A stub.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StubAnswer {
+    /// The contract that it comes from, as `tool@version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+    /// What the tool would have answered, any JSON.
+    pub result: Value,
+    /// What it was validated against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validated_against: Option<String>,
+    /// It is this fault, as the contract asks for now and then: `result` is the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// An approval that a call waits for. Ask again with the same `call_id`, or with the same arguments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ApprovalAnswer {
+    /// For `POST /v1/approvals/{id}`.
+    #[schema(value_type = String, example = "apr_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: ApprovalId,
+    /// When it is worth nothing any more.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+}
+
+impl Answer {
+    /// What a caller is told.
+    pub fn of(id: DecisionId, call: &Call, decided: &Decided) -> Self {
+        let stub = decided.stub.as_ref().map(|stub| StubAnswer {
+            contract: Some(stub.contract.clone()),
+            result: stub.result.clone(),
+            validated_against: Some(stub.validated_against.as_str().to_owned()),
+            fault: stub.fault.clone(),
+        });
+        Self {
+            decision_id: id,
+            call_id: call.call_id.clone(),
+            decision: decided.decision,
+            reason: decided.reason.map(ToOwned::to_owned),
+            detail: decided.detail.clone(),
+            effect: decided.effect,
+            effect_source: decided.effect_source,
+            execution: decided.execution.execution,
+            guard: Guard { explain: Vec::new(), ..decided.guard.clone() },
+            contract: decided.contract.clone(),
+            stub,
+            merge: decided.merge.as_ref().and_then(|merge| serde_json::to_value(merge).ok()),
+            approval: None,
+            warning: None,
+            explain: decided.explain.clone(),
+            audit_seq: None,
+            replayed: false,
+        }
+    }
+
+    /// Makes of a repeated answer one that lets nothing run. `reason` is a code, `words` say why.
+    pub fn refuse(&mut self, reason: &str, words: &str) {
+        self.decision = Decision::Block;
+        self.reason = Some(reason.to_owned());
+        self.detail = Some(format!("{words}: it does not run again; to call once more, ask with a new call_id"));
+        self.merge = None;
+        self.warning = None;
+    }
+
+    /// What the audit keeps for ever: words of ours and of operators, and names.
+    pub fn body(&self, call: &Call, won: &Source, binding: &Binding) -> Value {
+        let mut body = json!({
+            "decision": self.decision,
+            "effect": self.effect,
+            "effect_source": self.effect_source,
+            "execution": self.execution,
+            "execution_source": {"source": won.source, "name": won.name},
+            "guard": Guard { explain: Vec::new(), ..self.guard.clone() },
+        });
+        let mut put = |key: &str, value: Value| {
+            if !value.is_null() {
+                body[key] = value;
+            }
+        };
+        put("reason", json!(self.reason));
+        put("contract", json!(self.contract));
+        put("validated_against", json!(self.stub.as_ref().and_then(|stub| stub.validated_against.clone())));
+        put("fault", json!(self.stub.as_ref().and_then(|stub| stub.fault.clone())));
+        put("approval", json!(self.approval.as_ref().map(|approval| approval.id)));
+        put("route", json!(call.route));
+        put("parent_run", json!(call.parent_run));
+        put("traceparent", json!(call.traceparent));
+        put("run_execution", json!(binding.run_execution));
+        put("labels", json!(binding.labels));
+        if !call.modes.is_empty() {
+            put("modes", json!(call.modes));
+        }
+        body
+    }
+
+    /// What the audit keeps until it is erased: words of agents and tools. `args` and the stub are redacted already.
+    pub fn payload(&self, args: &Value, call: &Call) -> Value {
+        let mut payload = Map::new();
+        payload.insert("args".to_owned(), args.clone());
+        if let Some(stub) = &self.stub {
+            payload.insert("stub_response".to_owned(), stub.result.clone());
+        }
+        if call.stub_override.is_some() {
+            payload.insert("stub_override".to_owned(), json!(true));
+        }
+        if let Some(detail) = &self.detail {
+            payload.insert("detail".to_owned(), json!(detail));
+        }
+        payload.insert("explain".to_owned(), json!(self.explain));
+        Value::Object(payload)
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether runs, sessions and answers stand as their keyed hashes and the audit say. In: rows of the audit, in order, then rows of the
+//! tables. Out: what does not fit. Pure.
+//!
+//! The audit says of a run that it stays in shadow, and of a session what it carries. A row that says less was changed or set
+//! back. One that is gone may be past; decisions go by the audit then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::genuine::{CallSaid, RowKey, RunSaid};
+use umbra_domain::{
+    Execution,
+    audit::{AuditKind, AuditRow, Binding, Labels, StandingCall, StandingRun, StandingSession},
+};
+
+/// What is to be thought of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Thought {
+    /// It fits.
+    Fits,
+    /// It is of before rows had keyed hashes, or somebody took that away: it counts as the stricter.
+    OfBefore,
+    /// It is not known by this key, and what that comes to: somebody changed it, or a server wrote it that has another key.
+    OtherKey(String),
+    /// It does not fit, and how.
+    Unlike(String),
+}
+
+/// What the audit says of runs and sessions, each by agent and name.
+#[derive(Debug, Default)]
+pub struct Bound {
+    runs: BTreeSet<(String, String)>,
+    sessions: BTreeMap<(String, String), Labels>,
+}
+
+impl Bound {
+    /// Takes in the next row, which somebody of ours signed.
+    pub(super) fn take(&mut self, row: &AuditRow) {
+        let binds = ["\"run_execution\":", "\"labels\":"].iter().any(|member| row.body.contains(member));
+        if row.kind != AuditKind::Decision || !binds {
+            return;
+        }
+        let (Some(agent), Ok(Binding { run_execution, labels })) = (&row.agent, serde_json::from_str(&row.body)) else {
+            return;
+        };
+        if let (Some(Execution::Shadow), Some(run)) = (run_execution, &row.run) {
+            self.runs.insert((agent.clone(), run.clone()));
+        }
+        if let (Some(labels), Some(session)) = (labels, &row.session) {
+            self.sessions.entry((agent.clone(), session.clone())).or_default().add(labels);
+        }
+    }
+
+    /// Holds a run against what is known of it. Without a key its keyed hash is not looked at.
+    pub fn run(&self, key: Option<&RowKey>, row: &StandingRun) -> Thought {
+        let StandingRun { agent, run, in_shadow, began_in_shadow, parent, started_by, session, mac } = row;
+        let (in_shadow, began_in_shadow) = (*in_shadow, *began_in_shadow);
+        let named = format!("the run {run:?} of {agent:?}");
+        let is_bound = began_in_shadow || parent.is_some();
+        if mac.is_some() && !is_bound && self.runs.contains(&(agent.clone(), run.clone())) {
+            return Thought::Unlike(format!("{named} is not in shadow, and the audit says that it stays there"));
+        }
+        let [parent, started_by, session] = [parent, started_by, session].map(Option::as_deref);
+        let said = RunSaid { agent, run, in_shadow, began_in_shadow, parent, started_by, session };
+        let other = format!("{named} is not as a server that holds this key wrote it: it counts as shadow");
+        judged(key.map(|key| key.of_run(&said)), mac.as_deref(), other)
+    }
+
+    /// Holds what was answered to a call against its keyed hash.
+    pub fn call(key: &RowKey, row: &StandingCall) -> Thought {
+        let StandingCall { agent, call_id, body, decision, answer, mac } = row;
+        let should = key.of_call(&CallSaid { agent, call_id, body, decision, answer });
+        let other = format!(
+            "what is stored as the answer to the call {call_id:?} of {agent:?} is not as a server that holds this key wrote it: \
+             it is not given"
+        );
+        judged(Some(should), mac.as_deref(), other)
+    }
+
+    /// Holds a session against what the audit says of it.
+    pub fn session(&self, StandingSession { agent, session, labels }: &StandingSession) -> Thought {
+        let said = self.sessions.get(&(agent.clone(), session.clone())).cloned().unwrap_or_default();
+        if labels.clone().add(said) {
+            return Thought::Unlike(format!(
+                "the session {session:?} of {agent:?} has lost labels that it has by the audit: they count all the same"
+            ));
+        }
+        Thought::Fits
+    }
+}
+
+/// What is to be thought of a row that has this keyed hash, and should have that.
+fn judged(should: Option<[u8; 32]>, has: Option<&[u8]>, other: String) -> Thought {
+    match (should, has) {
+        (_, None) => Thought::OfBefore,
+        (Some(should), Some(has)) if should != *has => Thought::OtherKey(other),
+        _ => Thought::Fits,
+    }
+}

@@ -1,0 +1,271 @@
+//! Checkpoints of the audit on the disk: the key that signs them, and the file that they are appended to. Whoever can
+//! change the database alone can change neither.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::Arc,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair},
+};
+
+use super::{
+    genuine::RowKey,
+    seal::Checkpoint,
+    stamp::{named, stamp},
+};
+use umbra_domain::audit::{AuditFolder, AuditSeal, AuditSigner};
+
+/// The file of checkpoints, in the audit's folder.
+pub const FILE: &str = "checkpoints.jsonl";
+/// The key, in the audit's folder: PKCS #8, readable by us alone.
+pub const KEY: &str = "checkpoint-key";
+
+/// Signs checkpoints and appends them.
+#[derive(Debug)]
+pub struct Signer {
+    key: Ed25519KeyPair,
+    path: std::path::PathBuf,
+    /// The newest block that a checkpoint of ours is for.
+    newest: i64,
+    /// The last row of before rows were signed.
+    unsigned: i64,
+}
+
+impl Signer {
+    /// With the key of this folder; the first time it makes one. `noted` is how far the database was told that folders
+    /// are: what is gone from our file is missed by that. `unsigned` is the last row that nobody signed, where the file
+    /// does not say so.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the key in it is none.
+    pub fn open(dir: &Path, noted: &[AuditFolder], unsigned: i64) -> io::Result<Self> {
+        let key = key(dir)?;
+        let path = dir.join(FILE);
+        let signed = read(&path)?;
+        cut_torn(&path)?;
+        let public = key.public_key().as_ref();
+        let mut ours: Vec<&Checkpoint> = signed.iter().filter(|checkpoint| checkpoint.key() == public).collect();
+        ours.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.block));
+        // There is one a second: only the newest is worth the time.
+        let newest = ours.into_iter().find(|checkpoint| checkpoint.is_genuine()).map(|checkpoint| checkpoint.block);
+        let noted = noted.iter().filter(|folder| folder.key == public).map(|folder| folder.block);
+        let newest = noted.chain(newest).max().unwrap_or(0);
+        let unsigned = signed.iter().filter_map(|checkpoint| checkpoint.unsigned).min().unwrap_or(unsigned);
+        Ok(Self { key, path, newest, unsigned })
+    }
+
+    /// Its public key.
+    pub fn public_key(&self) -> &[u8] {
+        self.key.public_key().as_ref()
+    }
+
+    /// Appends a checkpoint of this block, durably, unless there is one; answers whether it did.
+    ///
+    /// # Errors
+    /// The file cannot be written: a part of the line may be there.
+    pub fn append(&mut self, seal: &AuditSeal, at: Timestamp) -> io::Result<bool> {
+        if seal.block <= self.newest {
+            return Ok(false);
+        }
+        let checkpoint = Checkpoint::sign(&self.key, seal, at, (self.newest, self.unsigned));
+        let mut line = serde_json::to_vec(&checkpoint)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+        file.write_all(&line)?;
+        file.sync_data()?;
+        self.newest = seal.block;
+        Ok(true)
+    }
+}
+
+/// What signs rows with the key of this folder; the first time it makes one.
+///
+/// # Errors
+/// The folder cannot be written, or the key in it is none.
+pub fn signer(dir: &Path) -> io::Result<AuditSigner> {
+    let key = key(dir)?;
+    Ok(Arc::new(move |rows| stamp(&key, rows)))
+}
+
+/// What overrides and approvals are known by, from the key of this folder; the first time it makes one.
+///
+/// # Errors
+/// The folder cannot be written, or the key in it is none.
+pub fn row_key(dir: &Path) -> io::Result<RowKey> {
+    key(dir)?;
+    existing_row_key(dir)?.ok_or_else(|| io::Error::other(format!("{}: the key is gone", dir.display())))
+}
+
+/// The same; `None` where there is no key.
+///
+/// # Errors
+/// The key cannot be read.
+pub fn existing_row_key(dir: &Path) -> io::Result<Option<RowKey>> {
+    match fs::read(dir.join(KEY)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => Ok(Some(RowKey::of(&read?))),
+    }
+}
+
+/// The public key of this folder; `None` where it has no key.
+///
+/// # Errors
+/// The key cannot be read, or is none.
+pub fn public_key(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    Ok(existing(&dir.join(KEY))?.map(|key| key.public_key().as_ref().to_vec()))
+}
+
+/// What is missing from the checkpoints of a folder: lines that later ones name, and its end, as far as the database was
+/// told of it. `elsewhere` is the newest block of the checkpoints that are known from elsewhere: what these vouch for
+/// is worth knowing and no more.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// What is wrong.
+    pub faults: Vec<String>,
+    /// What is worth knowing.
+    pub warnings: Vec<String>,
+}
+
+impl Missing {
+    /// Looks at the checkpoints of the folder whose key this is. Whether they are genuine is for others to say.
+    pub fn from(path: &Path, own: &[Checkpoint], key: Option<&[u8]>, noted: &[AuditFolder], elsewhere: i64) -> Self {
+        let mut missing = Self::default();
+        let path = path.display();
+        let here: HashSet<(&str, i64)> = own.iter().map(|one| (one.public_key.as_str(), one.block)).collect();
+        // Two servers of one folder may sign one block, each at a time of its own.
+        let mut signatures = HashSet::new();
+        for doubled in own.iter().filter(|one| !signatures.insert(one.signature.as_str())) {
+            missing.faults.push(format!("{path}: the checkpoint of block {} stands here twice", doubled.block));
+        }
+        if let Some(key) = key
+            && !own.is_empty()
+            && own.iter().all(|one| one.key() != key)
+        {
+            missing.faults.push(format!(
+                "{path} has no checkpoint by the key that lies beside it ({}): {KEY} was put in the place of another; put that \
+                 back, or if it was on purpose, start the server, which signs with this one",
+                named(key)
+            ));
+        }
+        for checkpoint in own {
+            let previous = checkpoint.previous.unwrap_or(0);
+            if previous > 0 && !here.contains(&(checkpoint.public_key.as_str(), previous)) {
+                missing.tell(
+                    previous <= elsewhere,
+                    format!(
+                        "{path}: the checkpoint of block {previous} is gone, which that of block {} followed: put the \
+                         file back from a copy, or give the copy by --checkpoint",
+                        checkpoint.block
+                    ),
+                );
+            }
+        }
+        for folder in noted.iter().filter(|folder| folder.block > 0) {
+            let name = STANDARD.encode(&folder.key);
+            let theirs = own.iter().filter(|checkpoint| checkpoint.public_key == name);
+            let newest = theirs.map(|checkpoint| checkpoint.block).max();
+            let here = newest.is_some() || key == Some(&folder.key);
+            let newest = newest.unwrap_or(0);
+            if here && newest < folder.block {
+                missing.tell(
+                    folder.block <= elsewhere,
+                    format!(
+                        "{path} ends with block {newest}, and block {} was signed in it: its end is gone; put the file \
+                         back from a copy, or give the copy by --checkpoint",
+                        folder.block
+                    ),
+                );
+            } else if !here && folder.block > elsewhere {
+                missing.warnings.push(format!(
+                    "another server (key {}) signed up to block {}: give its checkpoints.jsonl by --checkpoint, and they \
+                     are compared as well",
+                    named(&folder.key),
+                    folder.block
+                ));
+            }
+        }
+        missing
+    }
+
+    fn tell(&mut self, known: bool, what: String) {
+        if known { self.warnings.push(what) } else { self.faults.push(what) }
+    }
+}
+
+/// The checkpoints of a file; of one that is missing, none. A line that a crash has torn is left out.
+///
+/// # Errors
+/// The file cannot be read, or a line in it is no checkpoint.
+pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read?,
+    };
+    let mut checkpoints = Vec::new();
+    for (line, number) in text.split_inclusive('\n').zip(1..) {
+        match serde_json::from_str(line) {
+            Ok(checkpoint) => checkpoints.push(checkpoint),
+            Err(_) if line.trim().is_empty() || !line.ends_with('\n') => {}
+            Err(error) => {
+                let what = format!("{}:{number}: this line is no checkpoint ({error})", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+    }
+    Ok(checkpoints)
+}
+
+/// Takes off a last line that a crash has torn: the next one would be torn with it.
+fn cut_torn(path: &Path) -> io::Result<()> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read?,
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
+    }
+    Ok(())
+}
+
+/// The key of a folder, made where there is none.
+fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
+    fs::create_dir_all(dir)?;
+    let path = dir.join(KEY);
+    if let Some(key) = existing(&path)? {
+        return Ok(key);
+    }
+    let none = || io::Error::other(format!("{}: no key can be made", path.display()));
+    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| none())?;
+    // Whole or not at all: a torn key would be none. And once: of two processes, the second takes the first one's.
+    let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|_| none())?;
+    let draft = path.with_extension(named(pair.public_key().as_ref()));
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
+    file.write_all(document.as_ref())?;
+    file.sync_all()?;
+    let made = fs::hard_link(&draft, &path);
+    fs::remove_file(&draft)?;
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => File::open(dir)?.sync_all()?,
+    }
+    existing(&path)?.ok_or_else(none)
+}
+
+fn existing(path: &Path) -> io::Result<Option<Ed25519KeyPair>> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let none = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is no Ed25519 key", path.display()));
+    Ed25519KeyPair::from_pkcs8(&bytes).map(Some).map_err(none)
+}

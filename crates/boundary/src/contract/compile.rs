@@ -1,0 +1,276 @@
+//! Compiling a contract: every fault at once, each with the key that holds it. What compiles is tried: a stub of each
+//! response is rendered with sample arguments and held against the output schema, and what it leaves is kept.
+
+use serde_json::{Value, json};
+
+use super::{
+    CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, Reader, Schema, is_glob,
+};
+use crate::{
+    overlay,
+    stub::{
+        Call, RunState, SharedMint, sample,
+        template::{Template, add_functions},
+        tool_variable,
+    },
+};
+use umbra_domain::{
+    Effect, ToolName,
+    contract::{ContractFault, Overlay, ToolContract},
+};
+use umbra_policy::{EvalError, Expression, Scope};
+
+/// What responses, keys of readers, and records may name.
+const CALL: [&str; 2] = ["args", "tool"];
+const WRITTEN: [&str; 3] = ["args", "tool", "result"];
+const READ: [&str; 3] = ["args", "tool", "record"];
+const STORED: [&str; 4] = ["args", "tool", "result", "record"];
+
+/// Compiles a contract.
+///
+/// # Errors
+/// Every fault.
+pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractFault>> {
+    let mut faults = Vec::new();
+    let input = schema(contract.input_schema.as_ref(), "input_schema", &mut faults);
+    let output = schema(contract.output_schema.as_ref(), "output_schema", &mut faults);
+    let responses = responses(&contract, &mut faults);
+    let compiled_faults = fault_rules(&contract, &mut faults);
+    let overlay = contract.overlay.clone().unwrap_or_default();
+    let (put, delete) = written(&overlay, &mut faults);
+    let (readers, listers) = read_back(&contract.id(), &overlay, &mut faults);
+    let compiled = CompiledContract {
+        id: contract.id(),
+        input,
+        output,
+        responses,
+        faults: compiled_faults,
+        put,
+        delete,
+        readers,
+        listers,
+        contract,
+    };
+    if faults.is_empty() {
+        try_out(&compiled, &mut faults);
+    }
+    if faults.is_empty() { Ok(compiled) } else { Err(faults) }
+}
+
+/// What is wrong with a contract besides its form.
+pub fn faults(contract: &ToolContract) -> Vec<ContractFault> {
+    compile(contract.clone()).err().unwrap_or_default()
+}
+
+fn schema(schema: Option<&Value>, key: &'static str, faults: &mut Vec<ContractFault>) -> Option<Schema> {
+    Schema::compile(schema?)
+        .map_err(|message| faults.push(ContractFault::of(key, message, "see json-schema.org, draft 2020-12")))
+        .ok()
+}
+
+fn template(value: &Value, variables: &[&str]) -> Result<Template, (String, &'static str)> {
+    if value.is_null() {
+        return Err(("a stub is never null".to_owned(), "write what the tool would give"));
+    }
+    Template::compile(value, variables).map_err(|message| (message, "templates are {{ CEL }}: {{ args.amount }}"))
+}
+
+fn predicate(source: &str, variables: &[&str]) -> Result<Expression, (String, &'static str)> {
+    let compiled = Expression::compile(source).and_then(|expression| {
+        expression.expect_variables(variables)?;
+        Ok(expression)
+    });
+    compiled.map_err(|error| (error.to_string(), "predicates are CEL: args.amount > 500.0"))
+}
+
+/// Notes a fault, and gives what there is without one.
+fn note<T>(
+    result: Result<T, (String, &'static str)>,
+    at: &ContractFault,
+    faults: &mut Vec<ContractFault>,
+) -> Option<T> {
+    result
+        .map_err(|(message, help)| {
+            let message = format!("{}{message}", at.message);
+            faults.push(ContractFault { message, help: help.to_owned(), ..at.clone() });
+        })
+        .ok()
+}
+
+/// The place of a fault that is yet to be told: `part` goes before its message.
+fn at(key: &'static str, part: &str) -> ContractFault {
+    ContractFault::of(key, if part.is_empty() { String::new() } else { format!("{part}: ") }, "")
+}
+
+fn responses(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<CompiledResponse> {
+    let each = contract.responses.iter().enumerate().filter_map(|(index, response)| {
+        let when = response.when.as_deref();
+        let when = when.map(|when| note(predicate(when, &CALL), &at("responses", "when").at(index), faults));
+        let result = note(template(&response.result, &CALL), &at("responses", "result").at(index), faults);
+        Some(CompiledResponse { when: when.flatten(), result: result? })
+    });
+    each.collect()
+}
+
+fn fault_rules(contract: &ToolContract, faults: &mut Vec<ContractFault>) -> Vec<CompiledFault> {
+    let each = contract.faults.iter().enumerate().filter_map(|(index, fault)| {
+        let default = || match &fault.message {
+            Some(message) => json!({"error": fault.error, "message": message}),
+            None => json!({"error": fault.error}),
+        };
+        let result = fault.result.clone().unwrap_or_else(default);
+        let result = note(template(&result, &CALL), &at("faults", "result").at(index), faults);
+        Some(CompiledFault { rate: fault.rate, error: fault.error.clone(), result: result? })
+    });
+    each.collect()
+}
+
+fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<CompiledPut>, Option<CompiledDelete>) {
+    let put = overlay.put.as_ref().and_then(|put| {
+        let key = note(predicate(&put.key, &WRITTEN), &at("overlay", "put.key"), faults);
+        let value = put.value.as_ref();
+        let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
+        if put.partial && matches!(put.value, Some(Value::Array(_) | Value::Number(_) | Value::Bool(_))) {
+            let message = "put.value: a partial record holds the fields that change";
+            faults.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
+        }
+        let (collection, partial) = (put.collection.clone(), put.partial);
+        Some(CompiledPut { collection, key: key?, value: value.flatten(), partial })
+    });
+    let delete = overlay.delete.as_ref().and_then(|delete| {
+        let key = note(predicate(&delete.key, &WRITTEN), &at("overlay", "delete.key"), faults);
+        Some(CompiledDelete { collection: delete.collection.clone(), key: key? })
+    });
+    (put, delete)
+}
+
+fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Vec<Reader>, Vec<Lister>) {
+    let own = overlay.put.as_ref().map(|put| &put.collection);
+    let own = own.or(overlay.delete.as_ref().map(|delete| &delete.collection));
+    let mut readers = Vec::new();
+    for (index, read) in overlay.reads.iter().enumerate() {
+        let place = |part: &str| at("overlay", &format!("reads[{index}].{part}"));
+        if is_glob(&read.tool) {
+            faults.push(ContractFault::of(
+                "overlay",
+                format!("reads[{index}]: a reader is one tool"),
+                "write its name",
+            ));
+        }
+        let key = note(predicate(&read.key, &CALL), &place("key"), faults);
+        let result = read.result.as_ref().map(|result| note(template(result, &READ), &place("result"), faults));
+        let missing = read.on_missing.as_ref();
+        let missing = missing.map(|missing| note(template(missing, &CALL), &place("on_missing"), faults));
+        let (Some(key), Some(collection)) = (key, read.collection.as_ref().or(own)) else { continue };
+        readers.push(Reader {
+            tool: read.tool.clone(),
+            contract: id.to_owned(),
+            collection: collection.clone(),
+            key,
+            at: read.at.clone(),
+            result: result.flatten(),
+            on_missing: missing.flatten(),
+        });
+    }
+    let listers = overlay.lists.iter().filter_map(|list| {
+        Some(Lister {
+            tool: list.tool.clone(),
+            collection: list.collection.as_ref().or(own)?.clone(),
+            items: list.items.clone(),
+            key: list.key.clone(),
+            more: list.more.clone(),
+        })
+    });
+    (readers, listers.collect())
+}
+
+/// A call with sample arguments: each response and fault is rendered and held against the output schema, and what it leaves
+/// is kept. Of a tool whose arguments nobody knows, whatever does not depend on them is tried.
+fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
+    let mut state = RunState::seeded("lint", None);
+    let mint = SharedMint::of(&state);
+    let known = contract
+        .input
+        .as_ref()
+        .and_then(|input| sample(input.source(), &json!({}), &mint).ok().filter(|arguments| input.fits(arguments)));
+    let is_known = known.is_some();
+    let arguments = known.unwrap_or_else(|| json!({}));
+    let tool = ToolName::bare(&contract.contract.tool);
+    let tool_value = tool_variable(&tool);
+    let mut scope = Scope::new();
+    scope.set("args", &arguments);
+    scope.set("tool", &tool_value);
+    add_functions(&mut scope, &mint);
+    let is_sure = |reads_arguments: bool| is_known || !reads_arguments;
+    let help = |is_of_bounds: bool| match (is_of_bounds, is_known) {
+        (true, _) => "write less, or into several responses",
+        (false, true) => "the arguments are a sample of input_schema; `examples` there make it a better one",
+        (false, false) => "it fails whatever the arguments are",
+    };
+    let mut answer = None;
+    for (index, response) in contract.responses.iter().enumerate() {
+        let mut told =
+            |message: String, help: &str| faults.push(ContractFault::of("responses", message, help).at(index));
+        let holds = response.when.as_ref().map_or(Ok(true), |when| when.holds(&scope));
+        let asks = response.when.as_ref().is_some_and(|when| when.variables().any(|name| name == "args"));
+        if let Err(error) = &holds
+            && (is_sure(asks) || *error == EvalError::Budget)
+        {
+            told(format!("when: {error}"), help(*error == EvalError::Budget));
+        }
+        let echoes = response.result.reads("args");
+        match response.result.render(&scope) {
+            Err(error) if is_sure(echoes) || error.is_of_bounds() => {
+                told(format!("result: {error}"), help(error.is_of_bounds()));
+            }
+            Ok(Value::Null) if is_sure(echoes) => {
+                told("result: it is null, which a stub never is".to_owned(), "write what the tool would give");
+            }
+            Ok(result) if is_sure(echoes) => {
+                for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
+                    let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
+                    let message = format!("the stub does not fit output_schema: {place}: {}", mismatch.message);
+                    told(message, "change the result, or the schema");
+                }
+                answer = answer.or_else(|| (holds == Ok(true)).then_some(result));
+            }
+            _ => {}
+        }
+    }
+    for (index, fault) in contract.faults.iter().enumerate() {
+        if let Err(error) = fault.result.render(&scope)
+            && (is_sure(fault.result.reads("args")) || error.is_of_bounds())
+        {
+            faults.push(ContractFault::of("faults", format!("result: {error}"), help(error.is_of_bounds())).at(index));
+        }
+    }
+    if contract.responses.is_empty() && contract.effect() != Effect::Read {
+        faults.extend(without_responses(contract, &arguments, is_known, &mint));
+    }
+    if let Some(result) = answer.filter(|_| is_known) {
+        let call = Call { tool: &tool, args: &arguments, output_schema: None, recorded: &[] };
+        let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
+        faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help(false))));
+    }
+}
+
+/// Why a tool that has a schema of its results and no response cannot be answered by a sample, or its example.
+fn without_responses(
+    contract: &CompiledContract,
+    arguments: &Value,
+    is_known: bool,
+    mint: &SharedMint,
+) -> Option<ContractFault> {
+    let output = contract.output.as_ref()?;
+    let answers = |result: &Value| !result.is_null() && output.fits(result);
+    if contract.contract.example.as_ref().is_some_and(answers) {
+        return None;
+    }
+    let why = match sample(output.source(), arguments, mint) {
+        Ok(result) if answers(&result) || !is_known => return None,
+        Ok(_) => "a sample of it does not fit it".to_owned(),
+        Err(error) => error,
+    };
+    let help = "write responses, or add `examples` to the schema";
+    Some(ContractFault::of("output_schema", format!("no stub can be made of it: {why}"), help))
+}

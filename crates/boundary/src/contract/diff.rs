@@ -1,0 +1,293 @@
+//! What changed between two editions of contracts, and whether it breaks who calls the tools or loosens what held them:
+//! two lists of contracts in, changes out. What cannot be judged counts as breaking.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use umbra_domain::contract::{Arguments, OnUnavailable, ToolContract};
+
+/// Deepest that schemas are compared.
+const MAX_DEPTH: usize = 32;
+/// Most changes that are told of one contract.
+const MAX_CHANGES: usize = 100;
+
+/// One thing that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The contract's tool.
+    pub tool: String,
+    /// Whether callers may break, or less is held back than before.
+    pub breaking: bool,
+    /// What changed, in words.
+    pub change: String,
+}
+
+/// Everything that changed, by tool.
+pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<Change> {
+    let by_tool = |contracts: &'_ [ToolContract]| -> BTreeMap<String, ToolContract> {
+        contracts.iter().map(|contract| (contract.tool.clone(), contract.clone())).collect()
+    };
+    let (old, new) = (by_tool(old), by_tool(new));
+    let tools: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let mut changes = Vec::new();
+    for tool in tools {
+        let mut notes = Notes { tool, changes: Vec::new() };
+        match (old.get(tool), new.get(tool)) {
+            (Some(old), Some(new)) => notes.contract(old, new),
+            (Some(_), None) => notes.note(true, "the contract is gone"),
+            (None, Some(_)) => notes.note(false, "the contract is new"),
+            (None, None) => {}
+        }
+        changes.append(&mut notes.changes);
+    }
+    changes
+}
+
+struct Notes<'a> {
+    tool: &'a str,
+    changes: Vec<Change>,
+}
+
+impl Notes<'_> {
+    fn note(&mut self, breaking: bool, change: impl Into<String>) {
+        if self.changes.len() < MAX_CHANGES {
+            self.changes.push(Change { tool: self.tool.to_owned(), breaking, change: change.into() });
+        }
+    }
+
+    fn contract(&mut self, old: &ToolContract, new: &ToolContract) {
+        if old == new {
+            return;
+        }
+        if new.version < old.version {
+            self.note(true, format!("version went back from {} to {}", old.version, new.version));
+        } else if new.version == old.version {
+            self.note(true, format!("it changed and is still version {}: raise it", old.version));
+        }
+        if old.effect != new.effect {
+            let (from, to) = (old.effect.as_str(), new.effect.as_str());
+            let direction = if new.effect < old.effect { "lowered" } else { "raised" };
+            self.note(new.effect < old.effect, format!("effect is {direction} from {from} to {to}"));
+        }
+        if old.arguments != new.arguments {
+            let looser = new.arguments == Arguments::Trusted;
+            self.note(looser, format!("arguments are now {}", new.arguments.as_str()));
+        }
+        if old.on_unavailable != new.on_unavailable {
+            let looser = new.on_unavailable == OnUnavailable::Allow;
+            self.note(looser, format!("on_unavailable is now {}", new.on_unavailable.as_str()));
+        }
+        for gone in old.taints.iter().filter(|label| !new.taints.contains(label)) {
+            self.note(true, format!("calls no longer add the label {gone}"));
+        }
+        for added in new.taints.iter().filter(|label| !old.taints.contains(label)) {
+            self.note(false, format!("calls add the label {added}"));
+        }
+        self.input(old.input_schema.as_ref(), new.input_schema.as_ref());
+        self.output(old.output_schema.as_ref(), new.output_schema.as_ref());
+        let parts = [
+            ("responses", old.responses != new.responses),
+            ("faults", old.faults != new.faults),
+            ("overlay", old.overlay != new.overlay),
+            ("stale", old.stale != new.stale),
+            ("sandbox", old.sandbox != new.sandbox),
+            ("example", old.example != new.example),
+        ];
+        for (name, _) in parts.iter().filter(|(_, changed)| *changed) {
+            self.note(false, format!("{name} changed"));
+        }
+    }
+
+    fn input(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, Some(_)) => self.note(true, "arguments are now validated: input_schema is new"),
+            (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is gone"),
+            (Some(old), Some(new)) if old != new => {
+                // What callers give must still be taken: the new edition must allow what the old one did.
+                let sides = Sides { offer: old, demand: new, what: "input" };
+                self.compare(&sides, old, new, "", 0);
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, Some(_)) => self.note(false, "results are now validated: output_schema is new"),
+            (Some(_), None) => self.note(true, "results are no longer validated: output_schema is gone"),
+            (Some(old), Some(new)) if old != new => {
+                // What the tool gives must still be understood: the old edition must allow what the new one does.
+                let sides = Sides { offer: new, demand: old, what: "output" };
+                self.compare(&sides, new, old, "", 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes where a value that one schema offers may not be what the other demands.
+    fn compare(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
+        let (offer, demand) = (follow(sides.offer, offer), follow(sides.demand, demand));
+        if offer == demand && sides.offer == sides.demand || demand == &Value::Bool(true) {
+            return;
+        }
+        let place = if path.is_empty() { sides.what.to_owned() } else { format!("{}{path}", sides.what) };
+        if depth > MAX_DEPTH {
+            return self.note(true, format!("{place}: too deep to be compared"));
+        }
+        let (types, expected) = (types(offer), types_of_demand(demand));
+        if let Some(expected) = &expected
+            && !types.is_subset(expected)
+        {
+            let (given, expected) = (joined(&types), joined(expected));
+            self.note(true, sides.say(&place, &format!("type {expected}"), &format!("type {given}")));
+        }
+        let unjudged = ["anyOf", "oneOf", "allOf", "not", "if", "pattern", "format", "const", "multipleOf"];
+        for key in unjudged {
+            if offer.get(key) != demand.get(key) {
+                self.note(true, format!("{place}: `{key}` changed"));
+            }
+        }
+        self.bounds(offer, demand, &place);
+        self.words(sides, offer, demand, &place);
+        self.fields(sides, offer, demand, path, depth);
+        if let Some(wanted) = demand.get("items")
+            && offer.get("items") != Some(wanted)
+        {
+            match offer.get("items") {
+                Some(items) => self.compare(sides, items, wanted, &format!("{path}[]"), depth + 1),
+                None => self.note(true, format!("{place}[]: items are no longer described")),
+            }
+        }
+    }
+
+    fn bounds(&mut self, offer: &Value, demand: &Value, place: &str) {
+        let lower = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
+        let upper = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
+        for key in lower.into_iter().chain(upper) {
+            let bound = |schema: &Value| schema.get(key).and_then(Value::as_f64);
+            let Some(wanted) = bound(demand) else { continue };
+            let kept =
+                bound(offer).is_some_and(|given| if lower.contains(&key) { given >= wanted } else { given <= wanted });
+            if !kept {
+                self.note(true, format!("{place}: `{key}` no longer keeps to what it was"));
+            }
+        }
+    }
+
+    fn words(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, place: &str) {
+        let words = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
+        let Some(known) = words(demand) else { return };
+        match words(offer) {
+            None => self.note(true, sides.say(place, "a few words", "any value")),
+            Some(given) => {
+                let strange = given.iter().filter(|word| !known.contains(word)).count();
+                if strange > 0 {
+                    let (what, verb) = if sides.what == "input" { ("no longer taken", "were") } else { ("new", "are") };
+                    self.note(true, format!("{place}: {strange} words of the enumeration {verb} {what}"));
+                }
+            }
+        }
+    }
+
+    fn fields(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
+        let empty = serde_json::Map::new();
+        let properties = |schema: &'_ Value| schema.get("properties").and_then(Value::as_object).cloned();
+        let (given, taken) = (properties(offer).unwrap_or_else(|| empty.clone()), properties(demand).unwrap_or(empty));
+        let (sure, needed) = (required(offer), required(demand));
+        let is_input = sides.what == "input";
+        for name in &needed {
+            if !sure.contains(name) {
+                let place = format!("{}{path}.{name}", sides.what);
+                let change = match (is_input, given.contains_key(name)) {
+                    (true, _) => "is required now",
+                    (false, true) => "may be missing now",
+                    (false, false) => "is gone",
+                };
+                self.note(true, format!("{place} {change}"));
+            }
+        }
+        for (name, wanted) in &taken {
+            match given.get(name) {
+                Some(schema) => self.compare(sides, schema, wanted, &format!("{path}.{name}"), depth + 1),
+                None if is_input => self.note(false, format!("input{path}.{name} is new")),
+                None if !needed.contains(name) => self.note(true, format!("output{path}.{name} is gone")),
+                None => {}
+            }
+        }
+        for name in given.keys().filter(|name| !taken.contains_key(*name)) {
+            let closed = demand.get("additionalProperties") == Some(&Value::Bool(false));
+            if is_input {
+                let how = if closed { "is no longer taken" } else { "is no longer described" };
+                self.note(closed, format!("input{path}.{name} {how}"));
+            } else {
+                self.note(closed, format!("output{path}.{name} is new"));
+            }
+        }
+    }
+}
+
+/// The schema of what is given, and of what is expected.
+struct Sides<'a> {
+    offer: &'a Value,
+    demand: &'a Value,
+    what: &'static str,
+}
+
+impl Sides<'_> {
+    /// From what the old edition said to what the new one says.
+    fn say(&self, place: &str, demand: &str, offer: &str) -> String {
+        if self.what == "input" {
+            format!("{place}: {offer} became {demand}")
+        } else {
+            format!("{place}: {demand} became {offer}")
+        }
+    }
+}
+
+/// What a reference leads to.
+fn follow<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    for _ in 0..16 {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+        match target.and_then(|pointer| root.pointer(pointer)) {
+            Some(found) => schema = found,
+            None => break,
+        }
+    }
+    schema
+}
+
+fn required(schema: &Value) -> BTreeSet<String> {
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+const ALL_TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// The types that a schema allows.
+fn types(schema: &Value) -> BTreeSet<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => BTreeSet::from([one.as_str()]),
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => ALL_TYPES.into_iter().collect(),
+    }
+}
+
+/// The same of what is expected: a whole number is a number. None where anything is taken.
+fn types_of_demand(schema: &Value) -> Option<BTreeSet<&str>> {
+    schema.get("type")?;
+    let mut types = types(schema);
+    if types.contains("number") {
+        types.insert("integer");
+    }
+    Some(types)
+}
+
+fn joined(types: &BTreeSet<&str>) -> String {
+    if types.len() == ALL_TYPES.len() {
+        return "any".to_owned();
+    }
+    types.iter().copied().collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,291 @@
+//! The whole of one decision, as a pure function: what is in force, the call, and how things stand for it, in; what becomes
+//! of the call, and what changes because of it, out.
+//!
+//! In this order: the arguments are validated (a malformed call fails in shadow too), the rules are asked, then it is
+//! decided whether calls run, and where they do not, a stub is rendered and validated. Each step may end it.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{
+    drift::bypass::Required,
+    execution::{Configured, Descent, Effective, Whose, effective},
+    gate::Standards,
+    overlay::{Look, Merge},
+    stub::{Recorded, RunState, Stub},
+    tools::{Given, Tools, begin},
+};
+use umbra_domain::{ApprovalId, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
+
+/// What is in force.
+#[derive(Debug)]
+pub struct Rules {
+    /// What was said before the server started.
+    pub configured: Configured,
+    /// Effects, contracts and rules.
+    pub tools: Tools,
+    /// Where these were read from; none where there is no file.
+    pub file: Option<String>,
+    /// What is asked of an environment as production.
+    pub gate: Standards,
+    /// Whose calls must have been decided.
+    pub required: Required,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Let it run.
+    Execute,
+    /// Do not let it run; answer with the stub.
+    Stub,
+    /// Do not let it run before somebody has approved it.
+    Ask,
+    /// Do not let it run.
+    Block,
+}
+
+impl Decision {
+    /// The word in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Execute => "execute",
+            Self::Stub => "stub",
+            Self::Ask => "ask",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// Where an approval of a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody has answered yet.
+    Pending,
+    /// It may run, once.
+    Approved,
+    /// It may not.
+    Denied,
+}
+
+/// An approval of just this call: agent, tool and arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// When it is worth nothing any more.
+    pub expires_at: Timestamp,
+}
+
+/// How things stand for a call.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// The database's time.
+    pub now: Timestamp,
+    /// Overrides, in force or past.
+    pub overrides: &'a [Override],
+    /// What its run makes of the call.
+    pub descent: Option<&'a Descent>,
+    /// What stubs of the run remember; none before the first.
+    pub run: Option<RunState>,
+    /// Live calls of the tool by the same agent, and their results, where a stub may have to be inferred from them.
+    pub recorded: &'a [Recorded],
+    /// The session's labels.
+    pub taints: &'a [String],
+    /// The session's ways to write that nobody can intercept.
+    pub uninterceptable: &'a [String],
+    /// An approval of just this call.
+    pub approval: Option<Approval>,
+    /// Contracts that are not believed any more, as `tool@version`, each with why.
+    pub stale: &'a HashMap<String, String>,
+}
+
+/// What became of a call, and what changes because of it.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// What becomes of it.
+    pub decision: Decision,
+    /// Why it may not run, as a stable code.
+    pub reason: Option<&'static str>,
+    /// The same in words.
+    pub detail: Option<String>,
+    /// What it would do.
+    pub effect: Effect,
+    /// Who says so.
+    pub effect_source: EffectSource,
+    /// Whether calls run, and who decided that.
+    pub execution: Effective,
+    /// What the rules say.
+    pub guard: Guard,
+    /// `tool@version`.
+    pub contract: Option<String>,
+    /// What to answer in its place.
+    pub stub: Option<Stub>,
+    /// What to merge into the result of a read that runs.
+    pub merge: Option<Merge>,
+    /// Each step, for a person.
+    pub explain: Vec<String>,
+    /// What stubs of the run remember from now on; none where nothing changed.
+    pub run: Option<RunState>,
+    /// Labels that the session gets.
+    pub taints: Vec<String>,
+    /// The approval that is used up.
+    pub used: Option<ApprovalId>,
+}
+
+/// Decides.
+pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
+    let Rules { configured, tools, .. } = rules;
+    let tool = call.tool.to_string();
+    let whose = Whose {
+        agent: Some(&call.agent),
+        session: call.session.as_deref(),
+        tool: Some(&tool),
+        descent: standing.descent,
+    };
+    let rated = tools.effect(call);
+    let execution = effective(configured, standing.overrides, whose, standing.now);
+    let args = Value::Object(call.arguments.clone());
+    let given = Given { call, args: &args, recorded: standing.recorded };
+    let guard = tools.judge(given, rated.effect, standing.taints);
+    let mut decided = Decided {
+        decision: Decision::Block,
+        reason: None,
+        detail: None,
+        effect: rated.effect,
+        effect_source: rated.source,
+        contract: tools.contract(call),
+        stub: None,
+        merge: None,
+        explain: vec![format!("effect {} by {}: {}", rated.effect.as_str(), rated.source.as_str(), rated.why)],
+        run: None,
+        taints: Vec::new(),
+        used: None,
+        guard,
+        execution,
+    };
+    decided.walk(tools, given, standing);
+    if decided.reason != Some("invalid_arguments") {
+        decided.tell_of_arguments();
+    }
+    if decided.decision != Decision::Block && decided.decision != Decision::Ask {
+        decided.taints = tools.taints(call);
+        decided.taints.extend(decided.guard.taints.iter().cloned());
+    }
+    decided
+}
+
+impl Decided {
+    /// Where it may not run, and would be a read but for its arguments: says so, for who sees no more than the detail.
+    pub fn tell_of_arguments(&mut self) {
+        let stopped = matches!(self.decision, Decision::Block | Decision::Ask);
+        if !stopped || self.effect_source != EffectSource::Arguments {
+            return;
+        }
+        if let (Some(detail), Some(rated)) = (&mut self.detail, self.explain.first()) {
+            // The first step says by whose word it has its effect.
+            let why = rated.split_once(": ").map_or(rated.as_str(), |(_, why)| why);
+            *detail = format!("{detail}; it is no read with these arguments: {why}");
+        }
+    }
+
+    fn walk(&mut self, tools: &Tools, given: Given<'_>, standing: Standing<'_>) {
+        if let Some(faults) = tools.invalid_arguments(given) {
+            return self.block("invalid_arguments", faults);
+        }
+        self.explain.append(&mut self.guard.explain.clone());
+        let said = self.guard.reason.clone().unwrap_or_else(|| "a rule says so".to_owned());
+        match self.guard.verdict {
+            GuardVerdict::Block => return self.block("policy", said),
+            GuardVerdict::Ask => match standing.approval.filter(|approval| standing.now < approval.expires_at) {
+                Some(Approval { id, state: ApprovalState::Approved, .. }) => {
+                    self.explain.push(format!("approved: {id}"));
+                    self.used = Some(id);
+                }
+                Some(Approval { id, state: ApprovalState::Denied, .. }) => {
+                    return self.block("approval_denied", format!("{id} was denied"));
+                }
+                _ => {
+                    self.decision = Decision::Ask;
+                    self.reason = Some("approval_required");
+                    self.detail = Some(said);
+                    return;
+                }
+            },
+            GuardVerdict::Allow | GuardVerdict::Warn => {}
+        }
+        let won = &self.execution.won;
+        self.explain.push(format!("{} by {} {}", self.execution.execution.as_str(), won.source, won.name));
+        if self.execution.execution == Execution::Live {
+            if let Some(Descent::Unknown(run)) = standing.descent
+                && self.effect != Effect::Read
+            {
+                let what = format!(
+                    "nothing is known of the run {run}, which this one descends from, or it lies too far up: whether calls \
+                     run there cannot be inherited; name a parent_run that has made a call"
+                );
+                return self.block("unknown_parent", what);
+            }
+            if given.call.stub_override.is_some() {
+                self.explain.push("stub_override is for shadow alone, and not used".to_owned());
+            }
+            self.decision = Decision::Execute;
+            return;
+        }
+        if let Some(path) = standing.uninterceptable.first() {
+            let what =
+                format!("the session can write by {path}, which nobody can intercept: shadow would promise too much");
+            return self.block("uninterceptable", what);
+        }
+        let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));
+        self.rehearse(tools, given, state);
+        // A stub that may be wrong is worth more than none, to who knows that it may be.
+        if let Some(why) = self.stub.as_ref().and_then(|stub| standing.stale.get(&stub.contract)) {
+            self.explain.push(format!("the contract of this stub may be wrong: {why}"));
+        }
+    }
+
+    /// In shadow: a read runs, unless the run itself has written what it asks for; anything else is answered by a stub.
+    fn rehearse(&mut self, tools: &Tools, given: Given<'_>, mut state: RunState) {
+        let stub = if self.effect == Effect::Read && given.call.stub_override.is_none() {
+            match tools.remembered(given, &mut state) {
+                Ok(Look::Stub(stub)) => Ok(stub),
+                Ok(Look::Live) => {
+                    self.decision = Decision::Execute;
+                    return;
+                }
+                Ok(Look::Merge(merge)) => {
+                    self.decision = Decision::Execute;
+                    self.merge = Some(merge);
+                    return;
+                }
+                Err(none) => Err(none),
+            }
+        } else {
+            tools.stub(given, &mut state)
+        };
+        match stub {
+            Ok(stub) => {
+                self.decision = Decision::Stub;
+                self.contract = Some(stub.contract.clone());
+                self.stub = Some(stub);
+                self.run = Some(state);
+            }
+            Err(error) => self.block(error.code(), error.to_string()),
+        }
+    }
+
+    fn block(&mut self, reason: &'static str, detail: String) {
+        self.decision = Decision::Block;
+        self.reason = Some(reason);
+        self.used = None;
+        self.detail = Some(detail);
+    }
+}

@@ -1,0 +1,393 @@
+//! Two runs beside each other: what the second did otherwise than the first.
+//!
+//! 1. [`run`] reads a run from the rows of its audit.
+//! 2. [`align`] says which call of one is which of the other.
+//! 3. [`arguments`] says where the arguments of two calls differ.
+//! 4. [`noise`] is what differs between two runs that were to be equal: it is subtracted.
+//!
+//! Results are not compared: they are the world's, not the agent's. What an agent made of them shows in its next calls.
+
+mod align;
+mod arguments;
+mod noise;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use self::{
+    align::{Aligned, Marks, align},
+    run::{RunCall, canonical},
+};
+pub use self::{
+    noise::{Absorbed, Noise},
+    run::Run,
+};
+use crate::decide::Decision;
+use umbra_domain::Effect;
+
+/// Most calls of a run that is compared.
+pub const MAX_CALLS: usize = 5_000;
+/// Most differences that are listed; all of them are counted.
+pub const MAX_LISTED: usize = 10_000;
+/// Most places of noise that are listed.
+const MAX_NOISE: usize = 200;
+
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = RunDifferenceKind)]
+pub enum Kind {
+    /// The same call, in another place among the others.
+    Order,
+    /// A value in the arguments.
+    Arguments,
+    /// A call that the second run does not make.
+    Missing,
+    /// A call that only the second run makes.
+    Extra,
+    /// What was decided.
+    Decision,
+    /// Whether it went well.
+    Outcome,
+    /// No difference, but nothing that can be compared: the arguments were erased on request.
+    Erased,
+}
+
+impl Kind {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Order => "order",
+            Self::Arguments => "arguments",
+            Self::Missing => "missing",
+            Self::Extra => "extra",
+            Self::Decision => "decision",
+            Self::Outcome => "outcome",
+            Self::Erased => "erased",
+        }
+    }
+}
+
+/// A call in its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RunPlace)]
+pub struct Place {
+    /// Which call of the run it is, from 1.
+    pub position: usize,
+    /// Its row in the audit.
+    pub seq: i64,
+    /// The caller's id of it.
+    pub call_id: String,
+    /// Who called.
+    pub agent: String,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = RunDifference)]
+pub struct Difference {
+    /// What differs.
+    pub kind: Kind,
+    /// The tool.
+    pub tool: String,
+    /// What the call does.
+    pub effect: Effect,
+    /// The call in the first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<Place>,
+    /// The call in the second run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<Place>,
+    /// Where in the arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// What the first run has there; absent where it has nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub from: Option<Value>,
+    /// What the second run has there; absent where it has nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub to: Option<Value>,
+}
+
+/// Two runs, compared.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Compared {
+    /// The differences, in order of the first run and then of the second; at most [`MAX_LISTED`].
+    pub differences: Vec<Difference>,
+    /// How many there are of each kind.
+    pub counts: BTreeMap<Kind, u64>,
+    /// Calls that could be compared: those of both runs, and those of one alone.
+    pub calls: u64,
+    /// Of these, the ones that do not differ.
+    pub agreed: u64,
+    /// Of those that differ, the ones that are no reads.
+    pub changing: u64,
+    /// What was taken for noise, at most 200 places of it.
+    pub noise: Vec<Absorbed>,
+}
+
+impl Compared {
+    /// Whether nothing differs.
+    pub fn is_equal(&self) -> bool {
+        self.agreed == self.calls
+    }
+}
+
+/// What two runs that were to be equal differ by.
+pub fn noise(a: &Run, again: &Run) -> Noise {
+    let mut learnt = Noise::default();
+    compare(a, again, &Noise::default(), &mut |difference| {
+        learnt.learn(difference.kind, &difference.tool, difference.pointer.as_deref());
+    });
+    learnt
+}
+
+/// Compares two runs; what is noise does not count.
+pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
+    let mut listed = Vec::new();
+    let mut compared = compare(a, b, noise, &mut |difference| {
+        if listed.len() < MAX_LISTED {
+            listed.push(difference);
+        }
+    });
+    let place = |place: &Option<Place>| place.as_ref().map_or(usize::MAX, |place| place.position);
+    listed.sort_by_key(|one| (place(&one.a).min(place(&one.b)), place(&one.a), place(&one.b)));
+    compared.differences = listed;
+    compared
+}
+
+/// Compares, and tells each difference.
+fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(Difference)) -> Compared {
+    let mut walk = Walk { noise: noise.clone(), absorbed: BTreeMap::new(), compared: Compared::default(), tell };
+    for (a, b) in agents(a, b) {
+        walk.agent(&a, &b);
+    }
+    let Walk { absorbed, mut compared, .. } = walk;
+    let seen = absorbed.into_iter().map(|((kind, tool, pointer), count)| Absorbed { kind, tool, pointer, count });
+    compared.noise = seen.take(MAX_NOISE).collect();
+    compared
+}
+
+/// A call, and which one of its run it is.
+type Numbered<'a> = (usize, &'a RunCall);
+
+/// The call in the one and in the other run.
+type Sides<'a> = (Option<Numbered<'a>>, Option<Numbered<'a>>);
+
+/// The calls of each agent: several of them take turns by chance, so each is compared with itself. Where just one on either
+/// side has no namesake, it is its successor.
+fn agents<'a>(a: &'a Run, b: &'a Run) -> Vec<(Vec<Numbered<'a>>, Vec<Numbered<'a>>)> {
+    let by_name = |run: &'a Run| {
+        let mut by_name: BTreeMap<&str, Vec<Numbered<'a>>> = BTreeMap::new();
+        for (at, call) in run.calls.iter().enumerate() {
+            by_name.entry(&call.agent).or_default().push((at, call));
+        }
+        by_name
+    };
+    let (mut a, mut b) = (by_name(a), by_name(b));
+    let mut pairs = Vec::new();
+    for name in a.keys().copied().filter(|name| b.contains_key(name)).collect::<Vec<_>>() {
+        pairs.extend(a.remove(name).zip(b.remove(name)));
+    }
+    if a.len() == 1 && b.len() == 1 {
+        pairs.extend(a.into_values().zip(b.into_values()));
+    } else {
+        pairs.extend(a.into_values().map(|calls| (calls, Vec::new())));
+        pairs.extend(b.into_values().map(|calls| (Vec::new(), calls)));
+    }
+    pairs
+}
+
+struct Walk<'t> {
+    noise: Noise,
+    absorbed: BTreeMap<(Kind, String, Option<String>), u64>,
+    compared: Compared,
+    tell: &'t mut dyn FnMut(Difference),
+}
+
+impl Walk<'_> {
+    fn agent(&mut self, a: &[Numbered<'_>], b: &[Numbered<'_>]) {
+        let Aligned { pairs, moved, missing, extra } = self.align(a, b);
+        for (at, bt) in pairs {
+            self.pair(a[at], b[bt], false);
+        }
+        for (at, bt) in moved {
+            self.pair(a[at], b[bt], true);
+        }
+        for at in missing {
+            self.alone(Kind::Missing, a[at].1, Some(a[at]), None);
+        }
+        for bt in extra {
+            self.alone(Kind::Extra, b[bt].1, None, Some(b[bt]));
+        }
+    }
+
+    /// Of several alignments that are equally long, the same one whichever run is named first.
+    fn align(&self, a: &[Numbered<'_>], b: &[Numbered<'_>]) -> Aligned {
+        let key = |(_, call): &Numbered<'_>| (call.tool.clone(), call.args.clone());
+        let mut numbers = Numbers::default();
+        if a.iter().map(key).le(b.iter().map(key)) {
+            return align(&numbers.marks(a, &self.noise), &numbers.marks(b, &self.noise));
+        }
+        let turned = |pairs: Vec<(usize, usize)>| {
+            let mut pairs: Vec<_> = pairs.into_iter().map(|(bt, at)| (at, bt)).collect();
+            pairs.sort_unstable();
+            pairs
+        };
+        let Aligned { pairs, moved, missing, extra } =
+            align(&numbers.marks(b, &self.noise), &numbers.marks(a, &self.noise));
+        Aligned { pairs: turned(pairs), moved: turned(moved), missing: extra, extra: missing }
+    }
+
+    fn pair(&mut self, a: Numbered<'_>, b: Numbered<'_>, moved: bool) {
+        let sides = (Some(a), Some(b));
+        let ((_, first), (_, second)) = (a, b);
+        let graver = if second.effect > first.effect { second } else { first };
+        let mut differs = false;
+        if moved {
+            differs |= self.found(Kind::Order, graver, sides, None, (None, None));
+        }
+        let erased = match (&first.args, &second.args) {
+            (Some(from), Some(to)) => {
+                if from != to {
+                    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+                    arguments::compare(&parse(from), &parse(to), &mut |pointer, from, to| {
+                        let shown = (from.map(arguments::shown), to.map(arguments::shown));
+                        differs |= self.found(Kind::Arguments, graver, sides, Some(pointer), shown);
+                    });
+                }
+                false
+            }
+            _ => true,
+        };
+        let rehearsed = first.execution != second.execution;
+        let (from, to) = (decided(first, rehearsed), decided(second, rehearsed));
+        if from != to {
+            differs |= self.found(Kind::Decision, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+        }
+        if let (Some(from), Some(to)) = (&first.outcome, &second.outcome)
+            && from != to
+        {
+            differs |= self.found(Kind::Outcome, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+        }
+        if erased {
+            self.tell(Kind::Erased, graver, sides, None, (None, None));
+            // What agrees for all that is left is no evidence.
+            if !differs {
+                return;
+            }
+        }
+        self.count(graver, differs);
+    }
+
+    fn alone(&mut self, kind: Kind, call: &RunCall, a: Option<Numbered<'_>>, b: Option<Numbered<'_>>) {
+        if self.found(kind, call, (a, b), None, (None, None)) {
+            self.count(call, true);
+        }
+    }
+
+    fn count(&mut self, call: &RunCall, differs: bool) {
+        self.compared.calls += 1;
+        self.compared.agreed += u64::from(!differs);
+        self.compared.changing += u64::from(differs && call.effect != Effect::Read);
+    }
+
+    /// Notes a difference, unless it is noise; answers whether it counts.
+    fn found(
+        &mut self,
+        kind: Kind,
+        call: &RunCall,
+        sides: Sides<'_>,
+        pointer: Option<&str>,
+        values: (Option<Value>, Option<Value>),
+    ) -> bool {
+        if self.noise.absorbs(kind, &call.tool, pointer) {
+            let place = (kind, call.tool.clone(), pointer.map(ToOwned::to_owned));
+            *self.absorbed.entry(place).or_default() += 1;
+            return false;
+        }
+        self.tell(kind, call, sides, pointer, values);
+        true
+    }
+
+    fn tell(
+        &mut self,
+        kind: Kind,
+        call: &RunCall,
+        (a, b): Sides<'_>,
+        pointer: Option<&str>,
+        (from, to): (Option<Value>, Option<Value>),
+    ) {
+        *self.compared.counts.entry(kind).or_default() += 1;
+        let place = |(at, call): Numbered<'_>| Place {
+            position: at + 1,
+            seq: call.seq,
+            call_id: call.call_id.clone(),
+            agent: call.agent.clone(),
+        };
+        (self.tell)(Difference {
+            kind,
+            tool: call.tool.clone(),
+            effect: call.effect,
+            a: a.map(place),
+            b: b.map(place),
+            pointer: pointer.map(ToOwned::to_owned),
+            from,
+            to,
+        });
+    }
+}
+
+/// What was decided, as far as it is a branch: whether a call runs or is answered by a stub is one thing where just one of
+/// the runs is a rehearsal.
+fn decided(call: &RunCall, rehearsed: bool) -> String {
+    let word = match call.decision {
+        Decision::Stub if rehearsed => Decision::Execute.as_str(),
+        decision => decision.as_str(),
+    };
+    match &call.reason {
+        Some(reason) => format!("{word}: {reason}"),
+        None => word.to_owned(),
+    }
+}
+
+/// Gives equal things equal numbers.
+#[derive(Default)]
+struct Numbers(HashMap<[u8; 32], u32>);
+
+impl Numbers {
+    fn marks(&mut self, calls: &[Numbered<'_>], noise: &Noise) -> Vec<Marks> {
+        calls.iter().map(|(_, call)| self.mark(call, noise)).collect()
+    }
+
+    fn mark(&mut self, call: &RunCall, noise: &Noise) -> Marks {
+        let tool = self.number(b"tool", &call.tool, b"");
+        let exact = match (&call.args, noise.pointers(&call.tool)) {
+            (Some(args), Some(pointers)) => {
+                let args = serde_json::from_str(args).unwrap_or_default();
+                let args = canonical(arguments::without(args, pointers.iter().map(String::as_str)));
+                self.number(b"args", &call.tool, args.as_bytes())
+            }
+            (Some(args), None) => self.number(b"args", &call.tool, args.as_bytes()),
+            (None, _) => tool,
+        };
+        Marks { exact, shape: self.number(b"shape", &call.tool, &call.shape), tool }
+    }
+
+    fn number(&mut self, what: &[u8], tool: &str, thing: &[u8]) -> u32 {
+        let mut hasher = blake3::Hasher::new();
+        for part in [what, tool.as_bytes(), thing] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        *self.0.entry(*hasher.finalize().as_bytes()).or_insert(next)
+    }
+}

@@ -1,0 +1,164 @@
+//! A run as the audit has it: its calls in order, each with what was decided and what came of it.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::decide::Decision;
+use umbra_domain::{
+    Effect, Execution,
+    audit::{AuditKind, AuditRecord},
+};
+
+/// The calls of a run. Rows of its audit are added in order; a row needs no longer be kept then.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    pub(super) calls: Vec<RunCall>,
+    /// Calls by agent and id.
+    places: HashMap<(String, String), usize>,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunCall {
+    /// The row of its first decision.
+    pub seq: i64,
+    pub call_id: String,
+    pub agent: String,
+    pub tool: String,
+    pub effect: Effect,
+    pub execution: Execution,
+    pub decision: Decision,
+    pub reason: Option<String>,
+    /// `ok` or `error`, once it is known.
+    pub outcome: Option<String>,
+    /// Canonical JSON; none where they were erased.
+    pub args: Option<String>,
+    /// Which members the arguments have, of which types.
+    pub shape: [u8; 32],
+}
+
+/// What a decision's row says.
+#[derive(Deserialize)]
+struct Decided {
+    decision: Decision,
+    effect: Effect,
+    execution: Execution,
+    reason: Option<String>,
+    fault: Option<String>,
+}
+
+/// What an outcome's row says.
+#[derive(Deserialize)]
+struct CameOfIt {
+    status: String,
+    /// What its caller was told, at the last.
+    decision: Option<Decision>,
+}
+
+/// What is compared of a payload.
+#[derive(Deserialize)]
+struct Payload {
+    args: Value,
+}
+
+impl Run {
+    /// How many calls it has so far.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Adds a row. A call that was decided again, since its approval was answered, stays where it was; rows that are about
+    /// no call, or cannot be read, add nothing.
+    pub fn add(&mut self, AuditRecord { row, payload }: &AuditRecord) {
+        let (Some(agent), Some(call_id)) = (row.agent.clone(), row.call_id.clone()) else { return };
+        let place = (agent, call_id);
+        match row.kind {
+            AuditKind::Decision | AuditKind::Merged => {
+                let (Ok(decided), Some(tool)) = (serde_json::from_str::<Decided>(&row.body), row.tool.clone()) else {
+                    return;
+                };
+                let said: Option<Payload> = payload.as_ref().and_then(|said| serde_json::from_str(&said.body).ok());
+                let args = said.map(|said| said.args);
+                let (agent, call_id) = place.clone();
+                let Decided { decision, effect, execution, reason, fault } = decided;
+                let stubbed = if fault.is_some() { "error" } else { "ok" };
+                let mut call = RunCall {
+                    seq: row.seq,
+                    call_id,
+                    agent,
+                    tool,
+                    effect,
+                    execution,
+                    decision,
+                    reason,
+                    outcome: (decision == Decision::Stub).then(|| stubbed.to_owned()),
+                    shape: args.as_ref().map(shape).unwrap_or_default(),
+                    args: args.map(canonical),
+                };
+                if let Some(known) = self.places.get(&place).and_then(|at| self.calls.get_mut(*at)) {
+                    // What was told while the database was away may come behind what was told, and ran, since.
+                    let ran = known.decision == Decision::Execute && known.outcome.is_some();
+                    if row.kind == AuditKind::Merged && ran {
+                        return;
+                    }
+                    call.seq = known.seq;
+                    *known = call;
+                } else {
+                    self.places.insert(place, self.calls.len());
+                    self.calls.push(call);
+                }
+            }
+            AuditKind::Outcome => {
+                let known = self.places.get(&place).and_then(|at| self.calls.get_mut(*at));
+                if let (Some(call), Ok(came)) = (known, serde_json::from_str::<CameOfIt>(&row.body))
+                    && matches!(came.status.as_str(), "ok" | "error")
+                {
+                    call.outcome = Some(came.status);
+                    call.decision = came.decision.unwrap_or(call.decision);
+                }
+            }
+            AuditKind::Execution | AuditKind::Approval | AuditKind::Erasure => {}
+        }
+    }
+}
+
+/// JSON that is the same text for the same value.
+pub(super) fn canonical(mut value: Value) -> String {
+    value.sort_all_objects();
+    value.to_string()
+}
+
+/// Names and types of members, whatever their values; a list has the same shape whatever is in it.
+fn shape(value: &Value) -> [u8; 32] {
+    fn walk(value: &Value, hasher: &mut blake3::Hasher) {
+        let Value::Object(members) = value else {
+            let kind: &[u8] = match value {
+                Value::Null => b"0",
+                Value::Bool(_) => b"b",
+                Value::Number(_) => b"n",
+                Value::String(_) => b"s",
+                Value::Array(_) | Value::Object(_) => b"a",
+            };
+            hasher.update(kind);
+            return;
+        };
+        let mut members: Vec<_> = members.iter().collect();
+        members.sort_unstable_by_key(|(name, _)| *name);
+        hasher.update(b"{");
+        for (name, value) in members {
+            hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+            walk(value, hasher);
+        }
+        hasher.update(b"}");
+    }
+    let mut hasher = blake3::Hasher::new();
+    walk(value, &mut hasher);
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,192 @@
+//! Whether contracts hold. In: contracts, live results and what was learned before. Out: what does not fit, in words that
+//! repeat nothing of a result; what is learned; a contract that could take the place of a stale one.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::shape;
+use crate::{
+    contract::{CompiledContract, Contracts, compile},
+    stub::{self, Recorded, RunState, SharedMint, infer::shape_of, template::add_functions},
+};
+use umbra_domain::{
+    ToolName,
+    contract::{ContractState, DEFAULT_MISMATCHES, Stale, StaleWhy, ToolContract},
+};
+use umbra_policy::Scope;
+
+/// Fewest results from which a contract is proposed.
+pub const LEAST_PROPOSED: usize = 3;
+/// Most results that are remembered for a proposal, the latest.
+pub const MOST_RECENT: usize = 50;
+/// What stands where a secret was: such a text is not what the tool gave.
+const REDACTED: &str = "[secret:";
+
+/// A live result, held against its contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Its number in the audit.
+    pub seq: i64,
+    /// When it was reported.
+    pub at: Timestamp,
+    /// What does not fit; none where it does.
+    pub misfit: Option<String>,
+}
+
+/// What of a live result does not fit the tool's contract: its output schema, or the shape that a stub would have had for
+/// these arguments. Any response of the contract may show that shape, since which one applies may depend on what only the
+/// tool knows.
+pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Value) -> Option<String> {
+    let contract = contracts.find(tool)?;
+    if let Err(mismatches) = contract.check_result(result) {
+        let real = mismatches.iter().find(|mismatch| {
+            let there = if mismatch.pointer.is_empty() { Some(result) } else { result.pointer(&mismatch.pointer) };
+            !there.is_some_and(is_redacted)
+        });
+        if let Some(mismatch) = real {
+            return Some(format!("{}: {}", place(&mismatch.pointer), mismatch.message));
+        }
+    }
+    // What is sampled from the schema shows nothing that the schema does not say.
+    if contract.contract().responses.is_empty() {
+        return None;
+    }
+    let strict = contract.contract().output_schema.is_none();
+    let call = stub::Call { tool, args, output_schema: None, recorded: &[] };
+    match stub::answer(contracts, &call, &mut RunState::seeded("drift", None)) {
+        Ok(stub) => {
+            let difference = shape::difference(&stub.result, result, strict)?;
+            let other = || renderings(contract, tool, args);
+            if other().iter().any(|other| shape::difference(other, result, strict).is_none()) {
+                return None;
+            }
+            Some(difference)
+        }
+        // The arguments that we have are not those that the tool was given.
+        Err(_) if holds_redacted(args) => None,
+        Err(error) => Some(format!("there is no stub for these arguments: {error}")),
+    }
+}
+
+/// What each response of a contract would give.
+fn renderings(contract: &CompiledContract, tool: &ToolName, args: &Value) -> Vec<Value> {
+    let mint = SharedMint::of(&RunState::seeded("drift", None));
+    let name = stub::tool_variable(tool);
+    let mut scope = Scope::new();
+    scope.set("args", args);
+    scope.set("tool", &name);
+    add_functions(&mut scope, &mint);
+    contract.responses.iter().filter_map(|response| response.result.render(&scope).ok()).collect()
+}
+
+fn place(pointer: &str) -> &str {
+    if pointer.is_empty() { "the whole result" } else { pointer }
+}
+
+fn is_redacted(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains(REDACTED))
+}
+
+fn holds_redacted(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_redacted),
+        Value::Object(entries) => entries.values().any(holds_redacted),
+        other => is_redacted(other),
+    }
+}
+
+/// Learns from a result; answers whether the contract became stale by it. What mismatches have made stale stays so until
+/// there is a new version or a person's word; what was only too old is confirmed by a result that fits.
+pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &Held) -> bool {
+    state.results += 1;
+    state.last_at = Some(held.at);
+    let stale_by_misfits = state.stale.is_some_and(|stale| stale.why == StaleWhy::Misfits);
+    match &held.misfit {
+        None => {
+            state.misfits = 0;
+            state.fit_at = Some(held.at);
+            if !stale_by_misfits {
+                state.stale = None;
+                state.recent.clear();
+                return false;
+            }
+        }
+        Some(misfit) => {
+            state.misfits += 1;
+            state.misfit = Some(misfit.clone());
+        }
+    }
+    state.recent.push(held.seq);
+    let over = state.recent.len().saturating_sub(MOST_RECENT);
+    state.recent.drain(..over);
+    let limit = i64::from(contract.stale.live_mismatches.unwrap_or(DEFAULT_MISMATCHES));
+    if stale_by_misfits || state.misfits < limit {
+        return false;
+    }
+    state.stale = Some(Stale { since: held.at, why: StaleWhy::Misfits });
+    true
+}
+
+/// Whether a contract is not believed any more, and since when.
+pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> Option<Stale> {
+    state.stale.or_else(|| {
+        let newest = state.fit_at.max(state.confirmed_at).max(Some(state.since))?;
+        let since = newest.saturating_add(contract.stale.max_age?).ok()?;
+        (since <= now).then_some(Stale { since, why: StaleWhy::Age })
+    })
+}
+
+/// Why, in words.
+pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> String {
+    let since = stale.since;
+    match stale.why {
+        StaleWhy::Misfits => {
+            let what = learned.misfit.as_deref().unwrap_or("it is not known how");
+            format!("it is stale since {since}: live results in a row did not fit it ({what})")
+        }
+        StaleWhy::Age => {
+            let hours = contract.stale.max_age.map_or(0, |age| age.as_secs() / 3_600);
+            format!("it is stale since {since}: no live result has fitted it for {hours} h (stale.max_age)")
+        }
+    }
+}
+
+/// The next version of a contract, as live results show it: schema and responses are theirs, everything else stays.
+///
+/// # Errors
+/// Why none can be proposed.
+pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolContract, String> {
+    if recorded.len() < LEAST_PROPOSED {
+        return Err(format!("{} live results since it no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
+    }
+    let inferred = shape_of(&contract.tool, contract.effect, recorded)?;
+    let mut proposed = ToolContract {
+        version: contract.version.saturating_add(1),
+        output_schema: inferred.output_schema,
+        responses: inferred.responses,
+        example: None,
+        ..contract.clone()
+    };
+    if let Err(faults) = compile(proposed.clone()) {
+        // The overlay may name what results no longer have.
+        proposed.overlay = None;
+        if compile(proposed.clone()).is_err() {
+            let first = faults.first().map_or_else(String::new, |fault| fault.message.clone());
+            return Err(format!("what the results show is no contract: {first}"));
+        }
+    }
+    Ok(proposed)
+}
+
+/// A live call of the audit, from the payloads of its rows; none where they were erased, or it went wrong.
+pub fn recorded(decision: &str, outcome: &str) -> Option<Recorded> {
+    let mut decision: Value = serde_json::from_str(decision).ok()?;
+    let mut outcome: Value = serde_json::from_str(outcome).ok()?;
+    let outcome = outcome.get_mut("outcome")?;
+    if outcome["status"] != json!("ok") {
+        return None;
+    }
+    let result = outcome.get_mut("result")?.take();
+    let args = decision.get_mut("args").map_or_else(|| json!({}), Value::take);
+    (!result.is_null()).then_some(Recorded { args, result })
+}

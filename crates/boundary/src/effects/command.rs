@@ -1,0 +1,187 @@
+//! Whether a command only looks. In: a line of a shell, or a list of arguments. Out: whether every program in it is known to
+//! print and nothing else, with options that are harmless there. What is not known does not only look.
+
+use super::{
+    aws,
+    lexicon::{Act, verb},
+    programs, request, shell,
+};
+use umbra_domain::Effect;
+
+/// What `find` goes by and prints.
+const FOUND: &str = "-H -L -P -a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow -gid -group \
+    -ilname -iname -inum -ipath -iregex -iwholename -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer \
+    -newermt -nogroup -noleaf -not -nouser -o -or -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype \
+    -samefile -size -true -type -uid -user -wholename -writable -xdev -xtype";
+/// Commands of Redis that look.
+const OF_REDIS: &str = "bitcount bitpos dbsize dump echo exists expiretime geodist geohash geopos get getbit getrange hexists hget hgetall \
+    hkeys hlen hmget hrandfield hscan hstrlen hvals info keys lastsave lindex llen lpos lrange mget pfcount ping pttl randomkey \
+    scan scard sdiff sinter sismember smembers smismember srandmember sscan strlen sunion ttl type xinfo xlen xpending xrange \
+    xrevrange zcard zcount zlexcount zmscore zrange zrangebylex zrangebyscore zrank zrevrange zrevrangebyscore zrevrank zscan zscore \
+    config.get client.list client.info client.id memory.usage memory.stats object.encoding object.idletime object.freq \
+    object.refcount slowlog.get slowlog.len cluster.info cluster.nodes cluster.slots cluster.shards acl.whoami acl.list \
+    command.count command.info command.docs function.list latency.latest latency.history";
+
+/// Whether a line only looks.
+pub(super) fn looks(line: &str) -> bool {
+    shell::commands(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
+}
+
+/// The same of what may be a text in another language: programs that are known count alone.
+pub(super) fn prints(line: &str) -> bool {
+    shell::commands(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
+}
+
+/// Whether a list of arguments, the program first, only looks.
+pub(super) fn argv_looks(words: &[String]) -> bool {
+    !words.is_empty() && one(words, true)
+}
+
+/// Whether arguments only look behind the words by which a tool is named: `git_log` with `--oneline`.
+pub(super) fn named_looks(name: &[String], arguments: &[String]) -> bool {
+    !name.is_empty() && one(&[name, arguments].concat(), false)
+}
+
+/// What a command of Redis is called that changes something, whoever is asked to run it.
+const REDIS_ACTS: &str = "append bgrewriteaof bgsave bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr \
+    decrby del discard eval evalsha exec expire expireat failover fcall flushall flushdb geoadd georadius geosearchstore getdel getex getset \
+    hdel hexpire hincrby hincrbyfloat hmset hset hsetnx incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim \
+    migrate move mset msetnx multi persist pexpire pexpireat pfadd pfmerge psetex psubscribe publish rename renamenx replicaof reset \
+    restore rpop rpoplpush rpush rpushx sadd save sdiffstore set setbit setex setnx setrange shutdown sinterstore slaveof smove spop \
+    srem sunionstore swapdb touch unlink unwatch watch xack xadd xautoclaim xclaim xdel xgroup xreadgroup xsetid xtrim zadd zdiffstore \
+    zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank zremrangebyscore zunionstore";
+
+/// Of these the ones that a sentence may begin with, unless they are in capitals.
+const REDIS_PROSE: &str = "append copy discard eval exec expire failover migrate move multi persist publish rename reset restore save set shutdown \
+    touch unlink unwatch watch";
+/// Commands of Redis in two words.
+const REDIS_PAIRS: &str =
+    "acl client cluster command config debug function latency memory module object script slowlog";
+
+/// Whether a text is a command of Redis that does more than look; of what keeps things likewise `PUT x`.
+pub(super) fn is_redis_order(text: &str) -> bool {
+    let words: Vec<String> = text.split_whitespace().take(8).map(ToOwned::to_owned).collect();
+    let Some((first, rest)) = words.split_first() else { return false };
+    let is_loud = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let (loud, small) = (is_loud(first), first.to_ascii_lowercase());
+    let known = among(REDIS_ACTS, &small) && (loud || !among(REDIS_PROSE, &small));
+    let paired = loud && among(REDIS_PAIRS, &small) && rest.first().is_some_and(|second| is_loud(second));
+    let acts = || verb(&small).is_some_and(|verb| verb.act.effect() > Effect::Read);
+    known || paired && !redis_looks(&words) || loud && (1..4).contains(&rest.len()) && acts()
+}
+
+/// Whether a command of Redis only looks.
+pub(super) fn redis_looks(words: &[String]) -> bool {
+    words.first().is_some_and(|first| {
+        let first = first.to_ascii_lowercase();
+        let both = words.get(1).map(|second| format!("{first}.{}", second.to_ascii_lowercase()));
+        !words.iter().any(|word| word.contains(['\r', '\n']) || word.eq_ignore_ascii_case("store"))
+            && (among(OF_REDIS, &first) || both.is_some_and(|both| among(OF_REDIS, &both)))
+    })
+}
+
+fn one(words: &[String], alone: bool) -> bool {
+    let Some((program, rest)) = words.split_first() else { return true };
+    // Another folder may have another program of that name.
+    let installed = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
+    let program = installed.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
+    if let Some(prints) = programs::prints(program, rest) {
+        return prints;
+    }
+    match program {
+        "aws" => aws::looks(rest),
+        "awk" | "gawk" | "mawk" => awk(rest),
+        "curl" => request::curl_looks(rest),
+        "find" => rest.iter().all(|word| !word.starts_with('-') || among(FOUND, word) || programs::is_number(word)),
+        "sed" => sed(rest),
+        "sort" => rest.iter().all(|word| match word.strip_prefix('-') {
+            Some(option) if option.starts_with('-') => {
+                ["-reverse", "-numeric-sort", "-unique", "-human-numeric-sort", "-key="]
+                    .iter()
+                    .any(|known| option.starts_with(known))
+            }
+            Some(option) => option.chars().all(|c| c.is_ascii_digit() || "bcdfghiknrstuvMRVz,.:|".contains(c)),
+            None => true,
+        }),
+        "tar" => rest.split_first().is_some_and(|(how, rest)| {
+            let how = how.strip_prefix('-').unwrap_or(how);
+            how.contains('t')
+                && how.chars().all(|c| "tvfzjJ".contains(c))
+                // A colon names another machine, and a program is run to ask it.
+                && rest.iter().all(|word| !word.starts_with('-') && !word.contains(':'))
+        }),
+        "unzip" => {
+            rest.first().is_some_and(|first| first == "-l") && rest.iter().skip(1).all(|word| !word.starts_with('-'))
+        }
+        "xargs" => xargs(rest),
+        // `get users`, `LIST`: a command of a service of its own.
+        _ => {
+            alone
+                && rest.iter().all(|word| word.chars().all(|c| c.is_alphanumeric() || "_.*:/".contains(c)))
+                && verb(&program.to_lowercase()).is_some_and(|verb| {
+                    !verb.noun && verb.act == Act::Look && !["download", "fetch", "scrape"].contains(&verb.word)
+                })
+        }
+    }
+}
+
+/// A program of awk that prints: it starts nothing, and writes and reads no other file.
+fn awk(rest: &[String]) -> bool {
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-F" | "-v" => drop(words.next()),
+            option if option.starts_with("-F") => {}
+            option if option.starts_with('-') => return false,
+            program => {
+                let acts = ["system", "getline", "close", "fflush", ">", "|", "@", "print -"];
+                return !acts.iter().any(|act| program.contains(act)) && words.all(|file| !file.starts_with('-'));
+            }
+        }
+    }
+    false
+}
+
+/// One command of sed that prints or replaces in what it prints.
+fn sed(rest: &[String]) -> bool {
+    let mut script = None;
+    for word in rest {
+        match word.strip_prefix('-') {
+            Some(option) if !option.chars().all(|c| "nErsuz".contains(c)) || option.is_empty() => return false,
+            Some(_) => {}
+            None => script = script.or(Some(word)),
+        }
+    }
+    script.is_some_and(|script| {
+        let command = script.trim_start_matches(|c: char| c.is_ascii_digit() || "$,~+ ".contains(c));
+        if ["p", "d", "q", "="].contains(&command) {
+            return true;
+        }
+        if let Some((pattern, after)) = command.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) {
+            return !pattern.contains('/') && ["p", "d", "q", "="].contains(&after);
+        }
+        let mut chars = command.chars();
+        let (Some('s'), Some(mark)) = (chars.next(), chars.next()) else { return false };
+        let parts: Vec<&str> = chars.as_str().split(mark).collect();
+        let plain = !mark.is_alphanumeric() && !command.contains(['\\', '\n', ';', '{']);
+        plain && matches!(parts.as_slice(), [_, _, flags] if flags.chars().all(|c| c.is_ascii_digit() || "gpiI".contains(c)))
+    })
+}
+
+/// `xargs -0 -n 1 grep x`: what is run prints, whatever is put behind it.
+fn xargs(rest: &[String]) -> bool {
+    let mut words = rest;
+    while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {
+        words = match first.as_str() {
+            "-n" | "-P" | "-I" | "-L" | "-d" => after.get(1..).unwrap_or_default(),
+            "-0" | "-r" | "-t" => after,
+            option if option.chars().skip(2).all(|c| c.is_ascii_digit()) && option.len() > 2 => after,
+            _ => return false,
+        };
+    }
+    words.first().is_none_or(|program| programs::only_prints(program)) && one(words, false)
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}

@@ -1,0 +1,396 @@
+//! What a tool's description says. In: a text that its author wrote. Out: the verb by which it opens, and what it says
+//! that the tool does besides.
+//!
+//! A description also speaks of other tools, of what its reader should do, and of what the tool does not do. So a verb
+//! counts only where the tool is its subject: at the head of a sentence, beside such a verb (`fetches the page and
+//! saves it`), or after `it` and `this tool`; and not after `not` or `without`.
+
+use super::{
+    lexicon::{Act, Form, Verb, inflected, phrase, with_objects},
+    name::light,
+};
+use umbra_domain::Effect;
+
+/// Most bytes of a description that are looked at.
+const MAX_BYTES: usize = 16 * 1024;
+/// Most words before the verb of a sentence.
+const MAX_OPENING: usize = 14;
+
+/// Words that may stand before the verb of a sentence and say nothing.
+const FILLERS: &str = "a ability able about action agent agents allowing also always an and api are attention automatically be \
+    being beware by can caution client command could customer direct directly easily easy efficiently enabling endpoint for from \
+    function functionality function helper helping how if important interactively is it just kind lets llm may mcp method model \
+    one operation or please powerful primary quickly read-only safely server service simple simply so tells that the \
+    them these this those to tool toolkit tools use used useful user users using utility via warning way we when which will \
+    with would you your";
+/// Words that let the reader do something: a verb follows.
+const LETTING: [&str; 9] = ["allow", "allows", "enable", "enables", "help", "helps", "lets", "provides", "supports"];
+/// Words that stand between two verbs or between a subject and its verb.
+const BETWEEN: [&str; 20] = [
+    "also",
+    "always",
+    "and",
+    "automatically",
+    "can",
+    "could",
+    "directly",
+    "either",
+    "fully",
+    "immediately",
+    "may",
+    "might",
+    "optionally",
+    "or",
+    "permanently",
+    "safely",
+    "should",
+    "then",
+    "to",
+    "will",
+];
+/// Words that join two verbs.
+const JOINTS: [&str; 4] = ["and", "or", "then", "plus"];
+/// Before one of these a noun is a verb: `order a pizza`.
+const DETERMINERS: &str = "a all an another any each every existing given her his into it its multiple new on one or our \
+                           several some someone specific specified that the their them this to up your";
+/// Before one of these a word that opens a description is a noun after all: `release notes`, `orders of a customer`.
+const NOT_DONE: &str = "about and are as at by count data detail details for from history id ids in info information is \
+                        list log logs metadata name note notes number of or stats statistics status summary version versions with";
+/// Words that take a verb back.
+const NEGATIONS: [&str; 22] = [
+    "aren't", "avoid", "before", "can't", "cannot", "doesn't", "don't", "instead", "isn't", "neither", "never", "no",
+    "non", "nor", "not", "nothing", "prior", "rather", "unless", "without", "won't", "wouldn't",
+];
+/// Verbs whose third person is as often a plural: `updates`, `reads and writes`.
+const PLURALS: [&str; 12] = [
+    "append",
+    "cancel",
+    "disconnect",
+    "install",
+    "invite",
+    "merge",
+    "move",
+    "restart",
+    "send",
+    "update",
+    "upgrade",
+    "write",
+];
+/// Verbs that say what becomes of the answer, wherever they do not open the description.
+const HARMLESS: &str = "apply handle hold like map order perform position press rank rate render report sample sort split test \
+                        text type use work";
+/// What happens to others' things, in the passive: `the message will be deleted`. What happens to the answer (sorted,
+/// truncated) does not.
+const SUFFERED: [&str; 18] = [
+    "bill",
+    "charge",
+    "create",
+    "delete",
+    "destroy",
+    "disable",
+    "erase",
+    "install",
+    "modify",
+    "overwrite",
+    "publish",
+    "purge",
+    "remove",
+    "revoke",
+    "send",
+    "terminate",
+    "uninstall",
+    "wipe",
+];
+/// Where a download ends up, if it is not in the answer.
+const DISKS: [&str; 8] = ["computer", "directory", "disk", "file", "filesystem", "folder", "locally", "machine"];
+
+/// A word of a description.
+#[derive(Debug)]
+struct Word {
+    /// In lower case.
+    text: String,
+    /// The last mark between it and the word before.
+    mark: char,
+    /// It is written in capitals.
+    capitals: bool,
+}
+
+/// A description as sentences of words.
+#[derive(Debug)]
+pub(super) struct Description(Vec<Vec<Word>>);
+
+/// A verb of which the tool is the subject.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    pub verb: Verb,
+    /// It can hardly be a noun.
+    pub sure: bool,
+}
+
+impl Description {
+    pub fn of(text: &str) -> Self {
+        Self(sentences(text))
+    }
+
+    /// The verb by which the description opens.
+    pub fn opening(&self) -> Option<Said> {
+        let (_, said, _) = head(self.0.first()?)?;
+        Some(said)
+    }
+
+    /// Whether it says that nothing is changed.
+    pub fn read_only(&self) -> bool {
+        self.0.iter().any(|sentence| {
+            (0..sentence.len()).any(|at| {
+                let (one, two) = (text(sentence, at), text(sentence, at + 1));
+                let said = matches!(one, "read-only" | "readonly") || (one == "read" && two == "only");
+                let conditional =
+                    ["in", "if", "when", "disable", "disabled", "except"].contains(&text_before(sentence, at, 1));
+                said && !conditional && !negated(sentence, at)
+            })
+        })
+    }
+
+    /// Whether what it runs can only select.
+    pub fn selects_only(&self) -> bool {
+        self.read_only()
+            || self.0.iter().any(|sentence| {
+                (0..sentence.len()).any(|at| {
+                    let is_select = sentence.get(at).is_some_and(|word| word.capitals && word.text == "select");
+                    let beside = ["only", "queries", "query", "statement", "statements"];
+                    is_select
+                        && !negated(sentence, at)
+                        && (beside.contains(&text(sentence, at + 1)) || text_before(sentence, at, 1) == "only")
+                })
+            })
+    }
+
+    /// Whether a word is among the first two sentences.
+    pub fn mentions(&self, words: &[&str]) -> bool {
+        self.0.iter().take(2).flatten().any(|word| words.contains(&word.text.as_str()))
+    }
+
+    /// Whether it says that what is done cannot be taken back.
+    pub fn irrevocable(&self) -> bool {
+        self.0.iter().any(|sentence| {
+            (0..sentence.len()).any(|at| match text(sentence, at) {
+                "undone" | "reversed" => ["cannot", "can't", "not"].iter().any(|no| within(sentence, at, 3, no)),
+                "irreversible" | "irreversibly" | "destructive" => !negated(sentence, at),
+                _ => false,
+            })
+        })
+    }
+
+    /// The gravest thing that the tool is said to do, with its verb.
+    pub fn gravest(&self) -> Option<Verb> {
+        let mut gravest: Option<Verb> = None;
+        let mut note = |verb: Verb| {
+            if among(HARMLESS, verb.word) {
+                return;
+            }
+            if gravest.is_none_or(|known| known.act.effect() < verb.act.effect()) {
+                gravest = Some(verb);
+            }
+        };
+        for (index, sentence) in self.0.iter().enumerate() {
+            if let Some((at, said, form)) = head(sentence)
+                && (index == 0 || form == Form::Third)
+            {
+                // The word that opens a description says what the tool does: `Reserve tickets`.
+                let opens = index == 0 && at + 1 < sentence.len() && !among(NOT_DONE, text(sentence, at + 1));
+                if (said.sure || opens) && !negated(sentence, at) {
+                    note(said.verb);
+                }
+                beside(sentence, at, form, &mut note);
+            }
+            done_by_it(sentence, &mut note);
+            suffered(sentence, &mut note);
+            if let Some(verb) = kept_on_disk(sentence) {
+                note(verb);
+            }
+        }
+        gravest.filter(|verb| verb.act.effect() > Effect::Read)
+    }
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
+}
+
+fn text(sentence: &[Word], at: usize) -> &str {
+    sentence.get(at).map_or("", |word| word.text.as_str())
+}
+
+fn text_before(sentence: &[Word], at: usize, steps: usize) -> &str {
+    at.checked_sub(steps).map_or("", |at| text(sentence, at))
+}
+
+fn within(sentence: &[Word], at: usize, steps: usize, wanted: &str) -> bool {
+    (1..=steps).any(|step| text_before(sentence, at, step) == wanted)
+}
+
+fn negated(sentence: &[Word], at: usize) -> bool {
+    (1..=3).any(|step| NEGATIONS.contains(&text_before(sentence, at, step)))
+}
+
+/// The verb at a place, and the words that it takes.
+fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
+    let (verb, form) = inflected(text(sentence, at))?;
+    let following = || sentence.iter().skip(at + 1).map(|word| word.text.as_str());
+    if let Some(both) = phrase(verb.word, text(sentence, at + 1)) {
+        return Some((both, form));
+    }
+    let verb = with_objects(verb, following().take(8));
+    Some((light(verb, following()), form))
+}
+
+/// Whether a word that can be a noun is a verb here.
+fn is_sure(sentence: &[Word], at: usize, verb: Verb, form: Form) -> bool {
+    let plural = form == Form::Third && PLURALS.contains(&verb.word);
+    let taken = sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(DETERMINERS, &next.text));
+    (!verb.noun && !plural) || taken
+}
+
+/// The first verb of a sentence, where nothing but fillers stands before it.
+fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
+    for at in 0..sentence.len().min(MAX_OPENING) {
+        let word = text(sentence, at);
+        let lets = LETTING.contains(&word)
+            && (word.ends_with('s') || ["you", "user", "users", "agents", "to"].contains(&text(sentence, at + 1)));
+        if lets || among(FILLERS, word) {
+            continue;
+        }
+        let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != Form::Past)?;
+        return Some((at, Said { verb, sure: is_sure(sentence, at, verb, form) }, form));
+    }
+    None
+}
+
+/// The verbs in the same form beside the one at `from`: `get or create`, `fetches the page and saves it`.
+fn beside(sentence: &[Word], from: usize, form: Form, note: &mut impl FnMut(Verb)) {
+    // While only verbs stand between commas, each of them is one more.
+    let mut chain = true;
+    for at in from + 1..sentence.len() {
+        let word = text(sentence, at);
+        if BETWEEN.contains(&word) {
+            continue;
+        }
+        let found = verb_at(sentence, at).filter(|(_, own)| *own == form);
+        let mut before = at - 1;
+        while before > from && !JOINTS.contains(&text(sentence, before)) && BETWEEN.contains(&text(sentence, before)) {
+            before -= 1;
+        }
+        let marked = sentence.get(at).is_some_and(|word| matches!(word.mark, ',' | '/' | '&' | '+'));
+        let joined = JOINTS.contains(&text(sentence, before)) || (marked && chain);
+        if let Some((verb, _)) = found
+            && joined
+            && !negated(sentence, at)
+            && is_sure(sentence, at, verb, form)
+        {
+            note(verb);
+        }
+        chain &= found.is_some();
+    }
+}
+
+/// What the tool does by a verb whose subject is `it` or `this tool`.
+fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
+    for at in 0..sentence.len() {
+        let is_subject = match text(sentence, at) {
+            "it" | "this" => true,
+            "action" | "call" | "calling" | "command" | "endpoint" | "function" | "method" | "operation"
+            | "request" | "tool" => matches!(text_before(sentence, at, 1), "this" | "the"),
+            _ => false,
+        };
+        if !is_subject {
+            continue;
+        }
+        let mut next = at + 1;
+        while !matches!(text(sentence, next), "and" | "either" | "or")
+            && (BETWEEN.contains(&text(sentence, next)) || matches!(text(sentence, next), "be" | "is" | "used"))
+        {
+            next += 1;
+        }
+        let Some((verb, form)) = verb_at(sentence, next) else { continue };
+        let acts = match form {
+            Form::Third => true,
+            // `this update` is a noun; `it will update` and `is used to update` are none.
+            Form::Base => next > at + 1,
+            Form::Ing | Form::Past => false,
+        };
+        if acts && is_sure(sentence, next, verb, form) && !negated(sentence, next) {
+            note(verb);
+            beside(sentence, next, form, note);
+        }
+    }
+}
+
+/// What happens to others' things: `will be deleted`, `gets deleted`.
+fn suffered(sentence: &[Word], note: &mut impl FnMut(Verb)) {
+    for at in 1..sentence.len() {
+        let Some((verb, Form::Past)) = inflected(text(sentence, at)) else { continue };
+        let steps = if BETWEEN.contains(&text_before(sentence, at, 1)) { 2 } else { 1 };
+        let told = match text_before(sentence, at, steps) {
+            "be" => (1..=2).any(|more| text_before(sentence, at, steps + more) == "will"),
+            "gets" => true,
+            _ => false,
+        };
+        if told && SUFFERED.contains(&verb.word) && !negated(sentence, at) {
+            note(verb);
+        }
+    }
+}
+
+/// A download that does not end in the answer.
+fn kept_on_disk(sentence: &[Word]) -> Option<Verb> {
+    let at = (0..sentence.len()).find(|at| {
+        matches!(inflected(text(sentence, *at)), Some((verb, form)) if verb.word == "download" && form != Form::Past)
+    })?;
+    let kept = (at + 1..sentence.len()).any(|place| {
+        let word = text(sentence, place);
+        word == "locally"
+            || (DISKS.contains(&word)
+                && (1..=4).any(|step| place > at + step && text_before(sentence, place, step) == "to"))
+    });
+    kept.then_some(Verb { word: "download", act: Act::Change, noun: false })
+}
+
+/// Cuts a text into sentences, and those into words. An identifier such as `delete_file` is one word, and no verb.
+fn sentences(text: &str) -> Vec<Vec<Word>> {
+    let mut end = text.len().min(MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let chars: Vec<char> = text.get(..end).unwrap_or_default().chars().collect();
+    let mut all = Vec::new();
+    let mut sentence: Vec<Word> = Vec::new();
+    let mut word = String::new();
+    let mut mark = ' ';
+    for (at, c) in chars.iter().copied().chain(['\n', '\n']).enumerate() {
+        let next = chars.get(at + 1).copied().unwrap_or('\n');
+        let inside = !word.is_empty() && next.is_alphanumeric() && matches!(c, '-' | '\'' | '’' | '.' | '_');
+        if c.is_alphanumeric() || c == '_' || inside {
+            word.push(if c == '’' { '\'' } else { c });
+            continue;
+        }
+        if !word.is_empty() {
+            let capitals = word.len() > 1 && word.chars().all(|c| !c.is_lowercase());
+            let text = std::mem::take(&mut word).to_lowercase();
+            sentence.push(Word { text, mark, capitals });
+            mark = ' ';
+        }
+        if !c.is_whitespace() {
+            mark = c;
+        }
+        let item = c == '\n' && (matches!(next, '\n' | '-' | '*' | '#' | '•') || next.is_ascii_digit());
+        let ends = matches!(c, '.' | '!' | '?') && (next.is_whitespace() || matches!(next, '"' | ')' | '*' | '`'));
+        if (item || ends || c == ';') && !sentence.is_empty() {
+            all.push(std::mem::take(&mut sentence));
+            mark = ' ';
+        }
+    }
+    if !sentence.is_empty() {
+        all.push(sentence);
+    }
+    all
+}

@@ -1,0 +1,330 @@
+//! The verbs of tools and what they do. In: a word. Out: its verb and the form in which it stands. Lists of words, and
+//! the little grammar that English verbs have.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use umbra_domain::Effect;
+
+/// What a verb does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It thinks about what it is given: `validate`, `compare`.
+    Compute,
+    /// It fetches what is there.
+    Look,
+    /// It asks in a language that may also change things: SQL, GraphQL.
+    Query,
+    /// It sets something going: `run`, `launch`.
+    Run,
+    /// It does whatever it is told: `execute`, `invoke`.
+    Obey,
+    /// It adds or changes.
+    Change,
+    /// It takes away, or cannot be taken back.
+    Destroy,
+}
+
+impl Act {
+    /// The effect of the verb by itself.
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::Compute | Self::Look | Self::Query => Effect::Read,
+            Self::Run | Self::Change => Effect::Write,
+            Self::Obey | Self::Destroy => Effect::Destructive,
+        }
+    }
+}
+
+/// A verb that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verb {
+    /// Its base form.
+    pub word: &'static str,
+    pub act: Act,
+    /// It is as often a noun or an adjective: `release`, `order`, `open`.
+    pub noun: bool,
+}
+
+/// How a verb stands in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `delete`
+    Base,
+    /// `deletes`
+    Third,
+    /// `deleting`
+    Ing,
+    /// `deleted`
+    Past,
+}
+
+/// Act, words that are verbs alone, words that are nouns as well.
+const VERBS: [(Act, &str, &str); 7] = [
+    (
+        Act::Compute,
+        "analyse analyze answer assess calculate classify compare compute convert count decode detect determine \
+         diagnose divide encode estimate evaluate explain extract format interpret lint multiply parse predict \
+         recommend simulate sleep solve subtract suggest summarise summarize tokenize transcribe translate validate \
+         verify wait whoami",
+        "audit benchmark diff echo enrich forecast hash match measure ping preview profile rank score think visualize",
+    ),
+    (
+        Act::Look,
+        "browse describe discover download enumerate examine exists explore fetch find get grep has identify inspect \
+         investigate is locate look lookup obtain peek read retrieve return scrape search show",
+        "cat check crawl display glob head list ls poll scan stat tail view",
+    ),
+    (Act::Query, "", "query"),
+    (Act::Run, "initiate launch spawn", "run schedule start trigger"),
+    (Act::Obey, "eval exec execute invoke perform", "bash call console dispatch powershell repl sh shell terminal"),
+    (
+        Act::Change,
+        "accept ack acknowledge activate add adjust allocate allow append apply approve assign attach authenticate \
+         authorize become begin bind bookmark cherry choose click compose configure connect create customize deactivate \
+         decline decrement deny detach disable disconnect dismiss downgrade drag duplicate edit enable encrypt enroll \
+         enqueue ensure escalate extend fill finalize finish generate give hide increment ingest initialize \
+         inject insert install join logout make manage mark merge migrate mkdir modify move mute navigate notify \
+         onboard populate prepend prioritize promote provision publish put quarantine react rebase reconcile redo refresh \
+         register reject relate remember rename replace reply resize resolve restart restore retry rotate save send \
+         snooze stash submit subscribe suspend sync synchronize teach toggle transition tweet undo update upgrade upload \
+         upsert vacuum wget write",
+        "alter annotate archive back backup ban bid block book branch build change checkout clean clone close \
+         comment commit complete compress confirm control copy customise deploy deposit draft email end exchange \
+         export file fix follow fork forward grant handle hold import index invite issue join label leave like link \
+         load lock log login mail map message note open optimize order pair park patch pause pin place plan play position post \
+         press process pull push rate record redirect release render report request reserve resume review rewrite \
+         route sample seed set share sign snap snapshot sort split stage star step stop store swap switch tag tap \
+         test text touch transform tune type use vote watch wire work zip",
+    ),
+    (
+        Act::Destroy,
+        "abort buy cancel deallocate decommission del delete deprovision deregister destroy discard drop erase evict \
+         expunge forget kill liquidate nuke obliterate overwrite pay prune purge redeem reimburse remove reset revert revoke \
+         rm rmdir rollback sell shred shutdown terminate truncate uninstall unlink unpublish unregister unsend void \
+         wipe withdraw",
+        "burn charge clear consume cut dequeue drain empty expire flush pop purchase reboot refund spend stake \
+         tear trade transfer trash",
+    ),
+];
+
+/// Two words that mean something else together; the second may be one of several.
+const PHRASES: [(&str, &str, Act); 16] = [
+    ("back", "up", Act::Change),
+    ("check", "all box checkbox in item off out task todo", Act::Change),
+    ("clean", "up", Act::Destroy),
+    ("extract", "all archive archives file files tar tarball zip", Act::Change),
+    ("format", "device disk disks drive partition volume", Act::Destroy),
+    ("get", "rid", Act::Destroy),
+    ("look", "up", Act::Look),
+    ("place", "bet bets bid bids order orders trade trades", Act::Destroy),
+    ("power", "down off", Act::Destroy),
+    ("roll", "back", Act::Destroy),
+    ("shut", "down", Act::Destroy),
+    ("sign", "in off out up", Act::Change),
+    ("take", "screenshot snapshot", Act::Look),
+    ("tear", "down", Act::Destroy),
+    ("turn", "off on", Act::Change),
+    ("who", "am", Act::Look),
+];
+
+/// Pairs of words that are a noun, whatever verb they hold.
+const COMPOUNDS: [(&str, &str); 8] = [
+    ("access", "control"),
+    ("check", "run suite"),
+    ("code", "review scanning"),
+    ("deploy", "key"),
+    ("feature join merge pull", "request"),
+    ("job test workflow", "run"),
+    ("release", "note"),
+    ("status", "check update"),
+];
+
+/// What is resolved by looking it up. Anything else that is resolved is closed, merged or ended.
+const NAMED: &str = "address addresses dns domain domains handle handles host hostname hostnames hosts id identifier \
+    identifiers ids library libraries name names path paths reference references symbol symbols uri uris url urls";
+
+/// What is verified for good: whoever it is of may do more afterwards.
+const PROVEN: &str = "account code domain email identity otp payment phone user webhook";
+
+/// What is converted for good: a lead becomes a customer.
+const WON: &str = "deal draft lead leads opportunity quote subscriber trial";
+
+/// What is shown to somebody, who is disturbed by it.
+const SHOWN: &str = "alert dialog message modal notification popup prompt toast";
+
+/// Who hears it when pinged.
+const HEARERS: &str = "channel everyone group here member members people person role team user users";
+
+/// Words that look like a verb with something before it, and are none.
+const NO_VERBS: [&str; 9] =
+    ["autocomplete", "design", "devote", "offend", "offset", "prefix", "preset", "remark", "resort"];
+
+/// What stands before a verb and leaves what it does: `bulk_delete`, `redeploy`.
+const AGAIN: [&str; 7] = ["re", "bulk", "batch", "multi", "auto", "mass", "pre"];
+/// What stands before a verb and takes back what it does: `unassign`, `disconnect`.
+const AGAINST: [&str; 4] = ["un", "dis", "de", "off"];
+/// What follows a verb in a name without borders between its words: `deletefile`.
+const OBJECTS: [&str; 33] = [
+    "all",
+    "branch",
+    "collection",
+    "comment",
+    "data",
+    "directory",
+    "discussion",
+    "document",
+    "email",
+    "entities",
+    "entity",
+    "event",
+    "file",
+    "folder",
+    "issue",
+    "item",
+    "message",
+    "node",
+    "object",
+    "observation",
+    "order",
+    "page",
+    "post",
+    "product",
+    "project",
+    "record",
+    "relation",
+    "repo",
+    "repository",
+    "row",
+    "table",
+    "task",
+    "user",
+];
+
+/// Participles that end otherwise than in `ed`.
+const PARTICIPLES: [(&str, &str); 12] = [
+    ("sent", "send"),
+    ("written", "write"),
+    ("overwritten", "overwrite"),
+    ("rewritten", "rewrite"),
+    ("made", "make"),
+    ("paid", "pay"),
+    ("sold", "sell"),
+    ("bought", "buy"),
+    ("withdrawn", "withdraw"),
+    ("begun", "begin"),
+    ("reset", "reset"),
+    ("put", "put"),
+];
+
+type Lexicon = HashMap<&'static str, Verb>;
+
+static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
+    let mut lexicon = Lexicon::new();
+    for (act, verbs, nouns) in VERBS {
+        for (words, noun) in [(verbs, false), (nouns, true)] {
+            for word in words.split_whitespace() {
+                lexicon.entry(word).or_insert(Verb { word, act, noun });
+            }
+        }
+    }
+    lexicon
+});
+
+/// The verb that a word of a name is. Names are terse: only base forms are verbs there, and `updates` or `deleted` say
+/// what a thing is.
+pub(super) fn verb(word: &str) -> Option<Verb> {
+    if let Some(verb) = LEXICON.get(word) {
+        return Some(*verb);
+    }
+    if NO_VERBS.contains(&word) {
+        return None;
+    }
+    let below = |prefix: &&str| word.strip_prefix(*prefix).and_then(|rest| LEXICON.get(rest)).copied();
+    let again = AGAIN.iter().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Look);
+    let undone = || {
+        let verb = AGAINST.iter().find_map(below)?;
+        // What undoes a loss is a change; what undoes a look is no word.
+        matches!(verb.act, Act::Change | Act::Run | Act::Destroy).then_some(Verb { act: Act::Change, ..verb })
+    };
+    again.or_else(undone).or_else(|| run_together(word))
+}
+
+/// The verb of a name without borders between its words, such as `deletefile`.
+fn run_together(word: &str) -> Option<Verb> {
+    OBJECTS.iter().find_map(|object| {
+        let start =
+            word.strip_suffix('s').unwrap_or(word).strip_suffix(*object).or_else(|| word.strip_suffix(*object))?;
+        LEXICON.get(start).copied()
+    })
+}
+
+/// The verb that two neighbouring words are together.
+pub(super) fn phrase(first: &str, second: &str) -> Option<Verb> {
+    let (word, _, act) =
+        PHRASES.into_iter().find(|(one, others, _)| *one == first && others.split(' ').any(|two| two == second))?;
+    Some(Verb { word, act, noun: false })
+}
+
+/// Whether two neighbouring words are a noun together.
+pub(super) fn compound(first: &str, second: &str) -> bool {
+    let second = second.strip_suffix('s').unwrap_or(second);
+    COMPOUNDS
+        .into_iter()
+        .any(|(ones, twos)| ones.split(' ').any(|one| one == first) && twos.split(' ').any(|two| two == second))
+}
+
+/// A verb whose objects change what it does: to resolve a name is to look it up, to verify a domain changes what may
+/// be done with it.
+pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a str>) -> Verb {
+    let (nouns, act) = match verb.word {
+        "resolve" => (NAMED, Act::Look),
+        "verify" => (PROVEN, Act::Change),
+        "convert" => (WON, Act::Change),
+        "ping" => (HEARERS, Act::Change),
+        "display" | "show" => (SHOWN, Act::Change),
+        _ => return verb,
+    };
+    let about = objects.any(|object| nouns.split_whitespace().any(|noun| noun == object));
+    if about { Verb { act, ..verb } } else { verb }
+}
+
+/// The verb that a word of a sentence is, and its form.
+pub(super) fn inflected(word: &str) -> Option<(Verb, Form)> {
+    if let Some(verb) = verb(word) {
+        return Some((verb, Form::Base));
+    }
+    if let Some((_, base)) = PARTICIPLES.iter().find(|(participle, _)| *participle == word) {
+        return verb(base).map(|verb| (verb, Form::Past));
+    }
+    for (ending, form) in [("s", Form::Third), ("ed", Form::Past), ("ing", Form::Ing)] {
+        let Some(stem) = word.strip_suffix(ending).filter(|stem| stem.len() >= 2) else { continue };
+        if let Some(verb) = stems(stem, ending).iter().find_map(|stem| verb(stem)) {
+            return Some((verb, form));
+        }
+    }
+    None
+}
+
+/// What a word may have been before an ending was put to it.
+fn stems(stem: &str, ending: &str) -> Vec<String> {
+    let mut stems = vec![stem.to_owned()];
+    if ending == "s" {
+        // publish-es, appl-ies
+        stems.extend(stem.strip_suffix("ie").map(|short| format!("{short}y")));
+        stems.extend(stem.strip_suffix('e').map(str::to_owned));
+        return stems;
+    }
+    stems.push(format!("{stem}e"));
+    if ending == "ed" {
+        stems.extend(stem.strip_suffix('i').map(|short| format!("{short}y")));
+    }
+    let mut last = stem.chars().rev();
+    if let (Some(one), Some(two)) = (last.next(), last.next())
+        && one == two
+        && let Some(short) = stem.strip_suffix(one)
+    {
+        // dropp-ed, submitt-ing
+        stems.push(short.to_owned());
+    }
+    stems
+}

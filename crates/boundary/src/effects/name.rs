@@ -1,0 +1,378 @@
+//! What a tool's name says. In: a name. Out: the mildest and the gravest effect that it can mean, and the verb by which
+//! it goes.
+//!
+//! A name is a verb and its objects (`get_issue`), or a thing and its verb (`issue_write`); many words are both
+//! (`release`, `order`). Where a name can be read in two ways, the graver one holds, unless the tool's server is trusted:
+//! then the description decides between them.
+//!
+//! A name says that a tool reads only where it has a verb that looks, and every other word of it is known to do nothing
+//! (`looks`).
+
+use super::{
+    lexicon::{Act, Verb, compound, inflected, phrase, verb, with_objects},
+    vocabulary::{Word, word},
+};
+use umbra_domain::{Effect, ToolName};
+
+/// Most characters of a name that are looked at.
+const MAX_CHARS: usize = 256;
+/// Words that every tool may carry.
+const BOILERPLATE: [&str; 7] = ["mcp", "tool", "tools", "api", "v1", "v2", "v3"];
+/// Words that put a second verb beside the first.
+const JOINTS: [&str; 5] = ["and", "or", "then", "plus", "n"];
+/// Verbs that say nothing by themselves: what is run or performed says it.
+const LIGHT: [&str; 5] = ["conduct", "execute", "make", "perform", "run"];
+/// What is looked for by running it.
+const LOOKS: [&str; 18] = [
+    "analysis",
+    "audit",
+    "calculation",
+    "check",
+    "checks",
+    "comparison",
+    "diagnostics",
+    "inspection",
+    "lint",
+    "lookup",
+    "lookups",
+    "query",
+    "queries",
+    "scan",
+    "scanning",
+    "scans",
+    "search",
+    "validation",
+];
+
+/// How a name can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The mildest effect that it can mean.
+    pub least: Effect,
+    /// The gravest one.
+    pub most: Effect,
+    /// The verb by which it goes; absent where none is known.
+    pub verb: Option<Verb>,
+    /// It says that the tool looks, and every word of it is known to do nothing else.
+    pub looks: bool,
+    /// The name holds letters that are not ours, so that what looks like a known word may be none.
+    pub foreign: bool,
+}
+
+impl Reading {
+    /// Whether there is nothing to decide.
+    pub fn is_firm(self) -> bool {
+        self.least == self.most
+    }
+}
+
+/// Reads a tool's name. A server's name that it repeats is left out, but where it is a thing that is shown: `git_status`.
+pub(super) fn read(tool: &ToolName) -> Reading {
+    let words = words(&tool.name);
+    let server = tool.server.as_deref().map(self::words).unwrap_or_default();
+    let own = words.strip_prefix(server.as_slice()).filter(|own| !own.is_empty()).unwrap_or(&words);
+    let start = own.iter().take_while(|word| BOILERPLATE.contains(&word.as_str())).count();
+    let reading = of_words(own.get(start..).unwrap_or_default());
+    let looks = reading.looks || (own.len() < words.len() && looks(&words));
+    Reading { looks, foreign: !tool.name.is_ascii(), ..reading }
+}
+
+/// Reads words in the order in which they stand.
+pub(super) fn of_words(words: &[String]) -> Reading {
+    let found = verbs(words);
+    let Some((first, head)) = found.first().copied() else {
+        let looks = looks(words);
+        return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, looks, foreign: false };
+    };
+    let is_look = matches!(head.act, Act::Look | Act::Compute | Act::Query);
+    // `list` opens a name as a verb, and ends it as a noun: `todo_list`.
+    let is_verb = !head.noun || (first == 0 && is_look);
+    let own = head.act.effect();
+    let mut reading = Reading {
+        least: if is_verb { own } else { Effect::Read },
+        most: if !is_verb && is_look { Effect::Destructive } else { own },
+        verb: Some(head),
+        looks: looks(words),
+        foreign: false,
+    };
+    if LIGHT.contains(&head.word) && words.iter().any(|word| LOOKS.contains(&word.as_str())) {
+        reading.least = Effect::Read;
+    }
+    for (at, other) in found.iter().skip(1).copied() {
+        let effect = other.act.effect();
+        let joined =
+            at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| JOINTS.contains(&word.as_str()));
+        if joined && !other.noun {
+            reading.least = reading.least.max(effect);
+        } else if !is_verb && !other.noun {
+            // Either of the two is the verb.
+            reading.least = own.min(effect).max(reading.least);
+            reading.most = if is_look { effect } else { reading.most };
+        }
+        if joined || !other.noun || !is_verb {
+            reading.most = reading.most.max(effect);
+        }
+    }
+    reading.most = reading.most.max(reading.least);
+    reading
+}
+
+/// The verbs of a name with their places.
+fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let next = words.get(at + 1).map_or("", String::as_str);
+        if let Some(both) = phrase(word, next) {
+            found.push((at, both));
+            at += 2;
+        } else if compound(word, next) {
+            at += 2;
+        } else {
+            found.extend(verb(word).map(|verb| (at, with_objects(verb, words.iter().map(String::as_str)))));
+            at += 1;
+        }
+    }
+    found
+}
+
+/// Verbs that look in a sentence, and may do something in a name: `return_item`, `answer_call`, `poll_queue`.
+const NOT_IN_NAMES: [&str; 8] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep", "wait"];
+/// Verbs that end a name as its verb, and are hardly ever its noun.
+const AT_THE_END: [&str; 10] =
+    ["browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "retrieve", "search"];
+/// What is `read` by marking it so.
+const MARKED: [&str; 8] = ["flag", "keep", "label", "leave", "set", "switch", "tag", "turn"];
+/// Verbs that stand between a thing and its parts, though they are nouns as well: `slack_list_channels`.
+const AMID: [&str; 4] = ["list", "query", "search", "view"];
+/// What there is to see of a thing, by whose name a tool shows it: `git_status`.
+const SIGHTS: [&str; 12] = [
+    "detail",
+    "details",
+    "diff",
+    "health",
+    "history",
+    "info",
+    "information",
+    "metadata",
+    "stats",
+    "statistics",
+    "status",
+    "summary",
+];
+
+/// Words that end a name as what is done to the rest of it, though they are nouns as well: `search_flight_book`.
+const DONE: [&str; 50] = [
+    "back", "ban", "block", "book", "burn", "clean", "clear", "close", "compress", "confirm", "consume", "cut",
+    "deploy", "dequeue", "drain", "email", "empty", "fix", "flush", "follow", "forward", "handle", "hold", "invite",
+    "join", "leave", "like", "lock", "merge", "open", "optimize", "pause", "pop", "press", "process", "publish",
+    "push", "redirect", "rewrite", "sell", "share", "sign", "spend", "start", "stop", "swap", "switch", "tap", "vote",
+    "wire",
+];
+
+/// Words that are done to what stands before or behind them, and are hardly ever a thing: `list_pop`, `get_flush_cache`.
+const HARDLY: &str =
+    "burn clear consume cut dequeue drain empty expire flush follow login logout pop reboot spend tear";
+/// Of these and others, what a look is followed by as its order: `get_lock`.
+const ORDERED: &str = "back checkin clean close compress confirm join leave lock open optimize pause press publish push rewrite sell sign start \
+    stop switch swap tap unlock";
+/// What is taken and given, whose name stands before what is known of it: `get_refund_status`, not `get_refund_payment`.
+const TAKEN: &str = "charge purchase refund stake trade transfer";
+/// What is known of a thing: behind a verb it makes a name of both, `delete_reason`.
+const ATTRIBUTES: &str = "ability address allowed amount at by category class code codes color cost count counter data date dates datetime day days \
+    description detail details enabled fee flag format history hour hours id ids index info interval kind label level \
+    limit method mode month name no note number on option options order path payload percent \
+    period permission policies policy position price privilege rate ratio reason result rule rules score size source state \
+    statistics stats status summary threshold time timeout times timestamp title total ts type types url user value version \
+    window year";
+/// What is made anew when it is got, and what is taken from a queue as its next.
+const MADE: &str = "certificate code credential credentials key keys nonce password secret session token tokens";
+const QUEUED: &str = "batch command delivery item job jobs message order task tasks work";
+
+/// Whether an identifier says that something is done, as an order does: `purge`, `delete_all`; not `delete_reason`.
+pub(super) fn acts(identifier: &str) -> bool {
+    let words = words(identifier);
+    let firm = |word: &String| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
+    let known = words.len() > 1 && words.last().is_some_and(|last| among(ATTRIBUTES, last));
+    words.first().is_some_and(firm) && !known
+}
+
+/// Whether a noun behind a verb that looks is rather a second verb: `peek_pop`, `get_flush_cache`, `get_lock`.
+fn hides_order(words: &[String], place: usize, at: usize) -> bool {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
+    let of_many = own == "empty" && is_plural(next);
+    let known = !last && among(ATTRIBUTES, next);
+    if place < at {
+        // What opens a name that ends with its look.
+        return place == 0 && (among(HARDLY, own) || among(ORDERED, own)) && !known;
+    }
+    let hardly = among(HARDLY, own) && !known && !of_many;
+    let ordered = among(ORDERED, own)
+        && (last && place == at + 1 || !last && ["lock", "start", "stop"].contains(&own) && !known && !is_plural(next));
+    let taken = among(TAKEN, own) && !last && !known && !is_plural(next) && place == at + 1;
+    hardly || ordered || taken
+}
+
+/// Whether what is looked for is made, or taken away, by looking for it: `get_new_token`, `get_next_job`.
+fn takes(words: &[String]) -> bool {
+    words.windows(2).any(|pair| match pair {
+        [first, second] => first == "new" && among(MADE, second) || first == "next" && among(QUEUED, second),
+        _ => false,
+    })
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
+/// Whether words can mean nothing but a look.
+fn looks(words: &[String]) -> bool {
+    let Some(at) = look(words).filter(|_| !takes(words)) else { return false };
+    let mut joined = false;
+    (0..words.len()).all(|place| {
+        let text = words.get(place).map_or("", String::as_str);
+        // What follows `and` may be a second verb: only what can be none is harmless there.
+        joined |= JOINTS.contains(&text) || word(text) == Some(Word::Joint);
+        place == at || does_nothing(words, place, at, joined)
+    })
+}
+
+/// The place of the verb that looks, where the form of the name leaves no doubt that it is its verb.
+fn look(words: &[String]) -> Option<usize> {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let is_look = |at: usize| {
+        let found = phrase(text(at), text(at + 1)).or_else(|| verb(text(at)))?;
+        let found = with_objects(found, words.iter().map(String::as_str));
+        let looks = matches!(found.act, Act::Look | Act::Compute | Act::Query);
+        (looks && !NOT_IN_NAMES.contains(&found.word)).then_some(found)
+    };
+    if is_look(0).is_some() {
+        return Some(0);
+    }
+    let last = words.len().checked_sub(1).filter(|last| *last > 0)?;
+    let opens = verb(text(0)).filter(|_| !compound(text(0), text(1)));
+    let listed = is_plural(text(last)) || matches!(word(text(last)), Some(Word::Noun | Word::Both | Word::Manner));
+    let amid = |at: usize| is_look(at).is_some_and(|verb| !verb.noun || (AMID.contains(&verb.word) && listed));
+    if let Some(at) = (1..last).find(|at| opens.is_none() && amid(*at)) {
+        return Some(at);
+    }
+    let ends = match text(last) {
+        "read" => !MARKED.contains(&text(last - 1)),
+        // `todo_list` is a thing; `projects_list` lists them.
+        "list" | "view" | "count" => is_plural(text(last - 1)),
+        other => AT_THE_END.contains(&other) || SIGHTS.contains(&other),
+    };
+    // A name that opens with a verb is an order, unless it ends with another that can hardly be a noun: `order_get`.
+    let ordered = opens.is_some_and(|verb| !verb.noun || !AT_THE_END.contains(&text(last)));
+    (ends && !ordered).then_some(last)
+}
+
+fn is_plural(text: &str) -> bool {
+    text.len() > 3 && text.ends_with('s') && !["ss", "us", "is"].iter().any(|end| text.ends_with(end))
+}
+
+/// Whether a word beside the verb that looks is known to do nothing by itself.
+fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool {
+    let text = |at: usize| words.get(at).map_or("", String::as_str);
+    let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
+    let is_pair = |at: Option<usize>| at.is_some_and(|at| compound(text(at), text(at + 1)));
+    let is_two = |at: Option<usize>| {
+        at.is_some_and(|at| phrase(text(at), text(at + 1)).is_some_and(|both| both.act == Act::Look))
+    };
+    if !joined && (is_pair(Some(place)) || is_pair(place.checked_sub(1))) || is_two(place.checked_sub(1)) {
+        return true;
+    }
+    if own.bytes().any(|byte| byte.is_ascii_digit()) {
+        // `s3`, `v2`, `2024`: no verb holds a digit, but one may stand beside it.
+        let is_verb = |part: &str| verb(part).is_some() || word(part) == Some(Word::Verb);
+        return hides_no_verb(own) && !own.split(|c: char| c.is_ascii_digit()).any(is_verb);
+    }
+    if let Some(verb) = verb(own) {
+        return match verb.act {
+            Act::Compute | Act::Look | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
+            // After the verb, and before one that ends the name, what can be a noun is one.
+            _ => {
+                verb.noun
+                    && !joined
+                    && !hides_order(words, place, at)
+                    && phrase(own, next).is_none()
+                    && !(last && place > at + 1 && DONE.contains(&verb.word))
+            }
+        };
+    }
+    match word(own) {
+        Some(Word::Noun | Word::Joint) => true,
+        Some(Word::Manner | Word::Both) => !joined,
+        Some(Word::Before) => !last,
+        Some(Word::Verb) => false,
+        None if is_plural(own) => hides_no_verb(own),
+        // `deleted`, `pending`: what has happened to a thing is not done to it; but `get_started` is.
+        None if holds_form(own) && inflected(own).is_some() => {
+            let caused = last && text(at) == "get" && place == at + 1;
+            !joined && !caused
+        }
+        // A name of its own before what it is of: `get_kafka_topic`, `zia_list_locations`.
+        None => {
+            let parted = matches!(word(next), Some(Word::Joint | Word::Before));
+            !last && !joined && !parted && at != words.len() - 1 && own.len() > 1 && hides_no_verb(own)
+        }
+    }
+}
+
+/// Whether no word of a value says that anything is done: `hourly`, `created_at`.
+pub(super) fn says_nothing(words: &[String]) -> bool {
+    let looks = |word: &String| verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read);
+    (0..words.len()).all(|place| words.get(place).is_some_and(looks) && does_nothing(words, place, words.len(), false))
+}
+
+/// Whether a verb stands here in a form that is no order.
+fn holds_form(text: &str) -> bool {
+    text.len() > 4 && ["ed", "en", "ing"].iter().any(|end| text.ends_with(end))
+}
+
+/// Whether a word that is not known holds no verb that changes something, run together with another.
+fn hides_no_verb(text: &str) -> bool {
+    let text = text.strip_suffix('s').unwrap_or(text);
+    !(3..text.len()).filter(|cut| text.is_char_boundary(*cut)).any(|cut| {
+        let (start, end) = text.split_at(cut);
+        let does = |part: &str| {
+            part.len() > 3 && verb(part).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read)
+        };
+        does(start) || does(end)
+    })
+}
+
+/// What a light verb is about, where that is a look: `run a scan`.
+pub(super) fn light<'a>(verb: Verb, following: impl Iterator<Item = &'a str>) -> Verb {
+    if !LIGHT.contains(&verb.word) {
+        return verb;
+    }
+    match following.take(4).find(|word| LOOKS.contains(word)) {
+        Some("query" | "queries") => Verb { act: Act::Query, ..verb },
+        Some(_) => Verb { act: Act::Look, ..verb },
+        None => verb,
+    }
+}
+
+/// The words of an identifier in lower case: `getHTTPStatus_v2` is get, http, status, v2.
+pub(super) fn words(identifier: &str) -> Vec<String> {
+    let chars: Vec<char> = identifier.chars().take(MAX_CHARS).collect();
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    for (at, c) in chars.iter().copied().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| chars.get(at)).copied().unwrap_or('_');
+        let after = chars.get(at + 1).copied().unwrap_or('_');
+        let begins = c.is_uppercase() && (before.is_lowercase() || before.is_numeric() || after.is_lowercase());
+        if (begins || !c.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}

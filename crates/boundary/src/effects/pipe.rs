@@ -1,0 +1,124 @@
+//! Whether a pipeline of a language for logs and metrics only looks: Kusto, Splunk, Loki and their kin. In: a text. Out:
+//! whether it is such a pipeline, and whether each of its stages is known to look. A stage that is not known may delete,
+//! send, store, or run a program.
+
+use super::{functions::is_known, lexicon::verb};
+use umbra_domain::Effect;
+
+/// Most stages that are looked at.
+const MOST: usize = 500;
+/// Stages that look, whichever language has them.
+const STAGES: &str = "abstract accum addcoltotals addinfo addtotals anomalies anomalousvalue anomalydetection append appendcols appendpipe arules as \
+    associate autoregress avg bin bucket bucketdir by chart cluster cofilter concurrency consume contingency convert correlate count \
+    count_distinct count_frequent datamodel dbinspect decolorize dedup delta diff display distinct drop drop_null_columns enrich \
+    erex eval eventcount eventstats except extend extract fieldformat fields fieldsummary filldown fillnull filter find findtypes \
+    folderize foreach format fork from gauge geom geomfilter geostats getschema grok group graph-match graph-to-table head \
+    highlight history iconify if in inputcsv inputlookup intersect iplocation ip join json keep kmeans kvform label_format limit \
+    line_format loadjob localize logcompare logfmt logreduce lookup make-graph make-series makecontinuous makemv makeresults \
+    matches max mcatalog metadata min msearch mstats multikv multisearch mv-apply mv-expand mv_expand mvcombine mvexpand \
+    nodrop nomv order outlier overlap pack parse parse-kv parse-where partition pattern pivot predict print project \
+    project-away project-keep project-rename project-reorder quantize range rangemap rare reduce regex regexp relevancy reltime \
+    rename render replace rest return reverse rex row rtorder sample sample-distinct scan scrub search \
+    searchtxn selfjoin serialize set setfields show sichart sirare sistats sitimechart sitop sort spath split stats strcat \
+    streamstats sum summarize table tags tail take timechart timeshift timewrap tojson top top-hitters top-nested trace transaction \
+    transpose trendline tstats typeahead typelearner typer union uniq unpack unwrap untable values walklex where \
+    x11 xmlkv xmlunescape xpath xyseries";
+/// Plugins of Kusto that compute.
+const PLUGINS: &str = "activity_counts_metrics activity_engagement activity_metrics active_users_count autocluster bag_unpack basket \
+    dcount_intersect diffpatterns diffpatterns_text funnel_sequence funnel_sequence_completion infer_storage_schema ipv4_lookup \
+    ipv6_lookup narrow new_activity_metrics pivot preview rolling_percentile rows_near schema_merge sequence_detect session_count \
+    sliding_window_counts";
+
+/// Whether a text can only be a pipeline: it names an index as such languages do, or one of its stages opens as a known one.
+pub(super) fn is_pipeline(text: &str) -> bool {
+    let small = text.get(..text.floor_char_boundary(2_000)).unwrap_or_default();
+    let named = ["index=", "sourcetype=", "index =", "_sourceCategory="].iter().any(|sign| small.contains(sign));
+    let opened = || stages(text, false).into_iter().skip(1).any(|stage| is_stage(first(stage)) && stage.contains(' '));
+    text.contains('|') && (named || opened())
+}
+
+/// Whether every stage of a pipeline is known to look, whether or not a backslash ends no string in it.
+pub(super) fn looks(text: &str) -> bool {
+    let expands = text.contains('`') && !text.trim_start().starts_with('{');
+    !expands && [false, true].into_iter().all(|escapes| looks_if(text, escapes))
+}
+
+fn looks_if(text: &str, escapes: bool) -> bool {
+    let all = stages(text, escapes);
+    all.len() <= MOST
+        && all.iter().enumerate().all(|(at, stage)| {
+            let stage = stage.trim_start_matches(|c: char| c.is_whitespace() || "=~>!([".contains(c));
+            at == 0 && opens(stage) || at > 0 && stage_looks(stage)
+        })
+}
+
+/// Whether a pipeline that may be prose has a stage that is an order: `index | delete`.
+pub(super) fn orders(text: &str) -> bool {
+    stages(text, false).into_iter().skip(1).take(MOST).any(|stage| {
+        let word = first(stage);
+        let acts = |word: &str| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
+        let known = "collect map mcollect meventcollect outputcsv outputlookup outputtext runshellscript script sendalert sendemail \
+                     summaryindex tscollect";
+        !is_stage(word) && acts(word) || among(known, word)
+    })
+}
+
+/// What a pipeline begins with: words to be found, or a table; a function there is none that is known.
+fn opens(stage: &str) -> bool {
+    let plain = !matches!(first(stage), "delete" | "invoke" | "evaluate" | "script" | "run" | "map" | "externaldata");
+    plain && !stage.contains("externaldata")
+}
+
+fn stage_looks(stage: &str) -> bool {
+    let word = first(stage);
+    let rest = stage.get(word.len()..).unwrap_or_default().trim_start();
+    if word == "evaluate" {
+        // `evaluate hint.distribution=per_node bag_unpack(x)`
+        let plugin = rest.split_whitespace().find(|word| !word.starts_with("hint.")).unwrap_or_default();
+        return among(PLUGINS, plugin.split('(').next().unwrap_or_default());
+    }
+    // `level="error"`, `status >= 500`: what is compared is a label.
+    let compared = !word.is_empty() && rest.starts_with(['=', '!', '<', '>']);
+    // `|= "text"`, of which the sign is gone.
+    let quoted = stage.starts_with(['"', '\'', '`']);
+    let counts = !word.is_empty() && rest.starts_with('(') && is_known(word);
+    word.is_empty() && stage.trim().is_empty() || is_stage(word) || compared || quoted || counts
+}
+
+fn is_stage(word: &str) -> bool {
+    among(STAGES, &word.to_ascii_lowercase())
+}
+
+fn first(stage: &str) -> &str {
+    let stage = stage.trim_start_matches(|c: char| c.is_whitespace() || "([".contains(c));
+    let end = stage.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '@' || c == '.'));
+    stage.get(..end.unwrap_or(stage.len())).unwrap_or_default()
+}
+
+/// The stages of a text: what stands between strokes that are in no string.
+fn stages(text: &str, escapes: bool) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut from, mut quote) = (0, None);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (c, quote) {
+            ('\\', Some(_)) if escapes => drop(chars.next()),
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => quote = Some(c),
+            ('|', None) => {
+                found.push(text.get(from..at).unwrap_or_default());
+                from = at + 1;
+            }
+            _ => {}
+        }
+        if found.len() > MOST {
+            break;
+        }
+    }
+    found.push(text.get(from..).unwrap_or_default());
+    found
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}

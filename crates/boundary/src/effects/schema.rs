@@ -1,0 +1,213 @@
+//! What a tool's arguments say. In: its input schema. Out: effects that one of its arguments can bring about, with the
+//! reason.
+//!
+//! One tool may stand for several: an argument `method` or `action` names what it shall do. The gravest of what may be
+//! asked for is the effect of the tool, since nobody knows which a call will ask for.
+
+use serde_json::Value;
+
+use super::{
+    lexicon::{Verb, verb},
+    name::{of_words, words},
+};
+use umbra_domain::Effect;
+
+/// Deepest nesting that is looked at.
+const MAX_DEPTH: usize = 12;
+/// Most properties that are looked at.
+const MAX_PROPERTIES: usize = 2_000;
+/// Most choices of one argument that are looked at.
+const MAX_CHOICES: usize = 500;
+
+/// Arguments that say what to do.
+const METHODS: [&str; 9] = ["action", "command", "method", "mode", "op", "operation", "subcommand", "verb", "mutation"];
+/// Arguments that hold a program, in a language that changes things.
+const PROGRAMS: [&str; 18] = [
+    "bash",
+    "cmd",
+    "code",
+    "command",
+    "commands",
+    "cypher",
+    "expression",
+    "javascript",
+    "js",
+    "mutation",
+    "powershell",
+    "program",
+    "python",
+    "script",
+    "shell",
+    "sql",
+    "statement",
+    "statements",
+];
+/// Of these, the ones that even a tool that reads is hardly given but to run them.
+const RUN_ALWAYS: [&str; 6] = ["bash", "mutation", "powershell", "script", "shell", "sql"];
+/// Words of an argument that is the method of a request: `http_method`.
+const HTTP: [&str; 2] = ["http", "request"];
+/// Words of a path to write to, in two parts.
+const WRITTEN: [&str; 6] = ["dest", "destination", "download", "out", "output", "save"];
+const PATHS: [&str; 6] = ["as", "dir", "directory", "file", "folder", "path"];
+
+/// What the arguments of a tool say.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    /// The gravest of the methods that may be asked for, and its verb.
+    pub method: Option<(Effect, Verb)>,
+    /// A method may be asked for whose verb is not known.
+    pub odd_method: bool,
+    /// An argument by which even a tool that reads leaves something behind, with its verb.
+    pub leaves: Option<(Effect, &'static str)>,
+    /// An argument holds a program.
+    pub program: Option<&'static str>,
+    /// That program is hardly given but to be run.
+    pub is_run: bool,
+    /// The request's method of HTTP is free to choose.
+    pub any_request: bool,
+}
+
+impl Arguments {
+    pub fn of(schema: &Value) -> Self {
+        let mut found = Self::default();
+        let mut left = MAX_PROPERTIES;
+        found.walk(schema, 0, &mut left);
+        found
+    }
+
+    fn walk(&mut self, schema: &Value, depth: usize, left: &mut usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let Some(fewer) = left.checked_sub(1) else { return };
+            *left = fewer;
+            self.look(name, property);
+            self.walk(property, depth + 1, left);
+        }
+        for key in ["items", "additionalProperties", "then", "else"] {
+            if let Some(inner) = schema.get(key).filter(|inner| inner.is_object()) {
+                self.walk(inner, depth + 1, left);
+            }
+        }
+        for key in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+            for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten().take(MAX_CHOICES) {
+                self.walk(inner, depth + 1, left);
+            }
+        }
+        for key in ["$defs", "definitions"] {
+            for inner in schema.get(key).and_then(Value::as_object).into_iter().flatten().map(|(_, inner)| inner) {
+                self.walk(inner, depth + 1, left);
+            }
+        }
+    }
+
+    /// Takes one argument up.
+    fn look(&mut self, name: &str, property: &Value) {
+        let words = words(name);
+        let last = words.last().map_or("", String::as_str);
+        let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        if METHODS.contains(&last) && !about.to_lowercase().contains("filter") {
+            self.look_at_method(
+                last == "mode",
+                property,
+                about,
+                words.iter().any(|word| HTTP.contains(&word.as_str())),
+            );
+        }
+        let is_flag = property.get("type").and_then(Value::as_str) == Some("boolean");
+        if is_flag {
+            self.look_at_flag(&words);
+        } else if let Some(program) = PROGRAMS.into_iter().find(|program| *program == last) {
+            let has_choices = choices(property).next().is_some();
+            if !has_choices {
+                self.is_run |= RUN_ALWAYS.contains(&program);
+                self.program = self.program.filter(|known| RUN_ALWAYS.contains(known)).or(Some(program));
+            }
+        }
+        if is_written(&words) {
+            self.leave(Effect::Write, "write");
+        }
+    }
+
+    /// What may be asked for. A mode is often a manner (`open`, `clean`), so that only plain verbs count there.
+    fn look_at_method(&mut self, is_mode: bool, property: &Value, about: &str, http: bool) {
+        let mut named = false;
+        for choice in choices(property).take(MAX_CHOICES) {
+            named = true;
+            let reading = of_words(&words(choice));
+            match reading.verb {
+                Some(verb) => self.may(if is_mode { reading.least } else { reading.most }, verb),
+                None => self.odd_method = true,
+            }
+        }
+        if named {
+            return;
+        }
+        let speaks_http = ["GET", "POST", "HTTP"].iter().any(|word| about.contains(word));
+        self.any_request |= http || speaks_http;
+        for verb in told_choices(about) {
+            self.may(verb.act.effect(), verb);
+        }
+    }
+
+    fn look_at_flag(&mut self, words: &[String]) {
+        if let Some(verb) = flag(words) {
+            self.leave(verb.act.effect(), verb.word);
+        }
+    }
+
+    fn may(&mut self, effect: Effect, verb: Verb) {
+        if self.method.is_none_or(|(known, _)| known < effect) {
+            self.method = Some((effect, verb));
+        }
+    }
+
+    fn leave(&mut self, effect: Effect, word: &'static str) {
+        if self.leaves.is_none_or(|(known, _)| known < effect) {
+            self.leaves = Some((effect, word));
+        }
+    }
+}
+
+/// What a flag such as `mark_as_read`, `delete_after` or `auto_create` makes a tool do that changes something.
+pub(super) fn flag(words: &[String]) -> Option<Verb> {
+    let own = words.iter().find(|word| !["auto", "also", "should", "then"].contains(&word.as_str()))?;
+    // These say how the answer is made: `allow_redirects`, `merge_pages`.
+    let manners = [
+        "allow", "append", "apply", "become", "ensure", "extend", "fill", "generate", "hide", "include", "make",
+        "merge", "resolve", "retry",
+    ];
+    verb(own).filter(|verb| !verb.noun && verb.act.effect() > Effect::Read && !manners.contains(&verb.word))
+}
+
+/// Whether an argument is the path of what is to be written: `output_path`, `save_as`.
+pub(super) fn is_written(words: &[String]) -> bool {
+    let [first, .., end] = words else { return false };
+    WRITTEN.contains(&first.as_str()) && PATHS.contains(&end.as_str())
+}
+
+/// The values among which an argument is chosen.
+fn choices(property: &Value) -> impl Iterator<Item = &str> {
+    let own = property.get("enum").and_then(Value::as_array).into_iter().flatten().chain(property.get("const"));
+    let inner = ["anyOf", "oneOf"].into_iter().filter_map(|key| property.get(key).and_then(Value::as_array)).flatten();
+    let inner =
+        inner.flat_map(|one| one.get("enum").and_then(Value::as_array).into_iter().flatten().chain(one.get("const")));
+    let items =
+        property.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array).into_iter().flatten();
+    own.chain(inner).chain(items).filter_map(Value::as_str)
+}
+
+/// Verbs that a description lists as choices: in quotes, or after a mark.
+fn told_choices(about: &str) -> impl Iterator<Item = Verb> {
+    let about = about.get(..about.floor_char_boundary(4_096)).unwrap_or_default();
+    let marks = ['"', '\'', '`', '(', ',', ':', '/', '|', '*'];
+    about
+        .match_indices(move |c: char| marks.contains(&c))
+        .filter_map(|(at, mark)| {
+            let rest = about.get(at + mark.len()..)?.trim_start();
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            words(rest.get(..end)?).first().and_then(|word| verb(word))
+        })
+        .filter(|verb| !verb.noun && verb.act.effect() > Effect::Read)
+}

@@ -1,0 +1,335 @@
+//! What a call asks for by its arguments, whatever its tool is called. In: the arguments as they are sent. Out: the gravest
+//! that one of them asks for beyond a read, where it stands, and what it says.
+//!
+//! Declared or not, nested or within a text of JSON, YAML, XML or a form, each argument is looked at. What is data asks for
+//! nothing. What can be executed is no read unless it is understood as one: a statement of known functions (`statement`), a
+//! command of known programs (`command`), an address of a known kind whose path, parameters and headers do nothing
+//! (`request`), an expression of known calls (`expression`, `code`), a pipeline of known stages (`pipe`). A text to be
+//! searched for may look like any of these: where that is plain it is taken for one. This file walks; what is executed is
+//! looked at in `executed`, and what a request is in `address`.
+
+mod address;
+mod executed;
+
+use serde_json::{Map, Value};
+
+use super::{
+    keys::{ASKED, COMMANDS, LISTS, METHODS, PAIRED, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is},
+    name::{of_words, says_nothing, words},
+    request,
+    schema::{flag, is_written},
+    texts,
+};
+use umbra_domain::{Effect, ToolName};
+
+/// Bytes of arguments that are looked at. What has more is no read.
+const MAX_BYTES: usize = 128 * 1024;
+/// Texts that hold arguments within such texts.
+const MAX_UNFOLDED: usize = 3;
+/// Characters of a pointer that are told.
+const MAX_POINTER: usize = 200;
+
+/// What one argument asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub effect: Effect,
+    /// JSON pointer of the argument, without secrets.
+    pub pointer: String,
+    /// What it does, in words of ours.
+    pub what: String,
+}
+
+/// The gravest that is asked for beyond a read.
+pub(super) fn gravest(arguments: &Map<String, Value>, tool: &ToolName) -> Option<Asked> {
+    let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
+    let mut look = Look {
+        tool: Tool::of(tool),
+        worded: ["query", "document", "body"].iter().any(text),
+        left: MAX_BYTES,
+        pointer: String::new(),
+        unfolded: 0,
+        in_form: false,
+        found: None,
+    };
+    if !look.members(arguments) {
+        let what = format!("lies behind the first {} KiB, and nobody looked at it", MAX_BYTES / 1024);
+        look.found = Some(Asked { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
+    }
+    let mut asked = look.found?;
+    // A key may hold anything that an agent wrote.
+    let shown = umbra_checks::redact(&asked.pointer);
+    let end = shown.as_str().char_indices().nth(MAX_POINTER).map_or(shown.as_str().len(), |(end, _)| end);
+    shown.as_str().get(..end).unwrap_or_default().clone_into(&mut asked.pointer);
+    Some(asked)
+}
+
+struct Look {
+    tool: Tool,
+    /// The text of a query stands among the arguments.
+    worded: bool,
+    left: usize,
+    pointer: String,
+    unfolded: usize,
+    /// It is a parameter of an address, or of a form.
+    in_form: bool,
+    found: Option<Asked>,
+}
+
+impl Look {
+    /// Each answers whether all could be looked at.
+    fn members(&mut self, members: &Map<String, Value>) -> bool {
+        self.look_at_request(members);
+        self.look_at_command_of(members);
+        self.look_at_order_of(members);
+        for (key, value) in members {
+            let Some(left) = self.left.checked_sub(key.len() + 8) else { return false };
+            self.left = left;
+            let length = self.pointer.len();
+            self.pointer.push('/');
+            if key.contains(['~', '/']) {
+                self.pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            } else {
+                self.pointer.push_str(key);
+            }
+            if STAGES.contains(&key.as_str()) {
+                self.note(Effect::Write, "is a stage of a pipeline that stores its result, or runs a program");
+            }
+            let words = words(key);
+            self.look_at_reference(&words, value);
+            if !self.value(&words, value) {
+                return false;
+            }
+            self.pointer.truncate(length);
+        }
+        true
+    }
+
+    fn value(&mut self, key: &[String], value: &Value) -> bool {
+        match value {
+            Value::Bool(set) => self.look_at_flag(key, *set),
+            Value::String(text) => {
+                let Some(left) = self.left.checked_sub(text.len()) else { return false };
+                self.left = left;
+                return self.look_at_text(key, text);
+            }
+            Value::Array(items) => {
+                self.look_at_key(key, items.is_empty());
+                // A list that is a command was looked at as a whole.
+                let whole = is(key, COMMANDS) || is(key, LISTS);
+                if is(key, PAIRED) && !self.look_at_pairs(address::pairs_of(items)) {
+                    return false;
+                }
+                for (index, item) in items.iter().enumerate() {
+                    let Some(left) = self.left.checked_sub(8) else { return false };
+                    self.left = left;
+                    let length = self.pointer.len();
+                    self.pointer.push('/');
+                    self.pointer.push_str(&index.to_string());
+                    if whole && texts_of(item).is_some_and(|words| !self.argv_looks(&words)) {
+                        self.note(Effect::Destructive, NOT_A_LOOK);
+                    }
+                    if !self.value(if whole && item.is_string() { &[] } else { key }, item) {
+                        return false;
+                    }
+                    self.pointer.truncate(length);
+                }
+            }
+            Value::Object(inner) => {
+                self.look_at_key(key, inner.is_empty());
+                // `{"command": {"delete": "users"}}`
+                if let Some(first) = inner.keys().next().filter(|_| is(key, METHODS) || is(key, COMMANDS)) {
+                    self.look_at_method(first);
+                }
+                if is(key, "script scripts") && !inner.is_empty() {
+                    self.note(Effect::Destructive, "is a program");
+                }
+                return self.members(inner);
+            }
+            Value::Number(number) if is(key, "flags oflag oflags") && self.tool.of_files() => {
+                // Of `open`: to write, to create, to truncate, to append.
+                if number.as_u64().is_none_or(|bits| bits & 0o3703 != 0) {
+                    self.note(Effect::Write, "opens a file to write");
+                }
+            }
+            Value::Number(number) if is(key, "chmod mode permissions") => {
+                if number.as_u64().is_none_or(|bits| bits > 0o77) {
+                    self.note(Effect::Write, "are rights to be given");
+                }
+            }
+            Value::Number(number) if number.as_u64() == Some(1) => self.look_at_settled(key),
+            Value::Null | Value::Number(_) => {}
+        }
+        true
+    }
+
+    /// `{"commit": 1}`
+    fn look_at_settled(&mut self, key: &[String]) {
+        if let [own] = key
+            && among(SETTLED, own)
+        {
+            self.note(Effect::Write, "asks that what is done is kept");
+        }
+    }
+
+    fn at(&mut self, key: &str, note: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(key);
+        note(self);
+        self.pointer.truncate(length);
+    }
+
+    fn look_at_flag(&mut self, key: &[String], set: bool) {
+        if set {
+            self.look_at_settled(key);
+            if let Some(verb) = flag(key) {
+                self.note(verb.act.effect(), &format!("asks to `{}`", verb.word));
+            }
+        } else if is(key, "preview simulate rehearsal") || key.ends_with(&["dry".to_owned(), "run".to_owned()]) {
+            self.note(Effect::Write, "asks for more than a rehearsal");
+        }
+    }
+
+    fn look_at_text(&mut self, key: &[String], text: &str) -> bool {
+        let shown = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+        if shown.eq_ignore_ascii_case("true") || shown.eq_ignore_ascii_case("false") {
+            self.look_at_flag(key, shown.len() == 4);
+            return true;
+        }
+        if is(key, METHODS) {
+            self.look_at_method(shown);
+        } else if is(key, COMMANDS)
+            || (self.tool.of_shells() && shown.contains(char::is_whitespace) && is(key, QUERIES))
+            || (self.tool.of_shells() && is(key, "line text"))
+        {
+            self.look_at_command(shown);
+        } else if is(key, "mode access permissions chmod flags oflag") {
+            self.look_at_mode(key, shown);
+        }
+        if shown.is_empty() {
+            return true;
+        }
+        self.look_at_key(key, false);
+        if is_written(key) {
+            self.note(Effect::Write, "is where something is to be written");
+        }
+        if let Some(option) = shown.strip_prefix("--")
+            && !option.contains(char::is_whitespace)
+            && let Some(verb) = flag(&words(option.split('=').next().unwrap_or_default()))
+        {
+            self.note(verb.act.effect(), &format!("is the option to `{}`", verb.word));
+        }
+        if !self.look_at_address(key, shown) {
+            return false;
+        }
+        self.look_at_statement(key, shown);
+        self.look_at_expression(key, shown);
+        self.look_at_signs(key, shown);
+        self.unfold(key, shown)
+    }
+
+    /// `{"update": {"name": "x"}}`
+    fn look_at_key(&mut self, key: &[String], empty: bool) {
+        let whole = key.concat();
+        let found = ASKED.into_iter().find(|(word, _)| *word == whole);
+        if let Some((word, effect)) = found.filter(|_| !empty) {
+            self.note(effect, &format!("asks to `{word}`"));
+        }
+    }
+
+    fn look_at_method(&mut self, text: &str) {
+        if let Some(effect) = http(text, false) {
+            return self.note(effect, "is the method of a request that writes");
+        }
+        let words = words(text);
+        let reading = of_words(&words);
+        let looked = ["head", "options", "trace", "connect"].contains(&text.to_lowercase().as_str());
+        let quiet = says_nothing(&words) && !text.starts_with('_');
+        if words.is_empty() || looked || reading.looks || quiet {
+            return;
+        }
+        match reading.verb.filter(|_| reading.most > Effect::Read) {
+            Some(verb) => self.note(reading.most, &format!("asks to `{}`", verb.word)),
+            None => self.note(Effect::Destructive, "asks for what is not known to be a look"),
+        }
+    }
+
+    /// A text that holds arguments is what they say: JSON, lines of `key: value`, a form, a message of SOAP.
+    fn unfold(&mut self, key: &[String], text: &str) -> bool {
+        if let Some(order) = texts::order_of_xml(text) {
+            self.look_at_method(order);
+        }
+        for (name, value) in texts::elements(text) {
+            let name = words(name);
+            // What an element of a page is called says little; what is ordered by one does.
+            if is(&name, METHODS) || is(&name, COMMANDS) || is(&name, STATEMENTS) {
+                self.look_at_text(&name, value);
+            }
+        }
+        if self.unfolded >= MAX_UNFOLDED {
+            return true;
+        }
+        if let Some(form) = texts::form(text) {
+            return self.look_at_pairs(request::pairs(form));
+        }
+        let ends = (text.starts_with('{') && text.ends_with('}')) || (text.starts_with('[') && text.ends_with(']'));
+        if !ends {
+            let Some(lines) = texts::lines(text) else { return true };
+            self.unfolded += 1;
+            let whole = lines.into_iter().all(|(name, value)| self.look_at_text(&words(name), value));
+            self.unfolded -= 1;
+            return whole;
+        }
+        // Several documents may follow each other.
+        let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+        let Ok(documents) = documents else {
+            // The shell of a database takes names without quotes: `[{$out: "x"}]`.
+            let stores = |stage: &str| {
+                text.split(stage).skip(1).any(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+            };
+            if STAGES.into_iter().any(stores) {
+                self.note(Effect::Write, "holds a stage of a pipeline that stores its result");
+            }
+            return true;
+        };
+        self.unfolded += 1;
+        let whole = documents.iter().all(|document| self.value(key, document));
+        self.unfolded -= 1;
+        whole
+    }
+
+    /// Notes what asks for more than a read.
+    fn note(&mut self, effect: Effect, what: &str) {
+        if self.found.as_ref().is_none_or(|known| known.effect < effect) {
+            self.found = Some(Asked { effect, pointer: self.pointer.clone(), what: what.to_owned() });
+        }
+    }
+}
+
+const NOT_A_LOOK: &str = "is a command that does more than look, as far as anybody can tell";
+const UNKNOWN: &str = "is a statement that is not known to read";
+
+/// The texts of a list that holds nothing else.
+fn texts_of(value: &Value) -> Option<Vec<String>> {
+    let texts = value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned));
+    texts.collect::<Option<Vec<String>>>().filter(|texts| !texts.is_empty())
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(inner) => inner.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// What a method of HTTP does that writes; in capitals alone, where the argument may be anything.
+fn http(text: &str, exact: bool) -> Option<Effect> {
+    let method = if exact { text.to_owned() } else { text.to_ascii_uppercase() };
+    match method.as_str() {
+        "POST" | "PUT" | "PATCH" => Some(Effect::Write),
+        "DELETE" => Some(Effect::Destructive),
+        _ => None,
+    }
+}

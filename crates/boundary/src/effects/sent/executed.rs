@@ -1,0 +1,241 @@
+//! What can be executed among the arguments of a call: commands, statements, pipelines, programs and expressions, and orders
+//! to other tools. It is a look where it is understood as one.
+
+use serde_json::{Map, Value};
+
+use super::{
+    super::{
+        code, command, expression, graphql,
+        keys::{COMMANDS, EXPRESSIONS, LISTS, NAMED, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES, STATEMENTS, among, is},
+        lexicon::compound,
+        name::{of_words, words},
+        pipe,
+        statement::{Verdict, judge},
+        texts,
+    },
+    Look, NOT_A_LOOK, UNKNOWN, texts_of,
+};
+use umbra_domain::Effect;
+
+impl Look {
+    /// A command as a list: the program first, or beside it.
+    pub(super) fn look_at_command_of(&mut self, members: &Map<String, Value>) {
+        let program = members.iter().find(|(key, value)| among(COMMANDS, key) && value.is_string());
+        for (key, value) in members {
+            let Some(words) = texts_of(value).filter(|_| among(COMMANDS, key) || among(LISTS, key)) else { continue };
+            let understood = match program.and_then(|(_, program)| program.as_str()) {
+                Some(program) if among(LISTS, key) => {
+                    let mut whole: Vec<String> = program.split_whitespace().map(ToOwned::to_owned).collect();
+                    whole.extend(words);
+                    command::argv_looks(&whole)
+                }
+                _ => self.argv_looks(&words),
+            };
+            if !understood {
+                self.at(key, |look| look.note(Effect::Destructive, NOT_A_LOOK));
+            }
+        }
+    }
+
+    /// Whether a list looks by itself, or behind the name of the tool: `git_log` with `--oneline`.
+    pub(super) fn argv_looks(&self, words: &[String]) -> bool {
+        // `rg` goes by several names.
+        let behind = |name: &[String]| command::named_looks(name, words);
+        command::argv_looks(words)
+            || behind(&self.tool.own)
+            || behind(&self.tool.server)
+            || self.tool.words().any(|word| among("ripgrep grep", word)) && behind(&["rg".to_owned()])
+            || self.tool.of_redis() && command::redis_looks(words)
+    }
+
+    pub(super) fn look_at_command(&mut self, text: &str) {
+        let list: Vec<String> = text.split(' ').filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect();
+        let of_redis = self.tool.of_redis();
+        if command::is_redis_order(text) {
+            self.note(Effect::Destructive, NOT_A_LOOK);
+        }
+        if text.is_empty() || command::looks(text) || (of_redis && command::redis_looks(&list)) {
+            return;
+        }
+        if text.contains(|c: char| c.is_whitespace() || c.is_ascii_punctuation() && c != '_' && c != '-') || of_redis {
+            self.note(Effect::Destructive, NOT_A_LOOK);
+        } else {
+            self.look_at_method(text);
+        }
+    }
+
+    /// A mode is often a manner (`open`, `clean`), so that only plain verbs count, how files are opened, and rights.
+    pub(super) fn look_at_mode(&mut self, key: &[String], text: &str) {
+        if texts::opens_to_write(text) {
+            return self.note(Effect::Write, "opens a file to write");
+        }
+        if texts::is_right(text) {
+            return self.note(Effect::Write, "are rights to be given");
+        }
+        let reading = of_words(&words(text));
+        if let Some(verb) = reading.verb.filter(|_| reading.least > Effect::Read && !is(key, "permissions")) {
+            self.note(reading.least, &format!("asks to `{}`", verb.word));
+        }
+    }
+
+    pub(super) fn look_at_statement(&mut self, key: &[String], text: &str) {
+        // What an engine skips, or what nobody sees, does not part a word.
+        let hidden = |c: char| {
+            (c.is_control() && !c.is_whitespace()) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+        };
+        let cleaned: String;
+        let text = if text.contains(hidden) {
+            cleaned = text.replace(hidden, "");
+            &cleaned
+        } else {
+            text
+        };
+        let stated = is(key, STATEMENTS);
+        // `?q=delete+old+files` asks a site.
+        let may_be = (is(key, QUERIES) && !self.tool.searches && !self.in_form)
+            || (self.tool.speaks && text.contains(char::is_whitespace) && !is(key, PATTERNS) && !is(key, EXPRESSIONS));
+        let of_redis = self.tool.of_redis();
+        let verdict = if is(key, PATTERNS) { Verdict::Prose } else { judge(text) };
+        match verdict {
+            Verdict::Writes(effect, word) => self.note(effect, &format!("is a statement that writes (`{word}`)")),
+            Verdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
+            Verdict::Odd if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
+            Verdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
+            Verdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
+            Verdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => self.look_at_query(text),
+            Verdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
+                self.note(Effect::Destructive, UNKNOWN);
+            }
+            Verdict::Odd | Verdict::Prose | Verdict::Reads => {}
+        }
+        if matches!(verdict, Verdict::Prose | Verdict::Odd) {
+            self.look_at_pipeline(key, text);
+            let asked = is(key, QUERIES) || stated;
+            if asked && !self.tool.searches && command::is_redis_order(text) {
+                self.note(Effect::Destructive, NOT_A_LOOK);
+            }
+        }
+        if texts::asks_by_http(text) {
+            self.note(Effect::Destructive, "is a request that writes");
+        }
+    }
+
+    /// What is given to a tool of a database as its query, and is no statement that is known: a pipe of Kusto, a query of
+    /// GraphQL or of Gremlin.
+    fn look_at_query(&mut self, text: &str) {
+        let piped = text.contains('|') && expression::computes(text) && pipe::looks(text);
+        let asked = text.starts_with('[') || graphql::is_graphql(text);
+        if !piped && !asked {
+            self.note(Effect::Destructive, UNKNOWN);
+        }
+    }
+
+    /// A pipeline of logs and metrics: each of its stages must be known to look. Prose may hold a stroke as well.
+    fn look_at_pipeline(&mut self, key: &[String], text: &str) {
+        let piped = is(key, PIPED);
+        let asked = piped || is(key, QUERIES) || is(key, STATEMENTS) || is(key, "search");
+        if !asked || !text.contains('|') {
+            return;
+        }
+        let understood = if piped || self.tool.of_logs() || pipe::is_pipeline(text) {
+            pipe::looks(text)
+        } else {
+            !pipe::orders(text)
+        };
+        if !understood {
+            self.note(Effect::Destructive, UNKNOWN);
+        }
+    }
+
+    /// Programs and expressions: what they call must be known to compute.
+    pub(super) fn look_at_expression(&mut self, key: &[String], text: &str) {
+        if is(key, PATTERNS) {
+            return;
+        }
+        if is(key, PROGRAMS) && !self.tool.searches && !is_understood(text) {
+            self.note(Effect::Destructive, "is a program");
+        }
+        // `() => document.title`; a function that is named was looked at as an order.
+        let named = text.chars().all(|c| c.is_alphanumeric() || "_-.:".contains(c));
+        if is(key, "function") && !named && !code::reads(text) {
+            self.note(Effect::Destructive, "is a program");
+        }
+        let of_other =
+            key.len() > 1 && key.iter().any(|word| among("condition cron filter key projection regex schedule", word));
+        if is(key, "eval expr expression") && !of_other && !self.tool.of_logs() && !code::reads(text) {
+            self.note(Effect::Destructive, "is an expression that is not known to compute and nothing else");
+        }
+        let chained = expression::is_chain(text);
+        let computes = || expression::computes(text) || code::reads(text);
+        let calls = !chained && (expression::is_call(text) || is(key, EXPRESSIONS)) && !computes();
+        let runs = is(key, EXPRESSIONS) && (text.contains('`') || text.contains(';') && text.contains('('));
+        if calls || runs || expression::is_template(text) {
+            self.note(Effect::Destructive, "calls what is not known to compute and nothing else");
+        }
+    }
+
+    /// Signs of a shell in what names a thing, and commands behind such signs.
+    pub(super) fn look_at_signs(&mut self, key: &[String], text: &str) {
+        if is(key, COMMANDS) || is(key, PATTERNS) {
+            return;
+        }
+        let names = is(key, PATHS) || is(key, NAMED);
+        let signs = [";", "|", "`", "$(", "&&", "\n", "<", ">"];
+        if names && signs.iter().any(|sign| text.contains(sign)) {
+            self.note(Effect::Destructive, "has signs of a shell where a name should be");
+        } else if texts::hides_a_command(text) {
+            self.note(Effect::Destructive, "holds a command behind a sign of a shell");
+        } else if !self.tool.searches && texts::is_command(text) && !command::looks(text) {
+            self.note(Effect::Destructive, NOT_A_LOOK);
+        }
+    }
+
+    /// An order to something else: `{"tool": "delete_user", "args": {}}`, `{"then": "delete"}`.
+    pub(super) fn look_at_order_of(&mut self, members: &Map<String, Value>) {
+        let object = |value: &Value| value.is_object() || value.as_str().is_some_and(|text| text.starts_with('{'));
+        let holds = |names: &str| members.iter().any(|(key, value)| among(names, key) && object(value));
+        let (given, put) = (holds("args arguments kwargs"), holds("input"));
+        for (key, value) in members {
+            let Some(text) = value.as_str() else { continue };
+            let key_words = words(key);
+            // `code_review` is the name of a prompt.
+            let thing = matches!(words(text).as_slice(), [first, second] if compound(first, second));
+            if given && among("tool function name tool_name function_name", key) && !thing {
+                self.at(key, |look| look.look_at_method(text));
+            } else if is(&key_words, "batch callback function next then tool") || put && key == "name" {
+                let first = text.split_whitespace().next().unwrap_or_default();
+                if of_words(&words(first)).least > Effect::Read {
+                    self.at(key, |look| look.note(Effect::Destructive, "is an order that does more than look"));
+                }
+            }
+        }
+    }
+
+    /// A query that is named instead of said: what it does is known elsewhere.
+    pub(super) fn look_at_reference(&mut self, key: &[String], value: &Value) {
+        if self.worded || matches!(value, Value::Null) {
+            return;
+        }
+        let of_graph = self.tool.words().any(|word| word == "graphql");
+        let named = key.join(" ");
+        if named == "persisted query"
+            || of_graph
+                && among("doc document query operation", key.first().map_or("", String::as_str))
+                && is(key, "hash id")
+        {
+            self.note(Effect::Destructive, "names a query that nobody has seen");
+        }
+    }
+}
+
+/// Whether what is given as a program is data after all, or a look in one of its languages.
+fn is_understood(text: &str) -> bool {
+    let text = text.trim();
+    let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();
+    let selects = ["select", "explain"].contains(&first.as_str()) && judge(text) == Verdict::Reads;
+    if text.is_empty() || texts::is_data(text) || selects {
+        return true;
+    }
+    let words = text.contains(char::is_whitespace) || text.contains(|c: char| c.is_ascii_punctuation());
+    command::prints(text) || words && code::reads(text) || pipe::is_pipeline(text) && pipe::looks(text)
+}

@@ -1,0 +1,165 @@
+//! Forms of text that hold more than they seem: arguments in lines or in a form, orders in XML, modes of files, commands
+//! behind signs. In: a text. Out: what it holds. Each is read once from its beginning to its end.
+
+use super::{
+    lexicon::verb,
+    name::words,
+    vocabulary::{self, Word},
+};
+use umbra_domain::Effect;
+
+/// Programs whose names are no words of a sentence.
+const PROGRAMS: &str = "bash chmod chown cp curl dd kill ln mkdir mkfs mv nc ncat node perl pkill python python3 rm rmdir scp sh shred ssh \
+    sudo tee touch truncate wget xargs zsh";
+/// Signs behind which a shell begins a command.
+const SIGNS: [&str; 7] = [";", "|", "&", "`", "$(", "\n", "\r"];
+/// Most lines that are looked at as arguments, and most signs.
+const MOST: usize = 2_000;
+
+/// Whether a command stands behind a sign of a shell: `x; rm -rf y`.
+pub(super) fn hides_a_command(text: &str) -> bool {
+    SIGNS.iter().any(|sign| {
+        text.split(sign).skip(1).take(MOST).any(|rest| is_program(rest.trim_start_matches([' ', '&', '|'])))
+    })
+}
+
+/// Whether a text begins with a program's name and an option, a path or an address.
+pub(super) fn is_command(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let (Some(_), Some(second)) = (words.next(), words.next()) else { return false };
+    is_program(text) && (second.starts_with(['-', '/', '~']) || second.contains("://"))
+}
+
+fn is_program(text: &str) -> bool {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '/' || c == '_')).unwrap_or(text.len());
+    let program = text.get(..end).unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let ends = text
+        .get(end..)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', ';', '|', '&', '\n', '`', ')', '<', '>']));
+    ends && PROGRAMS.split(' ').any(|one| one == program)
+}
+
+/// The names and values of lines such as `key: value`; nothing where a line is none, or there is no such line.
+pub(super) fn lines(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut found = Vec::new();
+    for line in text.lines().take(MOST) {
+        let line = line.trim_start_matches([' ', '\t', '-']).trim_end();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let named = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"'$".contains(c));
+        if named && (value.is_empty() || value.starts_with(' ')) {
+            let value = value.trim().trim_matches(['"', '\'', '|', '>']);
+            found.push((key.trim_matches(['"', '\'']), value));
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// A form: `a=1&_method=DELETE`.
+pub(super) fn form(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('?').unwrap_or(text);
+    let plain = text.len() < 8_192
+        && text.contains('=')
+        && !text.contains(|c: char| c.is_whitespace() || "(){}<>\"'".contains(c));
+    let named = |part: &str| {
+        part.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.[]%$".contains(c))
+        })
+    };
+    (plain && text.split('&').all(named)).then_some(text)
+}
+
+/// What a message of SOAP, or a call in XML, asks for: the first thing in its body, or the name of the method.
+pub(super) fn order_of_xml(text: &str) -> Option<&str> {
+    if !text.starts_with('<') {
+        return None;
+    }
+    let mut in_body = false;
+    for tag in text.split('<').skip(1).take(MOST) {
+        let end = tag.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(tag.len());
+        let name = tag.get(..end)?;
+        let local = name.rsplit(':').next().unwrap_or(name);
+        if in_body && !local.is_empty() && !local.starts_with('!') {
+            return Some(local);
+        }
+        in_body |= local == "Body";
+        if local == "methodName" {
+            return tag.split_once('>').map(|(_, called)| called.trim());
+        }
+    }
+    None
+}
+
+/// What stands in the elements of XML, and in their attributes: `<action>delete</action>`, `<do action="delete"/>`.
+pub(super) fn elements(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    if !text.starts_with('<') {
+        return found;
+    }
+    for tag in text.split('<').skip(1).take(MOST) {
+        let (opening, after) = tag.split_once('>').unwrap_or((tag, ""));
+        let end = opening.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(opening.len());
+        let (name, attributes) = opening.split_at(end);
+        let local = name.rsplit(':').next().unwrap_or(name);
+        if !local.is_empty() && !after.trim().is_empty() {
+            found.push((local, after.trim()));
+        }
+        let mut rest = attributes;
+        while let Some((name, value)) = rest.split_once('=') {
+            let quote = value.chars().next().filter(|c| ['"', '\''].contains(c));
+            let Some((value, after)) = quote.and_then(|quote| value.get(1..)?.split_once(quote)) else { break };
+            found.push((name.trim(), value));
+            rest = after;
+        }
+    }
+    found
+}
+
+/// Whether a text is a code of something, and no program: `USD`, `E11.9`, `en-US`. A name that is no verb may be either.
+pub(super) fn is_data(text: &str) -> bool {
+    let plain = text.len() < 48 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:/+.".contains(c));
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let parted = text.match_indices('.').all(|(at, _)| {
+        digit(text.get(..at).and_then(|before| before.chars().next_back()))
+            && digit(text.get(at + 1..).and_then(|after| after.chars().next()))
+    });
+    let quiet = |word: &String| {
+        verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read) && vocabulary::word(word) != Some(Word::Verb)
+    };
+    plain && parted && !is_program(text) && words(text).iter().all(quiet)
+}
+
+/// Whether a file is opened to be written: `w`, `a+`, `xb`, `O_RDWR|O_CREAT`.
+pub(super) fn opens_to_write(text: &str) -> bool {
+    let short = text.len() < 5 && text.chars().all(|c| "rwaxcbteU+".contains(c));
+    let flags = ["O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_DIRECTORY", "O_NOFOLLOW", "O_PATH", "O_BINARY", "O_NOATIME"];
+    let named = |flag: &str| flag.starts_with("O_") && !flags.contains(&flag);
+    short && text.contains(['w', 'a', 'x', '+']) && !text.contains("ea")
+        || text.to_ascii_uppercase().split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(named)
+}
+
+/// Whether a text says rights of a file: `0755`, `u+w`.
+pub(super) fn is_right(text: &str) -> bool {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    let octal = (3..=5).contains(&digits.len()) && digits.chars().all(|c| ('0'..='7').contains(&c));
+    let clause = |part: &str| {
+        let rest = part.trim_start_matches(|c: char| "ugoa".contains(c));
+        let letters = rest.strip_prefix(['+', '-', '=']);
+        letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(|c| "rwxXst".contains(c)))
+    };
+    octal || text.split(',').all(clause)
+}
+
+/// Whether a text is a request as it goes over the wire, and one that writes.
+pub(super) fn asks_by_http(text: &str) -> bool {
+    let Some((method, target)) = text.split_once(' ') else { return false };
+    let wired = target
+        .lines()
+        .next()
+        .is_some_and(|line| line.trim_end().ends_with("HTTP/1.1") || line.trim_end().ends_with("HTTP/1.0"));
+    let writes = ["POST", "PUT", "PATCH", "DELETE"].contains(&method);
+    writes && (target.starts_with('/') || target.starts_with("http"))
+        || wired && !["GET", "HEAD", "OPTIONS"].contains(&method)
+}

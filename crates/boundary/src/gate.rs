@@ -1,0 +1,271 @@
+//! Whether anything stands against an environment as production. In: what is in force, and what the database knows, or why
+//! it does not say. Out: each reason by itself. Whoever asks, `umbra check` or a running server, asks here.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    decide::Rules,
+    execution::{Configured, Whose, effective, named, same_environment},
+};
+use umbra_domain::nearest::misspelling_of;
+use umbra_domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState};
+
+/// What the gate asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Standards {
+    /// Environments whose default is shadow.
+    pub shadow_environments: Vec<String>,
+    /// A live override that ends within so long may be about to fall into shadow.
+    pub expires_within: Duration,
+    /// Tools that were called within so long count.
+    pub tools_seen_within: Duration,
+    /// Calls without a decision within so long count.
+    pub unguarded_within: Duration,
+    /// /readyz fails while stubs alone have answered for so long; never where not set.
+    pub only_stubs_for: Option<Duration>,
+    /// /readyz fails while nothing but reads has run for so long; never where not set.
+    pub no_side_effect_for: Option<Duration>,
+    /// The MCP servers whose tools can be called, each with its profile.
+    pub servers: Vec<(String, String)>,
+}
+
+/// A tool that somebody has called, or may call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownTool {
+    /// The tool; of one that was called, the whole is its name.
+    pub tool: ToolName,
+    /// What its server says of it.
+    pub description: String,
+    /// What it was decided to do when it was called last; none where it never was.
+    pub effect: Option<Effect>,
+}
+
+/// Calls of a tool by an agent that no decision was asked for, or that ran against theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unguarded {
+    /// Who called.
+    pub agent: String,
+    /// What.
+    pub tool: String,
+    /// How often.
+    pub calls: i64,
+    /// The last time.
+    pub last_at: Timestamp,
+}
+
+/// What the database knows.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Its time.
+    pub now: Timestamp,
+    /// Overrides, in force or past.
+    pub overrides: Vec<Override>,
+    /// Tools that were called within [`Standards::tools_seen_within`], and those of MCP servers.
+    pub tools: Vec<KnownTool>,
+    /// What live results have shown of contracts.
+    pub contracts: Vec<ContractState>,
+    /// Unguarded calls within [`Standards::unguarded_within`].
+    pub unguarded: Vec<Unguarded>,
+    /// Calls that ran although they were told not to, within as long.
+    pub unexpected: Vec<Unguarded>,
+}
+
+/// Something that stands against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = GateReason)]
+pub struct Reason {
+    /// `execution_shadow`, `safe_mode`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
+    /// `unexpected_call`, `unknown_environment` or `database`.
+    #[schema(value_type = String, example = "no_contract")]
+    pub rule: &'static str,
+    /// What it is about: a setting, a variable, an override, a tool, a contract.
+    #[schema(example = "mail.send_email")]
+    pub subject: String,
+    /// In words, with what to do.
+    pub detail: String,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Gate {
+    /// The environment that was asked about.
+    pub environment: String,
+    /// Whether nothing stands against it.
+    pub pass: bool,
+    /// What does.
+    pub reasons: Vec<Reason>,
+}
+
+/// Judges an environment. Where the database says nothing, that is a reason by itself: what is laid over the settings is
+/// not known then.
+pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) -> Gate {
+    let configured = configured(environment, rules);
+    let mut reasons = Vec::new();
+    let none = Facts::default();
+    let (known, problem) = match facts {
+        Ok(facts) => (facts, None),
+        Err(problem) => (&none, Some(problem)),
+    };
+    misspelt(environment, rules, known, &mut reasons);
+    if configured.variable.1.is_some() {
+        let all = effective(&configured, &known.overrides, Whose::default(), known.now);
+        let what = match all.execution {
+            Execution::Shadow => "nothing that changes something runs".to_owned(),
+            Execution::Live => format!("{} {} alone makes calls run", all.won.source, all.won.name),
+        };
+        let detail = format!("is set: {what}; unset it where this environment is served");
+        reasons.push(reason("safe_mode", &configured.variable.0, detail));
+    }
+    shadow(&configured, known, &mut reasons);
+    expiring(&configured, rules.gate.expires_within, known, &mut reasons);
+    without_contract(rules, known, &mut reasons);
+    for stale in rules.tools.stale(&known.contracts, known.now) {
+        let detail = format!("{}; write a new version of it (GET /v1/drift proposes one)", stale.why);
+        reasons.push(reason("stale_contract", &stale.contract, detail));
+    }
+    for Unguarded { agent, tool, calls, last_at } in &known.unguarded {
+        let detail = format!("was called by {agent} without a decision, {calls} times, last at {last_at}");
+        reasons.push(reason("unguarded_call", tool, detail));
+    }
+    for Unguarded { agent, tool, calls, last_at } in &known.unexpected {
+        let detail = format!(
+            "ran for {agent} although it was told not to, {calls} times by the outcomes it reported, last at {last_at}: see \
+             GET /v1/audit?kind=outcome, and mend its client"
+        );
+        reasons.push(reason("unexpected_call", tool, detail));
+    }
+    if let Some(problem) = problem {
+        let detail = format!(
+            "does not say what is laid over the settings, which tools are called and what they give: {problem}"
+        );
+        reasons.push(reason("database", "database", detail));
+    }
+    Gate { environment: environment.to_owned(), pass: reasons.is_empty(), reasons }
+}
+
+/// A name that nothing knows, and that is nearly one that something does: whoever asks about `prodution` must not be told
+/// that it passes.
+fn misspelt(environment: &str, rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
+    let overridden = facts.overrides.iter().filter(|one| one.scope == OverrideScope::Environment).map(|one| &one.value);
+    let known = rules.gate.shadow_environments.iter().chain([&rules.configured.environment]).chain(overridden);
+    let known: Vec<&str> = known.map(String::as_str).chain(["production"]).collect();
+    if known.iter().any(|name| same_environment(name, environment)) {
+        return;
+    }
+    if let Some(near) = misspelling_of(environment, known) {
+        let detail = format!("is named nowhere in the settings and is nearly {near}: ask about that");
+        reasons.push(reason("unknown_environment", environment, detail));
+    }
+}
+
+fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {
+    Reason { rule, subject: subject.to_owned(), detail }
+}
+
+/// What was said before the server started, in this environment.
+fn configured(environment: &str, rules: &Rules) -> Configured {
+    let in_shadow = rules.gate.shadow_environments.iter().any(|name| same_environment(name, environment));
+    Configured {
+        environment: environment.to_owned(),
+        default: if in_shadow { Execution::Shadow } else { Execution::Live },
+        ..rules.configured.clone()
+    }
+}
+
+/// Whether one is in force, and for this environment.
+fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
+    one.expires_at.is_none_or(|end| now < end)
+        && (one.scope != OverrideScope::Environment || same_environment(&one.value, environment))
+}
+
+/// The calls that an override is for.
+fn whose(one: &Override) -> Whose<'_> {
+    let of = |scope| (one.scope == scope).then_some(one.value.as_str());
+    Whose {
+        agent: of(OverrideScope::Agent),
+        session: of(OverrideScope::Session),
+        tool: of(OverrideScope::Tool),
+        descent: None,
+    }
+}
+
+/// Calls that would not run.
+fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
+    // The variable is a reason of its own.
+    let without = Configured { variable: (configured.variable.0.clone(), None), ..configured.clone() };
+    let effective = effective(&without, &facts.overrides, Whose::default(), facts.now);
+    if effective.execution == Execution::Shadow {
+        let (won, said) = (&effective.won, effective.won.reason.clone());
+        let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+        let detail = format!("is shadow by {}{said}: nothing that changes something runs", won.source);
+        reasons.push(reason("execution_shadow", &won.name, detail));
+    }
+    let wide = (effective.execution == Execution::Shadow).then_some(effective.won.name.as_str());
+    let narrow = facts.overrides.iter().filter(|one| {
+        one.scope > OverrideScope::Environment
+            && one.execution == Execution::Shadow
+            && is_here(one, &configured.environment, facts.now)
+            && wide != Some(&named(one))
+            // A narrower one may make all its calls run.
+            && self::effective(&without, &facts.overrides, whose(one), facts.now).execution == Execution::Shadow
+    });
+    for one in narrow {
+        let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
+        let detail = format!("is answered by stubs{until} ({}): lift it (PUT /v1/execution)", one.reason);
+        reasons.push(reason("execution_shadow", &named(one), detail));
+    }
+}
+
+/// Live overrides behind whose end shadow waits.
+fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &mut Vec<Reason>) {
+    for one in &facts.overrides {
+        let Some(end) = one.expires_at else { continue };
+        let soon = facts.now.saturating_add(within).is_ok_and(|limit| end <= limit);
+        if one.execution != Execution::Live || !soon || !is_here(one, &configured.environment, facts.now) {
+            continue;
+        }
+        let after = effective(configured, &facts.overrides, whose(one), end);
+        if after.execution == Execution::Shadow {
+            let detail = format!(
+                "is live until {end} ({}), and then shadow by {} {}: set it anew, or make that live",
+                one.reason, after.won.source, after.won.name
+            );
+            reasons.push(reason("override_expires", &named(one), detail));
+        }
+    }
+}
+
+/// Tools that change something, of which nobody has written what they answer.
+fn without_contract(rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
+    let mut tools: BTreeMap<String, Effect> = BTreeMap::new();
+    for known in &facts.tools {
+        let name = known.tool.to_string();
+        if rules.tools.contracts().find(&known.tool).is_none() {
+            let effect = rules.tools.effect_as_known(&known.tool, &known.description, known.effect);
+            // What was seen of a call says more than a description.
+            if known.effect.is_some() || !tools.contains_key(&name) {
+                tools.insert(name, effect);
+            }
+        }
+    }
+    for (tool, effect) in tools.iter().filter(|(_, effect)| **effect != Effect::Read) {
+        let detail = format!(
+            "is {} and has no contract: write one, or its effect under `effects` of the tools file",
+            effect.as_str()
+        );
+        reasons.push(reason("no_contract", tool, detail));
+    }
+    for contract in rules.tools.contracts().all() {
+        if contract.effect() != Effect::Read && !contract.answers() {
+            let detail = format!(
+                "is {} and its contract does not say what it answers: add responses or an output_schema",
+                contract.effect().as_str()
+            );
+            reasons.push(reason("no_contract", &contract.contract().tool, detail));
+        }
+    }
+}

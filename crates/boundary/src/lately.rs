@@ -1,0 +1,97 @@
+//! What calls came to lately in this process: whether it answers with stubs alone, or lets nothing run but reads. In: each
+//! decision with its time. Out: what is wrong with that, where an operator has said for how long it is not.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{decide::Decision, gate::Standards};
+use umbra_domain::{Effect, Execution};
+
+/// The first and the last of something, since the last call that changed something.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+/// What calls came to lately.
+#[derive(Debug, Default)]
+pub struct Lately(Mutex<[Option<Stretch>; 2]>);
+
+impl Lately {
+    /// Takes a decision in.
+    pub fn note(&self, decision: Decision, effect: Effect, execution: Execution, at: Timestamp) {
+        let mut stretches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [stubs, reads] = &mut *stretches;
+        let stretch = match (decision, effect) {
+            (Decision::Execute, Effect::Read) if execution == Execution::Live => reads,
+            (Decision::Execute, Effect::Write | Effect::Destructive) => {
+                *stretches = [None, None];
+                return;
+            }
+            (Decision::Stub, _) => stubs,
+            _ => return,
+        };
+        stretch.get_or_insert(Stretch { first: at, last: at }).last = at;
+    }
+
+    /// What stands against taking more calls. It ends with a call that changes something; and, so that one can come, when
+    /// none has come for as long.
+    pub fn complaint(&self, standards: &Standards, now: Timestamp) -> Option<&'static str> {
+        let [stubs, reads] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lasts = |stretch: Option<Stretch>, limit: Option<Duration>| {
+            let (Some(Stretch { first, last }), Some(limit)) = (stretch, limit) else { return false };
+            let reaches = |from: Timestamp, to: Timestamp| from.saturating_add(limit).is_ok_and(|end| end <= to);
+            reaches(first, last) && !reaches(last, now)
+        };
+        if lasts(stubs, standards.only_stubs_for) {
+            return Some("calls of tools are answered by stubs alone, for longer than boundary.gate.only_stubs_for");
+        }
+        lasts(reads, standards.no_side_effect_for).then_some(
+            "no call of a tool that changes something has run, for longer than boundary.gate.no_side_effect_for",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::Lately;
+    use crate::{decide::Decision, gate::Standards};
+    use umbra_domain::{Effect, Execution};
+
+    #[test]
+    fn a_stretch_of_stubs_or_of_reads_is_told_until_something_changes_or_nobody_calls() {
+        let at = |minute: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
+        let ten = Some(std::time::Duration::from_mins(10));
+        let standards = Standards { only_stubs_for: ten, no_side_effect_for: ten, ..Standards::default() };
+        let said = |lately: &Lately, minute: i64| lately.complaint(&standards, at(minute)).map(str::len);
+        for (decision, effect) in [(Decision::Stub, Effect::Write), (Decision::Execute, Effect::Read)] {
+            let lately = Lately::default();
+            let note = |decision, effect, minute| lately.note(decision, effect, Execution::Live, at(minute));
+            note(decision, effect, 0);
+            assert_eq!(said(&lately, 30), None, "once is no stretch");
+            note(Decision::Block, Effect::Destructive, 8);
+            note(decision, effect, 9);
+            assert_eq!(said(&lately, 10), None);
+            note(decision, effect, 10);
+            assert!(said(&lately, 10).is_some() && said(&lately, 19).is_some(), "{decision:?}");
+            assert_eq!(said(&lately, 20), None, "nobody calls any more");
+            note(decision, effect, 21);
+            assert!(said(&lately, 21).is_some());
+            assert_eq!(lately.complaint(&Standards::default(), at(21)), None, "nobody asked for it");
+            note(Decision::Execute, Effect::Destructive, 22);
+            assert_eq!(said(&lately, 22), None);
+        }
+        // In shadow, reads are what shall run.
+        let lately = Lately::default();
+        lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(0));
+        lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(30));
+        assert_eq!(said(&lately, 30), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! How the audit is sealed: a row becomes a hash, rows become a block, a block covers the one before, and a signature
+//! over the newest block lies outside the database. In: rows, hashes, a key. Out: hashes and checkpoints. Pure.
+//! That a row was written by one of our processes at all is said by its stamp, which the hash covers ([`super::stamp`]).
+//!
+//! Every field goes in with its length before it, so that no two rows read alike. Payloads go in by their keyed hash:
+//! an erased one leaves the chain whole.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use umbra_domain::audit::{AuditPayload, AuditRow, AuditSeal};
+
+/// A SHA-256.
+pub type Hash = [u8; 32];
+
+/// What stands before the first block.
+pub const GENESIS: Hash = [0; 32];
+
+/// Hashes fields, each with its length; one that is missing differs from an empty one.
+#[derive(Debug)]
+pub(super) struct Fields(Sha256);
+
+impl Fields {
+    pub fn of(what: &str) -> Self {
+        Self(Sha256::new()).field(what.as_bytes())
+    }
+
+    pub fn field(mut self, bytes: &[u8]) -> Self {
+        self.0.update([1]);
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    pub fn optional(mut self, bytes: Option<&[u8]>) -> Self {
+        if let Some(bytes) = bytes {
+            return self.field(bytes);
+        }
+        self.0.update([0]);
+        self
+    }
+
+    pub fn hash(self) -> Hash {
+        self.0.finalize().into()
+    }
+}
+
+/// The hash of a row.
+pub fn leaf(row: &AuditRow) -> Hash {
+    let fields = Fields::of("umbra-audit-row")
+        .field(&row.seq.to_be_bytes())
+        .field(row.id.as_bytes())
+        .field(&row.at.as_microsecond().to_be_bytes())
+        .field(row.kind.as_str().as_bytes())
+        .optional(row.agent.as_deref().map(str::as_bytes))
+        .optional(row.session.as_deref().map(str::as_bytes))
+        .optional(row.run.as_deref().map(str::as_bytes))
+        .optional(row.call_id.as_deref().map(str::as_bytes))
+        .optional(row.tool.as_deref().map(str::as_bytes))
+        .field(row.body.as_bytes())
+        .optional(row.payload_mac.as_deref());
+    // Rows of before there were stamps keep their hashes.
+    match &row.stamp {
+        Some(stamp) => fields.field(stamp).hash(),
+        None => fields.hash(),
+    }
+}
+
+/// The hash of a block: of the one before it, its number and its rows, in order.
+pub fn block(previous: &[u8], number: i64, rows: &[AuditRow]) -> Hash {
+    let start = Fields::of("umbra-audit-block")
+        .field(previous)
+        .field(&number.to_be_bytes())
+        .field(&(rows.len() as u64).to_be_bytes());
+    rows.iter().fold(start, |fields, row| fields.field(&leaf(row))).hash()
+}
+
+/// The keyed hash that a row keeps of its payload.
+pub fn payload_mac(payload: &AuditPayload) -> Vec<u8> {
+    // A key of any length is taken.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&payload.salt) else { return Vec::new() };
+    mac.update(payload.body.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// A signed statement of how far the audit was, and of its hash there. One line of `checkpoints.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// The newest block.
+    pub block: i64,
+    /// Its last row.
+    pub seq: i64,
+    /// Its hash, in hex.
+    pub hash: String,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The block of the checkpoint before it under the same key, 0 for the first: one that went is missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<i64>,
+    /// The last row of before rows were signed, 0 where all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsigned: Option<i64>,
+    /// The Ed25519 key that signed it, in base64.
+    pub public_key: String,
+    /// The signature, in base64.
+    pub signature: String,
+}
+
+impl Checkpoint {
+    /// Signs how far the audit is. `behind` are the block of the checkpoint before, and the last row that nobody signed.
+    pub fn sign(key: &Ed25519KeyPair, seal: &AuditSeal, at: Timestamp, behind: (i64, i64)) -> Self {
+        let mut checkpoint = Self {
+            block: seal.block,
+            seq: seal.last,
+            hash: hex::encode(&seal.hash),
+            at,
+            previous: Some(behind.0),
+            unsigned: Some(behind.1),
+            public_key: STANDARD.encode(key.public_key().as_ref()),
+            signature: String::new(),
+        };
+        checkpoint.signature = STANDARD.encode(key.sign(&checkpoint.signed()).as_ref());
+        checkpoint
+    }
+
+    /// Whether the signature is that of the key that it names.
+    pub fn is_genuine(&self) -> bool {
+        let (Ok(key), Ok(signature)) = (STANDARD.decode(&self.public_key), STANDARD.decode(&self.signature)) else {
+            return false;
+        };
+        UnparsedPublicKey::new(&ED25519, key).verify(&self.signed(), &signature).is_ok()
+    }
+
+    /// The key that signed it.
+    pub fn key(&self) -> Vec<u8> {
+        STANDARD.decode(&self.public_key).unwrap_or_default()
+    }
+
+    /// What is signed.
+    fn signed(&self) -> Hash {
+        let fields = Fields::of("umbra-audit-checkpoint")
+            .field(&self.block.to_be_bytes())
+            .field(&self.seq.to_be_bytes())
+            .field(self.hash.as_bytes())
+            .field(&self.at.as_nanosecond().to_be_bytes())
+            .field(self.public_key.as_bytes());
+        if self.previous.is_none() && self.unsigned.is_none() {
+            return fields.hash();
+        }
+        let number = |number: Option<i64>| number.map(i64::to_be_bytes);
+        fields
+            .optional(number(self.previous).as_ref().map(<[u8; 8]>::as_slice))
+            .optional(number(self.unsigned).as_ref().map(<[u8; 8]>::as_slice))
+            .hash()
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether overrides and approvals stand as the audit says. In: both tables, read together with the audit's last number, and the
+//! rows of the audit up to it. Out: what does not fit. Pure.
+//!
+//! A row that was deleted or set back is genuine, or none at all: only what was said last can tell. Rows go for their age
+//! once they are past, so that one is missed only while it is not.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use umbra_domain::{
+    Override, OverrideScope,
+    audit::{AuditKind, AuditRecord, Standing, StandingApproval, StandingOverride},
+};
+
+/// What the audit says of an approval.
+#[derive(Debug, Default)]
+struct Word {
+    state: &'static str,
+    agent: Option<String>,
+    tool: Option<String>,
+    digest: Option<String>,
+    expires_at: Option<Timestamp>,
+}
+
+/// What the audit says of overrides and approvals, row by row.
+#[derive(Debug)]
+pub(super) struct Words {
+    standing: Standing,
+    overrides: BTreeMap<(OverrideScope, String), Override>,
+    approvals: BTreeMap<String, Word>,
+}
+
+impl Words {
+    /// Of what is to be compared with these tables.
+    pub fn on(standing: Standing) -> Self {
+        Self { standing, overrides: BTreeMap::new(), approvals: BTreeMap::new() }
+    }
+
+    /// Takes in the next row, which somebody of ours signed.
+    pub fn take(&mut self, AuditRecord { row, payload }: &AuditRecord) {
+        let kinds = [AuditKind::Execution, AuditKind::Approval, AuditKind::Decision];
+        if row.seq > self.standing.seq || !kinds.contains(&row.kind) {
+            return;
+        }
+        let Ok(body) = serde_json::from_str::<Value>(&row.body) else { return };
+        if row.kind == AuditKind::Execution {
+            let Ok(said) = Override::deserialize(&body["override"]) else { return };
+            let key = (said.scope, said.value.clone());
+            match body["change"].as_str() {
+                Some("set") => drop(self.overrides.insert(key, said)),
+                _ => drop(self.overrides.remove(&key)),
+            }
+            return;
+        }
+        let Some(id) = body["approval"].as_str() else { return };
+        let word = self.approvals.entry(id.to_owned()).or_default();
+        match body["decision"].as_str() {
+            // Several calls may wait for one approval.
+            Some("ask") if word.state.is_empty() => word.state = "pending",
+            Some("approve") => word.state = "approved",
+            Some("deny") => word.state = "denied",
+            Some("used") => word.state = "used",
+            _ => return,
+        }
+        (word.agent, word.tool) = (row.agent.clone(), row.tool.clone());
+        let time = body["expires_at"].as_str().and_then(|at| at.parse().ok());
+        word.expires_at = time.or(word.expires_at);
+        let said = payload.as_ref().and_then(|payload| serde_json::from_str::<Value>(&payload.body).ok());
+        let digest = said.as_ref().and_then(|said| said["digest"].as_str()).map(ToOwned::to_owned);
+        word.digest = digest.or_else(|| word.digest.take());
+    }
+
+    /// That was all; answers what does not fit.
+    pub fn compare(self) -> Vec<String> {
+        let Self { standing: Standing { now, overrides, approvals, .. }, overrides: said, approvals: words } = self;
+        let mut faults = Vec::new();
+        let mut expected = said;
+        for StandingOverride { said: there, keyed } in overrides {
+            let name = named(&there);
+            match expected.remove(&(there.scope, there.value.clone())) {
+                None => faults.push(format!("the override {name} is there, and the audit says that none is set")),
+                Some(mut said) => {
+                    if !keyed {
+                        said.set_at = there.set_at;
+                    }
+                    if there != said {
+                        faults.push(format!("the override {name} is not the one that was set last, as the audit says"));
+                    }
+                }
+            }
+        }
+        let lives = |end: Option<Timestamp>| end.is_none_or(|end| now < end);
+        for gone in expected.into_values().filter(|gone| lives(gone.expires_at)) {
+            let what = format!("the override {} ({}) is gone", named(&gone), gone.execution.as_str());
+            faults.push(format!("{what}, and the audit does not say that it was lifted"));
+        }
+        let mut words = words;
+        for there in approvals {
+            let word = words.remove(&there.id.to_string()).unwrap_or_default();
+            faults.extend(unlike(&there, &word).map(|how| format!("the approval {} {how}", there.id)));
+        }
+        for (id, word) in words {
+            if word.expires_at.is_some_and(|end| now < end) {
+                faults.push(format!("the approval {id} is gone, which the audit says is {}", word.state));
+            }
+        }
+        faults
+    }
+}
+
+/// How an approval differs from what the audit says of it.
+fn unlike(there: &StandingApproval, word: &Word) -> Option<String> {
+    let of_before = !there.keyed && (there.state.as_str(), word.state) == ("used", "approved");
+    if there.state != word.state && !of_before {
+        let said = if word.state.is_empty() { "has no word of it" } else { word.state };
+        return Some(format!("is {}, and the audit says: {said}", there.state));
+    }
+    let differs = |said: &Option<String>, is: &String| said.as_ref().is_some_and(|said| said != is);
+    let is_another = differs(&word.agent, &there.agent)
+        || differs(&word.tool, &there.tool)
+        || differs(&word.digest, &there.digest)
+        || word.expires_at.is_some_and(|end| end != there.expires_at);
+    is_another.then(|| "is for another call, or for longer, than the audit says".to_owned())
+}
+
+fn named(one: &Override) -> String {
+    format!("{} {:?}", one.scope.as_str(), one.value)
+}

@@ -1,0 +1,373 @@
+//! Stubs: what a tool call that does not run is answered. Typed, validated, never null, and the same for the same seed
+//! and calls.
+//!
+//! The contract's first response that applies answers. A tool without one is answered by a sample of its output
+//! schema, else by the example of its documentation, else by what it was seen to give at least five times; else
+//! not at all, which is a refusal.
+
+pub mod infer;
+pub mod recordings;
+mod sample;
+mod state;
+pub mod template;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::{
+    contract::{CompiledContract, Contracts, Mismatch, Schema},
+    overlay,
+};
+pub use infer::Recorded;
+pub(super) use sample::sample;
+pub(super) use state::SharedMint;
+pub use state::{MAX_RECORD_BYTES, MAX_RECORDS, RunState};
+use template::{RenderError, Template};
+use umbra_domain::{Effect, ToolName};
+use umbra_policy::{EvalError, Scope};
+
+/// Largest stub that a call may bring along, in bytes of JSON.
+const MAX_OVERRIDE_BYTES: usize = 256 * 1024;
+
+/// A call, as far as a stub depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The tool.
+    pub tool: &'a ToolName,
+    /// What it is given.
+    pub args: &'a Value,
+    /// The output schema that its server declares.
+    pub output_schema: Option<&'a Value>,
+    /// Live calls of it and their results, oldest first.
+    pub recorded: &'a [Recorded],
+}
+
+/// What a stub was held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidatedAgainst {
+    /// The contract's output schema.
+    Contract,
+    /// The output schema that the tool's server declares.
+    OutputSchema,
+    /// The shape of recorded results.
+    RecordedResults,
+    /// Nothing but that it is not null: no schema is known.
+    Nothing,
+}
+
+impl ValidatedAgainst {
+    /// The word in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::OutputSchema => "output_schema",
+            Self::RecordedResults => "recorded_results",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// What a call is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stub {
+    /// `tool@version` of the contract, or `tool@` and where it comes from otherwise.
+    pub contract: String,
+    /// The result.
+    pub result: Value,
+    /// What it was held against.
+    pub validated_against: ValidatedAgainst,
+    /// The error's code, where the result is an error.
+    pub fault: Option<String>,
+}
+
+/// Why there is no stub. Repeats nothing that an agent wrote.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StubError {
+    /// Nothing says what the tool gives.
+    #[error("nothing says what {tool} gives: write a contract, or declare an output schema{why}")]
+    NoContract {
+        /// The tool.
+        tool: String,
+        /// Why what is known does not do.
+        why: String,
+    },
+    /// No `when` holds.
+    #[error("no response of {contract} applies to this call: end its responses with one without `when`")]
+    NoResponse {
+        /// The contract.
+        contract: String,
+    },
+    /// A predicate or a template cannot be evaluated.
+    #[error("{contract}: {place}: {error}")]
+    Expression {
+        /// The contract.
+        contract: String,
+        /// The key that holds it.
+        place: String,
+        /// Why.
+        error: RenderError,
+    },
+    /// The stub does not fit the schema.
+    #[error("the stub of {contract} does not fit its schema{}", first(mismatches))]
+    Invalid {
+        /// The contract.
+        contract: String,
+        /// What does not fit.
+        mismatches: Vec<Mismatch>,
+    },
+    /// The stub is null.
+    #[error("the stub of {contract} is null")]
+    Null {
+        /// The contract.
+        contract: String,
+    },
+    /// The stub that came with the call is too large.
+    #[error("stub_override has more than {MAX_OVERRIDE_BYTES} bytes")]
+    LargeOverride,
+    /// A key of a record is neither text nor a number.
+    #[error("{contract}: the overlay's key is {found}, not a text or a number")]
+    Key {
+        /// The contract.
+        contract: String,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The run has written too much.
+    #[error("the run keeps {MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes at most: begin another run")]
+    OverlayFull,
+}
+
+impl StubError {
+    /// The reason's code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoContract { .. } => "no_contract",
+            Self::NoResponse { .. } => "no_response",
+            Self::Expression { .. } | Self::Key { .. } => "stub_failed",
+            Self::Invalid { .. } | Self::Null { .. } | Self::LargeOverride => "invalid_stub",
+            Self::OverlayFull => "overlay_full",
+        }
+    }
+}
+
+fn first(mismatches: &[Mismatch]) -> String {
+    mismatches.first().map_or_else(String::new, |mismatch| {
+        let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
+        format!(": {place}: {}", mismatch.message)
+    })
+}
+
+/// Answers a call that does not run, and notes in the run what it would have written.
+///
+/// # Errors
+/// Why there is no answer; the run is unchanged then.
+pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Stub, StubError> {
+    let mint = SharedMint::of(state);
+    let Some(contract) = contracts.find(call.tool) else {
+        let stub = known(None, call, &mint)?;
+        mint.commit(state);
+        return Ok(stub);
+    };
+    let tool = tool_variable(call.tool);
+    let mut scope = Scope::new();
+    scope.set("args", call.args);
+    scope.set("tool", &tool);
+    template::add_functions(&mut scope, &mint);
+    if let Some(stub) = fault(contract, &scope, state, &mint)? {
+        mint.commit(state);
+        return Ok(stub);
+    }
+    let stub = match respond(contract, &scope)? {
+        Some(result) => {
+            let validated_against = validate(contract, call, &result)?;
+            Stub { contract: contract.id().to_owned(), result, validated_against, fault: None }
+        }
+        None => known(Some(contract), call, &mint)?,
+    };
+    overlay::keep(contract, call, &stub.result, state, &mint)?;
+    mint.commit(state);
+    Ok(stub)
+}
+
+/// Answers a call with the stub that came along with it, if it is one that the tool could have given.
+///
+/// # Errors
+/// What is wrong with it; the run is unchanged then.
+pub fn answer_with(
+    contracts: &Contracts,
+    call: &Call<'_>,
+    result: Value,
+    state: &mut RunState,
+) -> Result<Stub, StubError> {
+    if state::json_bytes(&result) > MAX_OVERRIDE_BYTES {
+        return Err(StubError::LargeOverride);
+    }
+    let contract = contracts.find(call.tool);
+    let id = contract.map_or_else(|| format!("{}@override", call.tool), |contract| contract.id().to_owned());
+    let validated_against = match contract {
+        Some(contract) => validate(contract, call, &result)?,
+        None => validate_declared(&id, call, &result)?,
+    };
+    let mint = SharedMint::of(state);
+    if let Some(contract) = contract {
+        overlay::keep(contract, call, &result, state, &mint)?;
+    }
+    mint.commit(state);
+    Ok(Stub { contract: id, result, validated_against, fault: None })
+}
+
+/// The variable `tool` of expressions.
+pub(super) fn tool_variable(tool: &ToolName) -> Value {
+    json!({"server": tool.server.as_deref().unwrap_or_default(), "name": tool.name})
+}
+
+/// The first response that applies; none where the contract has none at all.
+fn respond(contract: &CompiledContract, scope: &Scope<'_>) -> Result<Option<Value>, StubError> {
+    if contract.responses.is_empty() {
+        return Ok(None);
+    }
+    let failed = |index: usize, key: &str, error: RenderError| StubError::Expression {
+        contract: contract.id().to_owned(),
+        place: format!("responses[{index}].{key}"),
+        error,
+    };
+    for (index, response) in contract.responses.iter().enumerate() {
+        let holds = response.when.as_ref().map_or(Ok(true), |when| {
+            when.holds(scope).map_err(|error| failed(index, "when", eval(when.source(), error)))
+        })?;
+        if holds {
+            let result = response.result.render(scope);
+            return result.map(Some).map_err(|error| failed(index, "result", error));
+        }
+    }
+    Err(StubError::NoResponse { contract: contract.id().to_owned() })
+}
+
+pub(super) fn eval(source: &str, error: EvalError) -> RenderError {
+    RenderError::Eval { expression: source.chars().take(60).collect(), error }
+}
+
+/// The error that the run is shown now, if it asked for errors.
+fn fault(
+    contract: &CompiledContract,
+    scope: &Scope<'_>,
+    state: &RunState,
+    mint: &SharedMint,
+) -> Result<Option<Stub>, StubError> {
+    if !state.faults {
+        return Ok(None);
+    }
+    for (index, fault) in contract.faults.iter().enumerate() {
+        if mint.share() >= fault.rate {
+            continue;
+        }
+        let result = fault.result.render(scope).map_err(|error| StubError::Expression {
+            contract: contract.id().to_owned(),
+            place: format!("faults[{index}].result"),
+            error,
+        })?;
+        return Ok(Some(Stub {
+            contract: contract.id().to_owned(),
+            result,
+            validated_against: ValidatedAgainst::Nothing,
+            fault: Some(fault.error.clone()),
+        }));
+    }
+    Ok(None)
+}
+
+/// Holds a stub against the contract's schema, or where it has none against that of the tool's server.
+fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
+    if contract.output.is_none() {
+        return validate_declared(contract.id(), call, result);
+    }
+    if result.is_null() {
+        return Err(StubError::Null { contract: contract.id().to_owned() });
+    }
+    contract
+        .check_result(result)
+        .map(|()| ValidatedAgainst::Contract)
+        .map_err(|mismatches| StubError::Invalid { contract: contract.id().to_owned(), mismatches })
+}
+
+fn validate_declared(id: &str, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
+    if result.is_null() {
+        return Err(StubError::Null { contract: id.to_owned() });
+    }
+    let Some(schema) = call.output_schema else { return Ok(ValidatedAgainst::Nothing) };
+    let invalid = |mismatches| StubError::Invalid { contract: id.to_owned(), mismatches };
+    let schema =
+        Schema::compile(schema).map_err(|message| invalid(vec![Mismatch { pointer: String::new(), message }]))?;
+    schema.check(result).map(|()| ValidatedAgainst::OutputSchema).map_err(invalid)
+}
+
+/// The answer of a tool without responses, from what else is known of it.
+fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint) -> Result<Stub, StubError> {
+    let mut why = String::new();
+    let id = |origin: &str| match contract {
+        Some(contract) => contract.id().to_owned(),
+        None => format!("{}@{origin}", call.tool),
+    };
+    let own = contract.and_then(|contract| contract.output.as_ref());
+    let declared = match (own, call.output_schema) {
+        (None, Some(schema)) => Schema::compile(schema).map_err(|error| why = format!(" ({error})")).ok(),
+        _ => None,
+    };
+    let (schema, against) = match own {
+        Some(own) => (Some(own), ValidatedAgainst::Contract),
+        None => (declared.as_ref(), ValidatedAgainst::OutputSchema),
+    };
+    let accepted = |result: &Value| !result.is_null() && schema.is_none_or(|schema| schema.fits(result));
+    if let Some(schema) = schema {
+        match sample(schema.source(), call.args, mint) {
+            Ok(result) if accepted(&result) => {
+                return Ok(Stub { contract: id("output_schema"), result, validated_against: against, fault: None });
+            }
+            Ok(_) => " (a sample of its output schema does not fit it)".clone_into(&mut why),
+            Err(error) => why = format!(" (no sample of its output schema: {error})"),
+        }
+    }
+    if let Some(example) = contract.and_then(|contract| contract.contract.example.as_ref())
+        && accepted(example)
+    {
+        let against = if schema.is_some() { against } else { ValidatedAgainst::Nothing };
+        return Ok(Stub { contract: id("example"), result: example.clone(), validated_against: against, fault: None });
+    }
+    match recorded(call, mint) {
+        Ok((result, fits)) if fits && accepted(&result) => {
+            let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
+            return Ok(Stub { contract: id("recorded"), result, validated_against: against, fault: None });
+        }
+        Ok(_) => " (what is inferred from recorded results does not fit)".clone_into(&mut why),
+        Err(error) if why.is_empty() => why = format!(" ({error})"),
+        Err(_) => {}
+    }
+    Err(StubError::NoContract { tool: call.tool.to_string(), why })
+}
+
+/// A result in the shape of recorded ones, and whether it fits that shape.
+fn recorded(call: &Call<'_>, mint: &SharedMint) -> Result<(Value, bool), String> {
+    let contract = infer::infer(&call.tool.to_string(), Effect::Destructive, call.recorded)?;
+    let response = contract.responses.first().ok_or("nothing was inferred")?;
+    let template = Template::compile(&response.result, &["args", "tool"])?;
+    let tool = tool_variable(call.tool);
+    let mut scope = Scope::new();
+    scope.set("args", call.args);
+    scope.set("tool", &tool);
+    template::add_functions(&mut scope, mint);
+    let rendered = template.render(&scope);
+    // An argument that the recorded calls had and this one lacks is no reason to refuse: the last result stands.
+    let result: Cow<'_, Value> = match (rendered, call.recorded.last()) {
+        (Ok(result), _) => Cow::Owned(result),
+        (Err(_), Some(last)) => Cow::Borrowed(&last.result),
+        (Err(error), None) => return Err(error.to_string()),
+    };
+    let schema = contract.output_schema.as_ref().map(Schema::compile).transpose()?;
+    let fits = schema.is_none_or(|schema| schema.fits(&result));
+    Ok((result.into_owned(), fits))
+}

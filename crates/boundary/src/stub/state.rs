@@ -1,0 +1,235 @@
+//! The state of a run in shadow: what it counted, minted and only seemed to write. And the mint, which makes
+//! everything that looks random from the run's seed, so that the same seed and calls give the same bytes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::StubError;
+
+/// Where the time of a run begins that names a seed and no time: 2026-01-01T00:00:00Z.
+const SEEDED_START: i64 = 1_767_225_600;
+/// Most records that a run keeps.
+pub const MAX_RECORDS: usize = 1_000;
+/// Most bytes of all records of a run, as JSON.
+pub const MAX_RECORD_BYTES: usize = 1024 * 1024;
+/// Most prefixes that a run counts by, and the longest.
+const MAX_COUNTERS: usize = 256;
+const MAX_PREFIX_BYTES: usize = 128;
+
+/// Records of one collection; none where one was removed.
+pub type Collection = BTreeMap<String, Option<Value>>;
+
+/// What a run in shadow has done so far.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunState {
+    /// Everything that looks random comes from it.
+    pub seed: String,
+    /// When the run's time begins; each answered call is a second.
+    pub started_at: Timestamp,
+    /// Calls that were answered without being run.
+    #[serde(default)]
+    pub calls: u64,
+    /// Whether the run asked for faults.
+    #[serde(default)]
+    pub faults: bool,
+    /// The last number of each prefix.
+    #[serde(default)]
+    pub counters: BTreeMap<String, u64>,
+    /// Records by collection and key.
+    #[serde(default)]
+    pub records: BTreeMap<String, Collection>,
+    /// Of these, by collection and key, the ones that hold only what changed of a live record.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub partial: BTreeSet<(String, String)>,
+    /// What was recorded since it was read: collections and keys.
+    #[serde(skip)]
+    fresh: BTreeSet<(String, String)>,
+}
+
+impl RunState {
+    /// A run that begins.
+    pub fn new(seed: impl Into<String>, started_at: Timestamp) -> Self {
+        Self {
+            seed: seed.into(),
+            started_at,
+            calls: 0,
+            faults: false,
+            counters: BTreeMap::new(),
+            records: BTreeMap::new(),
+            partial: BTreeSet::new(),
+            fresh: BTreeSet::new(),
+        }
+    }
+
+    /// Passes what was recorded since the state was read through `clean`, keys and values: the rest has been before, and
+    /// may be a megabyte. Prefixes are few, and short.
+    pub fn clean(&mut self, clean: impl Fn(&Value) -> Value) {
+        let name = |name: String| match clean(&Value::String(name)) {
+            Value::String(name) => name,
+            other => other.to_string(),
+        };
+        for (collection, key) in std::mem::take(&mut self.fresh) {
+            let Some(records) = self.records.get_mut(&collection) else { continue };
+            let Some(value) = records.remove(&key) else { continue };
+            let cleaned = name(key.clone());
+            records.insert(cleaned.clone(), value.as_ref().map(&clean));
+            let place = (collection, key);
+            if self.partial.remove(&place) {
+                self.partial.insert((place.0, cleaned));
+            }
+        }
+        self.counters = std::mem::take(&mut self.counters).into_iter().map(|(prefix, n)| (name(prefix), n)).collect();
+    }
+
+    /// A run that names its seed, to be repeated: without a time of its own it begins on 2026-01-01.
+    pub fn seeded(seed: impl Into<String>, started_at: Option<Timestamp>) -> Self {
+        let start = Timestamp::from_second(SEEDED_START).unwrap_or(Timestamp::UNIX_EPOCH);
+        Self::new(seed, started_at.unwrap_or(start))
+    }
+
+    /// Whether a record holds only what changed of a live one.
+    pub(crate) fn is_partial(&self, collection: &str, key: &str) -> bool {
+        self.partial.contains(&(collection.to_owned(), key.to_owned()))
+    }
+
+    /// Stores what changed of a live record.
+    pub(crate) fn record_part(&mut self, collection: &str, key: String, fields: Value) -> Result<(), StubError> {
+        self.record(collection, key.clone(), Some(fields))?;
+        self.partial.insert((collection.to_owned(), key));
+        Ok(())
+    }
+
+    /// Stores a whole record, or its removal.
+    pub(crate) fn record(&mut self, collection: &str, key: String, value: Option<Value>) -> Result<(), StubError> {
+        let size = |value: &Option<Value>| value.as_ref().map_or(0, json_bytes);
+        let (mut count, mut bytes) = (1, key.len() + size(&value));
+        for (name, records) in &self.records {
+            for (other, stored) in records {
+                if name != collection || *other != key {
+                    count += 1;
+                    bytes += other.len() + size(stored);
+                }
+            }
+        }
+        if count > MAX_RECORDS || bytes > MAX_RECORD_BYTES {
+            return Err(StubError::OverlayFull);
+        }
+        let place = (collection.to_owned(), key.clone());
+        self.partial.remove(&place);
+        self.fresh.insert(place);
+        self.records.entry(collection.to_owned()).or_default().insert(key, value);
+        Ok(())
+    }
+}
+
+/// Bytes of a value as JSON, without writing it.
+pub(super) fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value that is JSON is written without fail.
+    drop(serde_json::to_writer(&mut count, value));
+    count.0
+}
+
+/// Makes ids, numbers and times for one call.
+#[derive(Debug)]
+struct Mint {
+    seed: String,
+    call: u64,
+    minted: u64,
+    now: Timestamp,
+    counters: BTreeMap<String, u64>,
+}
+
+/// A mint that the functions of an expression share.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedMint(Arc<Mutex<Mint>>);
+
+impl SharedMint {
+    /// The mint of the run's next call.
+    pub fn of(state: &RunState) -> Self {
+        let seconds = i64::try_from(state.calls).unwrap_or(i64::MAX);
+        let now = state.started_at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+        Self(Arc::new(Mutex::new(Mint {
+            seed: state.seed.clone(),
+            call: state.calls,
+            minted: 0,
+            now,
+            counters: state.counters.clone(),
+        })))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Mint) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An id that looks random, after a prefix.
+    pub fn uuid(&self, prefix: &str) -> Result<String, String> {
+        short(prefix)?;
+        let bytes = self.with(Mint::bytes);
+        let first: [u8; 16] = std::array::from_fn(|index| bytes.get(index).copied().unwrap_or_default());
+        Ok(format!("{prefix}{}", uuid::Builder::from_random_bytes(first).into_uuid()))
+    }
+
+    /// The next number of a prefix, after it.
+    pub fn seq(&self, prefix: &str) -> Result<String, String> {
+        short(prefix)?;
+        self.with(|mint| {
+            if mint.counters.len() >= MAX_COUNTERS && !mint.counters.contains_key(prefix) {
+                return Err(format!("a run counts by at most {MAX_COUNTERS} prefixes"));
+            }
+            let last = mint.counters.entry(prefix.to_owned()).or_default();
+            *last = last.saturating_add(1);
+            Ok(format!("{prefix}{last}"))
+        })
+    }
+
+    /// The run's time.
+    pub fn now(&self) -> Timestamp {
+        self.with(|mint| mint.now)
+    }
+
+    /// A share from 0 to 1 that looks random.
+    pub fn share(&self) -> f64 {
+        let bytes = self.with(Mint::bytes);
+        let number = bytes.iter().take(4).fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+        f64::from(number) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    /// Takes what was counted into the run, as one more call.
+    pub fn commit(&self, state: &mut RunState) {
+        state.counters = self.with(|mint| std::mem::take(&mut mint.counters));
+        state.calls = state.calls.saturating_add(1);
+    }
+}
+
+impl Mint {
+    fn bytes(&mut self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 stub of a run in shadow");
+        hasher.update(&(self.seed.len() as u64).to_le_bytes());
+        hasher.update(self.seed.as_bytes());
+        hasher.update(&self.call.to_le_bytes());
+        hasher.update(&self.minted.to_le_bytes());
+        self.minted += 1;
+        *hasher.finalize().as_bytes()
+    }
+}
+
+fn short(prefix: &str) -> Result<(), String> {
+    if prefix.len() > MAX_PREFIX_BYTES { Err(format!("a prefix has at most {MAX_PREFIX_BYTES} bytes")) } else { Ok(()) }
+}

@@ -1,0 +1,246 @@
+//! Typed templates: JSON whose texts may hold `{{ CEL }}`. A text that is one expression takes the value's type; within a
+//! longer text a value becomes text.
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::state::SharedMint;
+use umbra_policy::{EvalError, Expression, Scope};
+
+/// What expressions of a template may call.
+const FUNCTIONS: [&str; 3] = ["uuid", "seq", "now"];
+/// Most parts of a template.
+const MAX_PARTS: usize = 5_000;
+/// Most expressions in one.
+const MAX_EXPRESSIONS: usize = 200;
+/// Largest result, in bytes of JSON, about.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// A compiled template.
+#[derive(Debug)]
+pub struct Template {
+    part: Part,
+}
+
+#[derive(Debug)]
+enum Part {
+    Plain(Value),
+    Value(Expression),
+    Text(Vec<Piece>),
+    List(Vec<Part>),
+    Map(Vec<(String, Part)>),
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Value(Expression),
+}
+
+/// Why a template gave no value. Holds no value of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// An expression could not be evaluated.
+    #[error("`{expression}`: {error}")]
+    Eval {
+        /// The expression as it was written, cut.
+        expression: String,
+        /// Why.
+        error: EvalError,
+    },
+    /// What it gives is too large.
+    #[error("the result has more than {MAX_BYTES} bytes")]
+    Large,
+}
+
+impl Template {
+    /// Compiles a template that may name these variables.
+    ///
+    /// # Errors
+    /// What is wrong with the first expression that is wrong.
+    pub fn compile(value: &Value, variables: &[&str]) -> Result<Self, String> {
+        let mut budget = Budget { parts: 0, expressions: 0 };
+        Ok(Self { part: compile(value, variables, &mut budget)? })
+    }
+
+    /// Whether an expression of it reads this variable.
+    pub fn reads(&self, variable: &str) -> bool {
+        reads(&self.part, variable)
+    }
+
+    /// The value of a template for one call.
+    ///
+    /// # Errors
+    /// When an expression cannot be evaluated, or the result is too large.
+    pub fn render(&self, scope: &Scope<'_>) -> Result<Value, RenderError> {
+        let mut left = MAX_BYTES;
+        render(&self.part, scope, &mut left)
+    }
+}
+
+impl RenderError {
+    /// Whether it would take or build more than is allowed, rather than lack something.
+    pub(crate) fn is_of_bounds(&self) -> bool {
+        matches!(self, Self::Large | Self::Eval { error: EvalError::Budget, .. })
+    }
+}
+
+/// Adds the functions of templates to a scope.
+pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
+    let prefix = |arguments: &[Value]| match arguments {
+        [] => Ok(String::new()),
+        [Value::String(prefix)] => Ok(prefix.clone()),
+        _ => Err("write it with one text, its prefix".to_owned()),
+    };
+    let ids = mint.clone();
+    scope.function("uuid", move |arguments| ids.uuid(&prefix(arguments)?).map(Value::String));
+    let numbers = mint.clone();
+    scope.function("seq", move |arguments| numbers.seq(&prefix(arguments)?).map(Value::String));
+    let clock = mint.clone();
+    scope.function("now", move |arguments| match arguments {
+        [] => Ok(Value::String(clock.now().to_string())),
+        _ => Err("write it without arguments".to_owned()),
+    });
+}
+
+/// A text that a template gives back as it is.
+pub fn literal(text: &str) -> String {
+    text.replace("{{", "{{ '{{' }}")
+}
+
+struct Budget {
+    parts: usize,
+    expressions: usize,
+}
+
+fn compile(value: &Value, variables: &[&str], budget: &mut Budget) -> Result<Part, String> {
+    budget.parts += 1;
+    if budget.parts > MAX_PARTS {
+        return Err(format!("the template has more than {MAX_PARTS} parts"));
+    }
+    match value {
+        Value::String(text) => compile_text(text, variables, budget),
+        Value::Array(items) => {
+            items.iter().map(|item| compile(item, variables, budget)).collect::<Result<_, _>>().map(Part::List)
+        }
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| {
+                if key.contains("{{") {
+                    return Err("a key holds {{ }}; only values are templates".to_owned());
+                }
+                Ok((key.clone(), compile(value, variables, budget)?))
+            })
+            .collect::<Result<_, _>>()
+            .map(Part::Map),
+        other => Ok(Part::Plain(other.clone())),
+    }
+}
+
+fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<Part, String> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        if !before.is_empty() {
+            pieces.push(Piece::Text(before.to_owned()));
+        }
+        let end = end_of_expression(after).ok_or("a `{{` without its `}}`; a literal one is {{ '{{' }}")?;
+        let (source, after) = (after.get(..end).unwrap_or_default(), after.get(end + 2..).unwrap_or_default());
+        budget.expressions += 1;
+        if budget.expressions > MAX_EXPRESSIONS {
+            return Err(format!("the template has more than {MAX_EXPRESSIONS} expressions"));
+        }
+        let source = source.trim();
+        let shown: String = source.chars().take(60).collect();
+        let compiled = Expression::compile_with(source, &FUNCTIONS).and_then(|expression| {
+            expression.expect_variables(variables)?;
+            Ok(expression)
+        });
+        pieces.push(Piece::Value(compiled.map_err(|error| format!("`{{{{ {shown} }}}}`: {error}"))?));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+    let is_plain = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
+    Ok(match pieces.pop() {
+        Some(Piece::Value(expression)) if pieces.is_empty() => Part::Value(expression),
+        _ if is_plain => Part::Plain(Value::String(text.to_owned())),
+        Some(last) => {
+            pieces.push(last);
+            Part::Text(pieces)
+        }
+        None => Part::Plain(Value::String(String::new())),
+    })
+}
+
+/// Where an expression ends: at the first `}}` outside its own texts and brackets.
+fn end_of_expression(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), _) if open == c => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '{') => depth += 1,
+            (None, '}') if depth > 0 => depth -= 1,
+            (None, '}') if text.get(at..).is_some_and(|rest| rest.starts_with("}}")) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn reads(part: &Part, variable: &str) -> bool {
+    let names = |expression: &Expression| expression.variables().any(|name| name == variable);
+    match part {
+        Part::Plain(_) => false,
+        Part::Value(expression) => names(expression),
+        Part::Text(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Value(expression) if names(expression))),
+        Part::List(parts) => parts.iter().any(|part| reads(part, variable)),
+        Part::Map(parts) => parts.iter().any(|(_, part)| reads(part, variable)),
+    }
+}
+
+fn evaluate(expression: &Expression, scope: &Scope<'_>) -> Result<Value, RenderError> {
+    expression
+        .value(scope)
+        .map_err(|error| RenderError::Eval { expression: expression.source().chars().take(60).collect(), error })
+}
+
+fn render(part: &Part, scope: &Scope<'_>, left: &mut usize) -> Result<Value, RenderError> {
+    let value = match part {
+        Part::Plain(value) => value.clone(),
+        Part::Value(expression) => evaluate(expression, scope)?,
+        Part::Text(pieces) => {
+            let mut text = String::new();
+            for piece in pieces {
+                match piece {
+                    Piece::Text(piece) => text.push_str(piece),
+                    Piece::Value(expression) => match evaluate(expression, scope)? {
+                        Value::String(value) => text.push_str(&value),
+                        other => text.push_str(&other.to_string()),
+                    },
+                }
+                if text.len() > *left {
+                    return Err(RenderError::Large);
+                }
+            }
+            Value::String(text)
+        }
+        Part::List(parts) => {
+            return parts.iter().map(|part| render(part, scope, left)).collect::<Result<_, _>>().map(Value::Array);
+        }
+        Part::Map(parts) => {
+            let mut entries = Map::new();
+            for (key, part) in parts {
+                *left = left.checked_sub(key.len()).ok_or(RenderError::Large)?;
+                entries.insert(key.clone(), render(part, scope, left)?);
+            }
+            return Ok(Value::Object(entries));
+        }
+    };
+    *left = left.checked_sub(super::state::json_bytes(&value)).ok_or(RenderError::Large)?;
+    Ok(value)
+}

@@ -1,0 +1,83 @@
+//! Commands that overwrite disks and files beyond recovery. In: one call. Out: what it would overwrite. A disk is known by
+//! its name under `/dev`.
+
+use super::{
+    Sight,
+    call::Call,
+    targets::{Target, is_credential_file, is_disk},
+};
+use umbra_domain::Severity::{Critical, Warning};
+
+/// What the call overwrites.
+pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+    let destroyed = match call.program.as_str() {
+        "mkswap" | "wipefs" | "blkdiscard" | "sgdisk" | "sfdisk" | "diskpart" | "mkfs" | "newfs" | "lvremove"
+        | "vgremove" | "pvremove" | "sg_format" | "format-volume" | "clear-disk" | "initialize-disk"
+        | "remove-partition" | "mke2fs" => true,
+        "format" => call.operands().any(|word| word.len() <= 3 && word.ends_with(':')),
+        "nvme" => call.operands().next().is_some_and(|verb| matches!(verb, "format" | "sanitize" | "delete-ns")),
+        "badblocks" => call.has('w', ""),
+        "btrfs" => call.operands().nth(1) == Some("delete"),
+        "diskutil" => call.operands().next().is_some_and(|verb| {
+            let verb = verb.to_ascii_lowercase();
+            verb.starts_with("erase")
+                || verb.starts_with("zero")
+                || verb.starts_with("secureerase")
+                || verb.starts_with("partition")
+        }),
+        "cipher" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("/w:")),
+        "fdisk" | "parted" | "gdisk" => !call.has('l', "list") && call.operands().any(is_disk),
+        "cryptsetup" => call.operands().any(|word| matches!(word, "luksFormat" | "erase" | "luksErase")),
+        "hdparm" => call.args.iter().any(|arg| arg.text.contains("security-erase")),
+        "zpool" | "zfs" => matches!(call.operands().next(), Some("destroy" | "labelclear")),
+        "mdadm" => call.says("--zero-superblock"),
+        "dd" => output_of_dd(call).is_some_and(is_disk),
+        "shred" | "wipe" | "tee" | "cp" => call.operands().any(is_disk),
+        program => program.starts_with("mkfs."),
+    };
+    if destroyed {
+        let what = format!("`{}` destroys what a disk holds.", call.shown());
+        // An image of a disk is a file of the project.
+        let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= Target::Inside);
+        let severity = if image && call.program.starts_with("mk") { Warning } else { Critical };
+        sights.push(Sight::new("disk_overwrite", severity, what));
+    } else if let Some(severity) = overwritten(call) {
+        let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
+        sights.push(Sight::new("overwrite", severity, what));
+    }
+    if call.writes.iter().any(|to| to.text.starts_with("/proc/sysrq-trigger")) {
+        sights.push(Sight::new(
+            "shutdown",
+            Critical,
+            "The kernel is told to stop or to restart the machine at once.".to_owned(),
+        ));
+    }
+    if let Some(disk) = call.writes.iter().map(|to| to.text.as_str()).find(|to| is_disk(to)) {
+        sights.push(Sight::new("disk_overwrite", Critical, format!("Output is written over the disk {disk}.")));
+    }
+}
+
+/// How bad it is that the call overwrites a file; `None` when it overwrites none that matters.
+fn overwritten(call: &Call) -> Option<umbra_domain::Severity> {
+    match call.program.as_str() {
+        "shred" | "wipe"
+            if call.operands().any(|path| call.target(path) >= Target::Home || is_credential_file(path)) =>
+        {
+            Some(Critical)
+        }
+        "shred" | "wipe" => Some(Warning),
+        "dd" => {
+            let to = output_of_dd(call)?;
+            (call.target(to) >= Target::Home && !to.starts_with("/dev/")).then_some(Warning)
+        }
+        "truncate" => {
+            let empties = call.args.iter().any(|arg| matches!(arg.text.as_str(), "0" | "-s0" | "--size=0"));
+            (empties && call.operands().any(|path| call.target(path) >= Target::Outside)).then_some(Warning)
+        }
+        _ => None,
+    }
+}
+
+fn output_of_dd(call: &Call) -> Option<&str> {
+    call.args.iter().find_map(|arg| arg.text.strip_prefix("of="))
+}

@@ -1,0 +1,331 @@
+//! Commands that bring code in and run it unseen, and those that hand a shell to another host. In: a pipeline's calls.
+//! Out: what they do. It follows data from one command to the next, and a downloaded file to where it is run.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::{Sight, call::Call, resolve::is_shell};
+use umbra_domain::Severity::{Critical, Warning};
+
+/// Programs that fetch what a URL names.
+fn fetches(program: &str) -> bool {
+    matches!(
+        program,
+        "curl"
+            | "wget"
+            | "fetch"
+            | "aria2c"
+            | "lwp-request"
+            | "http"
+            | "xh"
+            | "iwr"
+            | "invoke-webrequest"
+            | "irm"
+            | "invoke-restmethod"
+            | "axel"
+            | "wget2"
+            | "curlie"
+            | "lynx"
+            | "links"
+            | "w3m"
+            | "http-prompt"
+            | "https"
+    )
+}
+
+/// Programs that undo an encoding.
+fn decodes(call: &Call) -> bool {
+    match call.program.as_str() {
+        "base64" | "base32" => call.has('d', "decode") || call.has('D', ""),
+        "xxd" => call.has('r', "revert"),
+        "openssl" => call.has('d', "") && call.operands().any(|word| matches!(word, "enc" | "base64")),
+        "rev" | "tr" | "gunzip" | "zcat" => true,
+        _ => false,
+    }
+}
+
+/// Whether the program is a shell or interpreter that runs what it reads from its standard input.
+fn runs_input(call: &Call) -> bool {
+    let mut operands = call.operands();
+    if is_shell(&call.program) {
+        let inline = call
+            .args
+            .iter()
+            .any(|arg| arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.ends_with('c'));
+        return !inline
+            && (call.has('s', "") || operands.next().is_none_or(|first| matches!(first, "/dev/stdin" | "-")));
+    }
+    match call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "python" | "perl" | "ruby" | "node" | "php" | "lua" | "pypy" | "nodejs" | "osascript" | "powershell"
+        | "pwsh" | "tclsh" | "bun" | "deno" => {
+            let inline = call.args.iter().any(|arg| {
+                arg.text.starts_with('-')
+                    && !arg.text.starts_with("--")
+                    && arg.text.ends_with(['c', 'e', 'n', 'r', 'm'])
+                    && arg.text != "-"
+            });
+            !inline && operands.next().is_none_or(|first| matches!(first, "-" | "/dev/stdin" | "run"))
+                || call
+                    .args
+                    .windows(2)
+                    .any(|pair| matches!(pair, [option, value] if option.text.starts_with("-c") && value.text == "-"))
+        }
+        "source" | "." => call.args.iter().any(|arg| arg.text == "/dev/stdin"),
+        "at" | "batch" | "iex" | "invoke-expression" => true,
+        _ => false,
+    }
+}
+
+/// What the calls of one pipeline bring in; `downloaded` remembers the files that earlier ones saved.
+pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+    incoming(calls, downloaded, sights);
+    for call in calls {
+        remote_code(call, sights);
+    }
+    reverse_shell(calls, sights);
+}
+
+fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+    for (at, call) in calls.iter().enumerate() {
+        let before = calls.get(..at).unwrap_or_default();
+        let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
+        let given = runs().any(|program| fetches(base(program)));
+        let evaluates = is_shell(&call.program)
+            || matches!(
+                call.program.as_str(),
+                "eval"
+                    | "source"
+                    | "."
+                    | "python"
+                    | "python3"
+                    | "perl"
+                    | "ruby"
+                    | "node"
+                    | "iex"
+                    | "php"
+                    | "invoke-expression"
+            );
+        // `curl … | xargs -0 bash -c`
+        let handed = is_shell(&call.program)
+            && call.args.last().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c'))
+            && before.iter().any(|earlier| fetches(&earlier.program));
+        let named = handed || call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
+        if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given || named {
+            sights.push(Sight::new(
+                "download_and_run",
+                Critical,
+                format!("What is downloaded goes straight to {}, which runs it unseen.", shell_name(call)),
+            ));
+        } else if runs_input(call) && before.iter().any(decodes)
+            || evaluates && runs().any(|program| matches!(base(program), "base64" | "xxd" | "base32"))
+        {
+            sights.push(Sight::new(
+                "decoded_and_run",
+                Critical,
+                format!("What is decoded goes straight to {}, which runs it unseen.", call.program),
+            ));
+        }
+        let named = |name: &str| named_in(downloaded, name);
+        let run = is_shell(&call.program)
+            || matches!(call.program.as_str(), "python" | "python3" | "source" | "." | "perl" | "ruby" | "node");
+        if run && call.operands().next().is_some_and(named) || named(&call.program) && !fetches(&call.program) {
+            sights.push(Sight::new(
+                "download_and_run",
+                Critical,
+                format!("`{}` runs a file that was just downloaded.", call.shown()),
+            ));
+        }
+        if fetches(&call.program) {
+            downloaded.extend(saved_as(call));
+        }
+        // `curl … | tee x.sh`
+        if call.program == "tee" && before.iter().any(|earlier| fetches(&earlier.program)) {
+            downloaded.extend(call.operands().map(|name| name.trim_start_matches("./").to_lowercase()));
+        }
+        if matches!(call.program.as_str(), "mv" | "cp")
+            && call.operands().next().is_some_and(|from| named_in(downloaded, from))
+        {
+            downloaded.extend(call.operands().last().map(str::to_lowercase));
+        }
+    }
+}
+
+/// Code that a package manager or a cluster is told to fetch from an address instead of its registry, and to run; and code
+/// that is handed over so that nobody reads it.
+fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
+    let texts = || call.args.iter().map(|arg| arg.text.as_str());
+    let verb = call.operands().next().unwrap_or_default();
+    let by_url = |text: &str| {
+        let url = ["https://", "http://", "git+", "github:", "git://"].iter().any(|start| text.contains(start));
+        url && !["://localhost", "://127.0.0.1", "://pypi.org/", "://registry.npmjs.org"]
+            .iter()
+            .any(|own| text.contains(own))
+    };
+    let module = call.program.starts_with("python") && call.says("pip");
+    let installs = match call.program.as_str() {
+        "pip" | "pip3" | "pipx" | "uv" => call.operands().any(|word| matches!(word, "install" | "run")),
+        "npm" | "pnpm" | "yarn" | "bun" => matches!(verb, "install" | "i" | "add" | "exec" | "dlx" | "x"),
+        "npx" | "bunx" | "pnpx" | "uvx" => true,
+        "kubectl" | "oc" => matches!(verb, "apply" | "create" | "replace"),
+        "cargo" | "gem" | "go" => matches!(verb, "install" | "run"),
+        "helm" => matches!(verb, "install" | "upgrade"),
+        _ => module && call.says("install"),
+    };
+    // The registry itself, where it is not the usual one, is told by an option.
+    let insecure = texts().zip(texts().skip(1)).any(|(option, value)| {
+        matches!(option, "--index-url" | "-i" | "--extra-index-url" | "--registry") && value.starts_with("http://")
+    }) || texts().any(|arg| arg.starts_with("--trusted-host") || arg.contains("index-url=http://"));
+    let from = call.operands().find(|word| by_url(word));
+    let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
+    if installs && (from.is_some() || insecure && !local) {
+        let what =
+            format!("`{}` fetches code from an address that no registry vouches for, and runs it.", call.shown());
+        sights.push(Sight::new("remote_code", Warning, what));
+    }
+    let encoded = matches!(call.program.as_str(), "powershell" | "pwsh")
+        && texts().any(|arg| {
+            let lower = arg.to_ascii_lowercase();
+            lower == "-ec" || lower.len() > 1 && "-encodedcommand".starts_with(&lower)
+        });
+    if encoded {
+        let what = format!("`{}` runs a command that is encoded, so that nobody reads it.", call.shown());
+        sights.push(Sight::new("decoded_and_run", Warning, what));
+    }
+}
+
+fn named_in(downloaded: &[String], name: &str) -> bool {
+    let name = name.trim_start_matches("./").to_lowercase();
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    downloaded.iter().any(|file| *file == name || !name.contains('/') && base(file) == name)
+}
+
+fn shell_name(call: &Call) -> &str {
+    if call.program.is_empty() { "the shell" } else { &call.program }
+}
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// The names under which a download is saved.
+fn saved_as(call: &Call) -> Vec<String> {
+    let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+    let given = texts.windows(2).filter_map(|pair| match pair {
+        ["-o" | "--output" | "-OutFile", name] => Some(*name),
+        ["-O" | "--output-document", name] if call.program == "wget" => Some(*name),
+        _ => None,
+    });
+    // Where a download goes, when its name is that of the URL.
+    let dir = texts.windows(2).find_map(|pair| match pair {
+        ["-P" | "--directory-prefix" | "--output-dir", dir] => Some(format!("{}/", dir.trim_end_matches('/'))),
+        _ => None,
+    });
+    let mut names: Vec<String> = given
+        .chain(call.writes.iter().map(|to| to.text.as_str()))
+        .map(|name| name.trim_start_matches("./").to_lowercase())
+        .collect();
+    if names.is_empty() && (call.program == "wget" || call.has('O', "remote-name")) {
+        names.extend(
+            texts
+                .iter()
+                .filter(|arg| arg.contains("://"))
+                .filter_map(|url| url.rsplit('/').next())
+                .map(|name| (dir.clone().unwrap_or_default() + name).to_lowercase()),
+        );
+    }
+    names.retain(|name| !name.is_empty() && !matches!(name.as_str(), "-" | "/dev/null" | "/dev/stdout"));
+    names
+}
+
+fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
+    for call in calls {
+        let all = || call.args.iter().map(|arg| arg.text.as_str());
+        let nets = match call.program.as_str() {
+            "nc" | "ncat" | "netcat" | "nc.traditional" => {
+                call.has('e', "exec") || call.has('c', "sh-exec") || all().any(|arg| arg == "--lua-exec")
+            }
+            "socat" => all().any(|arg| {
+                let lower = arg.to_ascii_lowercase();
+                lower.contains("exec:") || lower.contains("system:")
+            }),
+            "socket" | "bash" | "sh"
+                if call.reads.iter().chain(&call.writes).any(|file| file.text.starts_with("/dev/tcp/")) =>
+            {
+                true
+            }
+            "socket" => all().any(|arg| arg.contains("/bin/")),
+            _ => false,
+        };
+        let piped = is_shell(&call.program)
+            && calls.len() > 1
+            && calls.iter().any(|other| {
+                matches!(other.program.as_str(), "nc" | "ncat" | "netcat" | "telnet")
+                    || other.program == "openssl" && other.says("s_client")
+            });
+        if nets || piped {
+            sights.push(Sight::new(
+                "reverse_shell",
+                Critical,
+                format!("`{}` gives a shell to whoever is at the other end of a connection.", call.shown()),
+            ));
+        }
+    }
+}
+
+/// How code in one language or another opens a connection.
+const CONNECTS: [&str; 21] = [
+    "/dev/tcp/",
+    "/dev/udp/",
+    "/inet/tcp/",
+    "/inet/udp/",
+    "socket.socket",
+    "require(\"socket\")",
+    "require('socket')",
+    "TCPSocket",
+    "net.connect",
+    "require(\"net\")",
+    "require('net')",
+    "fsockopen",
+    "java.net.Socket",
+    "Socket(",
+    "net.Dial",
+    "syscall.Socket",
+    "[socket ",
+    "socket(PF_INET",
+    "IO::Socket",
+    "TcpStream::connect",
+    "TCPClient",
+];
+
+/// Whether text, in whatever language, connects a socket with a shell.
+pub(super) fn connects_shell(text: &str) -> bool {
+    static SOCKETS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(CONNECTS).ok());
+    let shell = || {
+        [
+            "/bin/sh",
+            "/bin/bash",
+            "/bin/zsh",
+            "bash -i",
+            "sh -i",
+            "cmd.exe",
+            "powershell",
+            "pty.spawn",
+            "ProcessBuilder",
+            "os.dup2",
+            "exec $",
+            "|& getline",
+            "|&getline",
+            "IO.popen",
+            "io.popen",
+            "exec.Command",
+            "<&1",
+            "0>&1",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
+            // Another descriptor than those that every program has: `<&5`.
+            || text.as_bytes().windows(3).any(|bytes| matches!(bytes, [b'<' | b'>', b'&', b'3'..=b'9']))
+    };
+    SOCKETS.as_ref().is_some_and(|sockets| sockets.is_match(text)) && shell()
+}

@@ -1,0 +1,198 @@
+//! Finds commands that destroy, raise rights, bring code in, send credentials out or stay behind.
+//! In: an event. Out: hits, each with its place and a sentence on which part does what. It runs nothing.
+//!
+//! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
+//! `sudo sh -c "rm -rf $HOME"` does. A walk takes four steps:
+//! `scripts` says which texts of an event are commands, and `tools` which tool calls amount to one; `shell` parses one into pipelines, with the values of its own
+//! variables; `resolve` takes wrappers away and hands back the scripts within (`bash -c`, here-documents, `ssh host …`),
+//! which are read in turn; then `files`, `disks`, `git`, `databases`, `migrations`, `services`, `clouds`, `publishing`,
+//! `rights`, `persistence`, `protections` and `windows` judge single calls, `incoming` and `outgoing` whole pipelines,
+//! `code` what interpreters are given. `targets` knows what a path means, `lexicon` holds the names.
+//! `walk` strings them together, within a `budget`. A script is parsed only where it names a program that some rule knows.
+
+mod budget;
+
+mod call;
+mod clouds;
+mod code;
+mod databases;
+mod disks;
+mod fences;
+mod files;
+mod git;
+mod incoming;
+mod lexicon;
+mod migrations;
+mod outgoing;
+mod persistence;
+mod printed;
+mod protections;
+mod publishing;
+mod reader;
+mod resolve;
+mod rights;
+mod scripts;
+mod services;
+mod shell;
+mod targets;
+mod tools;
+mod walk;
+mod windows;
+mod words;
+mod wrappers;
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+pub(super) use scripts::{Script, is_shell_tool, of_event, words};
+
+use self::budget::Budget;
+use umbra_domain::{CheckName, Hit, Severity};
+
+/// What a rule saw in a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sight {
+    rule: &'static str,
+    severity: Severity,
+    description: String,
+}
+
+impl Sight {
+    fn new(rule: &'static str, severity: Severity, description: String) -> Self {
+        Self { rule, severity, description }
+    }
+
+    /// The same with another sentence.
+    fn with(mut self, sentence: &str) -> Self {
+        self.description.push(' ');
+        self.description.push_str(sentence);
+        self
+    }
+}
+
+/// Every hit in the scripts of an event, read one by one as hits are asked for.
+pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
+    let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
+    scripts.iter().flat_map(move |script| {
+        walk::look(&script.text, &budget).into_iter().filter(|(sight, _)| script.counts(sight)).map(|(sight, at)| {
+            let place = script.place(at.clone());
+            Hit {
+                check: CheckName::Commands,
+                rule: sight.rule.to_owned(),
+                severity: script.severity(&sight, at),
+                field: script.field.clone(),
+                start: place.start,
+                end: place.end,
+                description: sight.description,
+            }
+        })
+    })
+}
+
+/// What one call does by itself.
+fn single(call: &call::Call, sights: &mut Vec<Sight>) {
+    if asks_help(call) {
+        return;
+    }
+    rights::look(call, sights);
+    persistence::look(call, sights);
+    if !is_rehearsal(call) {
+        files::look(call, sights);
+        disks::look(call, sights);
+        git::look(call, sights);
+        databases::look(call, sights);
+        migrations::look(call, sights);
+        services::look(call, sights);
+        clouds::look(call, sights);
+        publishing::look(call, sights);
+        protections::look(call, sights);
+        windows::look(call, sights);
+    }
+}
+
+/// Whether a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
+fn asks_help(call: &call::Call) -> bool {
+    let last = call.args.last().map_or("", |arg| arg.text.as_str());
+    let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
+    matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
+}
+
+/// Whether the call only says what it would do.
+fn is_rehearsal(call: &call::Call) -> bool {
+    call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
+        matches!(
+            arg,
+            "--dry-run"
+                | "--dryrun"
+                | "--dry-run=client"
+                | "--dry-run=server"
+                | "--help"
+                | "--version"
+                | "--what-if"
+                | "-WhatIf"
+                | "-whatif"
+                | "--preview-only"
+                | "--list-only"
+                | "--check-only"
+        )
+    })
+}
+
+/// Signs that no single call shows.
+fn text_sights(script: &str) -> Vec<Sight> {
+    static FORK_BOMB: LazyLock<Option<regex::Regex>> =
+        LazyLock::new(|| regex::Regex::new(r"([\w:.]{1,20})\s*\(\)\s*\{[^}]{0,80}\|[^}]{0,80}&[^}]{0,20}\}\s*;").ok());
+    let mut sights = Vec::new();
+    if incoming::connects_shell(script) {
+        sights.push(Sight::new(
+            "reverse_shell",
+            Severity::Critical,
+            "A shell is connected to a network socket, so that another host can command it.".to_owned(),
+        ));
+    }
+    // Without the literal the expression cannot match, and it is slow.
+    if script.contains("()")
+        && let Some(captures) = FORK_BOMB.as_ref().and_then(|bomb| bomb.captures(script))
+        && let (Some(whole), Some(name)) = (captures.get(0), captures.get(1))
+        && whole.as_str().matches(name.as_str()).count() >= 3
+    {
+        sights.push(Sight::new(
+            "fork_bomb",
+            Severity::Critical,
+            "A function calls itself twice in a pipe without end and starves the machine.".to_owned(),
+        ));
+    }
+    sights.extend(windows::look_at_text(script));
+    sights
+}
+
+/// Whether a script names anything that a rule could see. Words alone count: `perform` names no `rm`.
+pub(super) fn may_matter(script: &str) -> bool {
+    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let words = lexicon::WAKING.iter().chain(lexicon::WAKING_WHOLE.iter());
+        AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+    });
+    let bytes = script.as_bytes();
+    let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    WORDS.as_ref().is_some_and(|words| {
+        words.find_overlapping_iter(script).any(|hit| {
+            let within = letter(Some(hit.start())) && letter(hit.start().checked_sub(1));
+            let goes_on = hit.pattern().as_usize() >= lexicon::WAKING.len() && letter(Some(hit.end()));
+            !within && !goes_on
+        })
+    }) || hides_words(bytes)
+        || windows::names_proxy(script)
+}
+
+/// Whether a word is put together in a way that hides it: `r\m`, `r''m`, `r$@m`, `/bin/r?`, `{r,m}`, `$'\x72'`.
+fn hides_words(script: &[u8]) -> bool {
+    script.windows(3).any(|bytes| match bytes {
+        [b'/' | b'?', b'?' | b'[', _] | [b'$', b'\'', b'\\'] | [b'\'' | b'"', b'\'' | b'"', _] => true,
+        [before, b'\\', after] => before.is_ascii_lowercase() && (after.is_ascii_lowercase() || *after == b'\n'),
+        [before, b'\'' | b'"', after] => before.is_ascii_lowercase() && after.is_ascii_alphabetic(),
+        [before, b'$' | b'`', after] => before.is_ascii_lowercase() && !after.is_ascii_whitespace(),
+        [before, b'?' | b'*' | b'[', _] => before.is_ascii_lowercase(),
+        _ => false,
+    }) || script.starts_with(b"$")
+}

@@ -1,0 +1,312 @@
+//! Which texts of an event are commands. In: an event. Out: the texts, with their fields and where they begin there.
+//! Arguments of shell-like tools count whole, other texts only in their shell parts (`fences`).
+
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
+
+use aho_corasick::AhoCorasick;
+use serde_json::Value;
+
+use super::{
+    Sight,
+    code::started,
+    fences,
+    tools::{built_commands, cell_commands, command, is_script, patched, within_json},
+};
+use umbra_domain::{Event, FieldName, Severity, ToolCall};
+
+/// A text that is a command or a script.
+pub(crate) struct Script<'e> {
+    /// The field that it stands in.
+    pub(crate) field: FieldName,
+    /// The script.
+    pub(crate) text: Cow<'e, str>,
+    /// Where it stands in the field; a script made of a list of words stands at its first word.
+    at: Range<usize>,
+    /// Who would run it.
+    run: Run,
+    /// It is run where the agent works, not in a machine of its own.
+    on_host: bool,
+}
+
+/// Who would run a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    /// The tool that it was given to.
+    Tool,
+    /// Whoever builds or installs what was written.
+    Builder,
+    /// Whoever follows a text.
+    Reader,
+    /// Nobody: a text that documents, or warns of it.
+    Nobody,
+}
+
+impl Script<'_> {
+    /// Whether what was seen counts here: a build may delete and install as it likes within its own machine.
+    pub(super) fn counts(&self, sight: &Sight) -> bool {
+        self.run != Run::Builder
+            || matches!(sight.rule, "download_and_run" | "decoded_and_run" | "reverse_shell" | "exfiltration")
+            || self.on_host && sight.severity == Severity::Critical
+    }
+
+    /// How bad it is here.
+    pub(super) fn severity(&self, sight: &Sight, part: Range<usize>) -> Severity {
+        let shown = self.text.get(part).unwrap_or(&self.text);
+        let mild = match self.run {
+            Run::Tool => false,
+            Run::Builder | Run::Nobody => true,
+            Run::Reader => sight.rule == "download_and_run" && INSTALLERS.iter().any(|from| shown.contains(from)),
+        };
+        if mild { sight.severity.min(Severity::Warning) } else { sight.severity }
+    }
+
+    /// Where a part of the script stands in the field.
+    pub(crate) fn place(&self, part: Range<usize>) -> Range<usize> {
+        match self.text {
+            Cow::Borrowed(_) => self.at.start + part.start..self.at.start + part.end,
+            Cow::Owned(_) => self.at.clone(),
+        }
+    }
+}
+
+/// Where the installers come from that documentation of well-known programs names.
+const INSTALLERS: [&str; 16] = [
+    "https://sh.rustup.rs",
+    "https://raw.githubusercontent.com/Homebrew/install/",
+    "https://raw.githubusercontent.com/nvm-sh/nvm/",
+    "https://raw.githubusercontent.com/ohmyzsh/ohmyzsh/",
+    "https://install.python-poetry.org",
+    "https://astral.sh/",
+    "https://get.docker.com",
+    "https://bun.sh/install",
+    "https://bun.com/install",
+    "https://deno.land/install.sh",
+    "https://get.k3s.io",
+    "https://deb.nodesource.com/",
+    "https://get.sdkman.io",
+    "https://starship.rs/install.sh",
+    "https://ollama.com/install.sh",
+    "https://get.pnpm.io/install.sh",
+];
+
+/// Words in the names of tools that run commands.
+const SHELL_TOOLS: [&str; 12] =
+    ["bash", "shell", "exec", "execute", "run", "terminal", "cmd", "command", "powershell", "pwsh", "zsh", "sh"];
+
+/// Arguments that hold a command whatever the tool is called.
+const COMMAND_KEYS: [&str; 8] =
+    ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
+
+/// Arguments that hold no command even where the tool runs them.
+const DESCRIBING_KEYS: [&str; 10] = [
+    "description",
+    "explanation",
+    "cwd",
+    "workdir",
+    "path",
+    "reason",
+    "justification",
+    "content",
+    "new_string",
+    "old_string",
+];
+
+/// Whether a tool's name says that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
+pub(crate) fn is_shell_tool(name: &str) -> bool {
+    words(name).any(|word| SHELL_TOOLS.contains(&&*word)) || name.eq_ignore_ascii_case("runcommand")
+}
+
+/// The words of a name in any spelling, in lower case.
+pub(crate) fn words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    name.split(|c: char| !c.is_alphanumeric()).flat_map(humps).map(|word| {
+        if word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(word.chars().flat_map(char::to_lowercase).collect())
+        }
+    })
+}
+
+/// `runCommand` as `run` and `Command`.
+fn humps(mut word: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let mut after_lower = false;
+        let begins = |(_, c): &(usize, char)| {
+            let begins = c.is_uppercase() && after_lower;
+            after_lower = c.is_lowercase() || c.is_ascii_digit();
+            begins
+        };
+        let end = word.char_indices().find(begins).map_or(word.len(), |(at, _)| at);
+        let (hump, rest) = word.split_at(end);
+        word = rest;
+        (!hump.is_empty()).then_some(hump)
+    })
+}
+
+/// Every script of the event.
+pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
+    let mut scripts = Vec::new();
+    let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
+    // A document that is written shows commands to its readers.
+    let written = event.tool.as_ref().and_then(|tool| path_of(&tool.args));
+    let documents = written.is_some_and(|path| {
+        let ending = path.rsplit('.').next().unwrap_or_default();
+        ["md", "mdx", "rst", "adoc", "txt", "markdown", "html"].contains(&ending)
+    });
+    event.for_each_text(|field, text| {
+        if let Some(tool) = event.tool.as_ref().filter(|_| field.is_tool_argument())
+            && given(tool, &field, text, shell_tool, written, &mut scripts)
+        {
+            return;
+        }
+        if field.is_output() || field.is_tool_argument() {
+            let of_document = documents && field.is_tool_argument();
+            let parts = fences::parts(text);
+            let warned = |start: usize| warns(text.get(..start).unwrap_or_default());
+            let script = |at, text, run| Script { field: field.clone(), at, text, run, on_host: true };
+            scripts.extend(parts.shell.into_iter().map(|(start, part)| {
+                let run = if of_document || warned(start) { Run::Nobody } else { Run::Reader };
+                script(start..start + part.len(), Cow::Borrowed(part), run)
+            }));
+            scripts.extend(parts.built.into_iter().map(|(start, part)| {
+                let run = if of_document { Run::Nobody } else { Run::Builder };
+                script(start..start + part.len(), Cow::Borrowed(part), run)
+            }));
+            for (start, code) in parts.code {
+                let commands = started(code);
+                if commands.is_empty() {
+                    continue;
+                }
+                let run = if warned(start) { Run::Nobody } else { Run::Reader };
+                scripts.extend(
+                    commands
+                        .into_iter()
+                        .map(|(at, command)| script(start + at..start + code.len(), Cow::Owned(command), run)),
+                );
+            }
+        }
+    });
+    if let Some(tool) = &event.tool {
+        lists(tool, shell_tool, &mut scripts);
+    }
+    scripts
+}
+
+/// The file that a call is about.
+fn path_of(args: &Value) -> Option<&str> {
+    ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
+}
+
+/// Bytes before a fence among which a warning is looked for.
+const NEAR: usize = 400;
+
+/// Whether the sentence before a fence says not to do what it shows. "Do not worry" says no such thing.
+fn warns(before: &str) -> bool {
+    const NOT: [&str; 7] = ["do not ", "don't ", "never ", "must not ", "should not ", "avoid ", "not to "];
+    const ALONE: [&str; 2] = ["is dangerous", "wrong:"];
+    const DO: [&str; 10] = ["run", "do ", "use ", "using", "execute", "type", "paste", "try ", "copy", "ever "];
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NOT.iter().chain(&ALONE)).ok());
+    let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
+    // The last line that says anything, without the fence's own.
+    let line = before.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['`', '~']));
+    let line = line.unwrap_or_default();
+    if !WORDS.as_ref().is_some_and(|words| words.is_match(line)) {
+        return false;
+    }
+    let lower = line.to_lowercase();
+    let denied = |word: &&str| {
+        lower.match_indices(*word).any(|(at, _)| {
+            lower.get(at + word.len()..).is_some_and(|rest| DO.iter().any(|verb| rest.starts_with(verb)))
+        })
+    };
+    ALONE.iter().any(|word| lower.contains(word)) || NOT.iter().any(denied)
+}
+
+/// Takes an argument as commands; `true` where nothing else of it is to be read.
+fn given<'e>(
+    tool: &ToolCall,
+    field: &FieldName,
+    text: &'e str,
+    shell_tool: bool,
+    written: Option<&str>,
+    scripts: &mut Vec<Script<'e>>,
+) -> bool {
+    let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+    let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run, on_host: bool| {
+        scripts.push(Script { field: field.clone(), text, at, run, on_host });
+    };
+    let amounts = command(tool, key, text);
+    let done = amounts.is_some();
+    if let Some(command) = amounts {
+        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
+    }
+    if is(&["code", "cell", "source", "new_source"]) {
+        for (at, command) in cell_commands(text) {
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Tool, true);
+        }
+    }
+    if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
+        push(Cow::Borrowed(text), 0..text.len(), Run::Tool, true);
+        return true;
+    }
+    for command in within_json(text, &COMMAND_KEYS) {
+        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
+    }
+    if let Some(path) = written.filter(|path| *path != text) {
+        for (at, command) in built_commands(path, text) {
+            push(Cow::Borrowed(command), at..at + command.len(), Run::Builder, builds_on_host(path));
+        }
+    }
+    if is(&["patch", "diff", "input"]) {
+        for (path, at, added) in patched(text) {
+            let place = at..at + added.len().min(text.len() - at);
+            if is_script(path) {
+                push(Cow::Owned(added), place, Run::Reader, true);
+            } else {
+                for (_, command) in built_commands(path, &added) {
+                    push(Cow::Owned(command.to_owned()), place.clone(), Run::Builder, builds_on_host(path));
+                }
+            }
+        }
+    }
+    done
+}
+
+/// Whether what a file has run is run where it is written: a package's scripts and a makefile's rules, unlike what an image
+/// or a workflow does.
+fn builds_on_host(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name == "package.json" || name.to_ascii_lowercase().contains("makefile") || name == "justfile"
+}
+
+/// Commands given as a list of words, such as `["rm", "-rf", "/"]`, or as a program and a list of its arguments, joined as
+/// a shell would read them.
+fn lists(tool: &ToolCall, shell_tool: bool, scripts: &mut Vec<Script<'_>>) {
+    let Value::Object(map) = &tool.args else { return };
+    for (key, value) in map {
+        let Value::Array(items) = value else { continue };
+        let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+        let Some(words) = words.filter(|words| !words.is_empty()) else { continue };
+        let lower = key.to_ascii_lowercase();
+        let program = ["command", "cmd", "program", "executable"].iter().find_map(|key| map.get(*key)?.as_str());
+        let before = match &*lower {
+            "argv" => None,
+            "args" | "arguments" if program.is_some() => program,
+            "args" | "arguments" if shell_tool => None,
+            key if COMMAND_KEYS.contains(&key) && words.len() > 1 => None,
+            _ => continue,
+        };
+        let first = words.first().map_or(0, |word| word.len());
+        let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+        let joined = before.map(str::to_owned).into_iter().chain(quoted).collect::<Vec<_>>().join(" ");
+        scripts.push(Script {
+            field: FieldName(Cow::Owned(format!("tool.args.{key}.0"))),
+            at: 0..first,
+            text: Cow::Owned(joined),
+            run: Run::Tool,
+            on_host: true,
+        });
+    }
+}

@@ -1,0 +1,375 @@
+//! What a tool call does by its arguments where a command would do the same: SQL given to a database's tool, code to an
+//! interpreter's, a path to one that deletes, reads or writes. In: an event's tool call. Out: the commands that would do
+//! as much, so that one set of rules judges both.
+
+use std::{borrow::Cow, cell::LazyCell};
+
+use serde_json::Value;
+
+use super::{scripts::words, targets::is_credential_file};
+use umbra_domain::ToolCall;
+
+/// Longest argument that is looked at, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// What the words of a tool's name tell.
+struct Name<'n>(Vec<Cow<'n, str>>);
+
+impl Name<'_> {
+    fn has(&self, list: &[&str]) -> bool {
+        self.0.iter().any(|word| list.contains(&&**word))
+    }
+}
+
+/// Words of tools that speak to a database.
+const DATABASES: [&str; 20] = [
+    "sql",
+    "query",
+    "database",
+    "db",
+    "psql",
+    "postgres",
+    "postgresql",
+    "pg",
+    "mysql",
+    "mariadb",
+    "sqlite",
+    "mssql",
+    "oracle",
+    "snowflake",
+    "bigquery",
+    "redshift",
+    "clickhouse",
+    "duckdb",
+    "supabase",
+    "redis",
+];
+
+/// Words of tools that run code, and the interpreter whose code it is.
+const INTERPRETERS: [(&str, &str); 16] = [
+    ("python", "python"),
+    ("python3", "python"),
+    ("ipython", "python"),
+    ("py", "python"),
+    ("jupyter", "python"),
+    ("notebook", "python"),
+    ("interpreter", "python"),
+    ("repl", "python"),
+    ("code", "python"),
+    ("node", "node"),
+    ("nodejs", "node"),
+    ("javascript", "node"),
+    ("js", "node"),
+    ("ruby", "ruby"),
+    ("perl", "perl"),
+    ("php", "php"),
+];
+
+/// Hosts that hand out the credentials of a machine.
+const METADATA: [&str; 5] =
+    ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
+
+/// The command that an argument amounts to; `key` is its own name.
+pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    let name = LazyCell::new(|| Name(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect()));
+    let is = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
+    if (is(&["sql"])
+        || is(&["query", "statement", "statements", "command", "cmd", "input", "q"])
+            && Name(words(&tool.name).collect()).has(&DATABASES))
+        && is_statement(text)
+    {
+        return Some(format!("sql -c {}", quoted(text)));
+    }
+    if is(&["code", "source", "script", "cell", "snippet", "input", "content", "new_source"])
+        && !name.has(&["write", "edit", "create", "save", "search", "review", "format", "lint", "read"])
+        && let Some((_, program)) = INTERPRETERS.iter().find(|(word, _)| name.has(&[word]))
+    {
+        let option = if *program == "python" {
+            "-c"
+        } else if *program == "php" {
+            "-r"
+        } else {
+            "-e"
+        };
+        return Some(format!("{program} {option} {}", quoted(text)));
+    }
+    let method = ["method", "verb", "http_method"].iter().find_map(|key| tool.args.get(*key)?.as_str());
+    if is(&["url", "uri", "endpoint"])
+        && text.contains("://")
+        && method.is_some_and(|method| method.eq_ignore_ascii_case("delete"))
+    {
+        return Some(format!("curl -X DELETE {}", quoted(text)));
+    }
+    if !text.contains(char::is_whitespace) && text.contains("://") && METADATA.iter().any(|host| text.contains(host)) {
+        return Some(format!("curl {}", quoted(text)));
+    }
+    let path = is(&[
+        "path",
+        "file_path",
+        "filepath",
+        "file",
+        "filename",
+        "directory",
+        "dir",
+        "folder",
+        "target",
+        "target_file",
+        "paths",
+        "uri",
+        "destination",
+    ]);
+    if !path || text.len() > 4096 || text.contains('\n') {
+        return None;
+    }
+    let path = text.strip_prefix("file://").unwrap_or(text);
+    let deletes = ["delete", "remove", "rm", "rmdir", "unlink", "rmtree", "erase", "destroy"];
+    if name.has(&deletes) {
+        let tree = tool.args.get("recursive") == Some(&Value::Bool(true))
+            || name.has(&["directory", "dir", "folder", "tree", "rmtree", "rmdir"])
+                && tool.args.get("recursive").is_none();
+        return Some(format!("rm {} {}", if tree { "-rf" } else { "-f" }, quoted_path(path)));
+    }
+    let writes = [
+        "write",
+        "edit",
+        "create",
+        "append",
+        "save",
+        "update",
+        "insert",
+        "replace",
+        "multiedit",
+        "put",
+        "upload",
+        "patch",
+        "overwrite",
+    ];
+    // An editor tool whose command is `view` only reads.
+    let views = tool.args.get("command").and_then(Value::as_str) == Some("view");
+    if name.has(&writes) && !views {
+        return Some(format!("tee {}", quoted_path(path)));
+    }
+    let reads = ["read", "cat", "view", "open", "get", "load", "show", "download", "fetch"];
+    ((views || name.has(&reads)) && is_credential_file(path)).then(|| format!("cat {}", quoted_path(path)))
+}
+
+/// A word as a shell takes it whole.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The same, with a leading `~` left for the shell.
+fn quoted_path(path: &str) -> String {
+    match path.strip_prefix('~') {
+        Some(rest) => format!("~{}", quoted(rest)),
+        None => quoted(path),
+    }
+}
+
+/// Whether a text begins as a statement, and is not something that is looked for.
+fn is_statement(text: &str) -> bool {
+    const VERBS: [&str; 19] = [
+        "DROP", "TRUNCATE", "DELETE", "UPDATE", "ALTER", "BEGIN", "START", "WITH", "SELECT", "INSERT", "CREATE", "SET",
+        "USE", "GRANT", "FLUSHALL", "FLUSHDB", "COMMIT", "EXPLAIN", "DO",
+    ];
+    let text = text.trim_start();
+    let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    text.starts_with("--") || text.starts_with("/*") || VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb))
+}
+
+/// The commands of a notebook's cell: lines after `!`, and all of one that begins with `%%bash` or `%%sh`. Each with the
+/// byte where it begins.
+pub(super) fn cell_commands(code: &str) -> Vec<(usize, &str)> {
+    if let Some(line) = code.lines().next().filter(|line| line.starts_with("%%bash") || line.starts_with("%%sh")) {
+        return vec![(line.len(), code.get(line.len()..).unwrap_or_default())];
+    }
+    if !code.contains('!') {
+        return Vec::new();
+    }
+    let mut at = 0;
+    let mut found = Vec::new();
+    for line in code.split_inclusive('\n') {
+        let bare = line.trim_start();
+        if let Some(command) = bare.strip_prefix('!').filter(|rest| !rest.starts_with('=')) {
+            found.push((at + line.len() - command.len(), command));
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// The commands within a text that is JSON: what its members called as commands hold.
+pub(super) fn within_json(text: &str, keys: &[&str]) -> Vec<String> {
+    let bare = text.trim_start();
+    if text.len() > LONGEST || !bare.starts_with(['{', '[']) || !keys.iter().any(|key| text.contains(key)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(bare) {
+        members(&value, keys, 0, &mut found);
+    }
+    found
+}
+
+fn members(value: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) {
+    /// Commands of one text that are followed.
+    const MOST: usize = 16;
+    if depth > 8 || found.len() >= MOST {
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| members(item, keys, depth + 1, found)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                let named = keys.iter().any(|known| known.eq_ignore_ascii_case(key));
+                match value {
+                    Value::String(text) if named => found.push(text.clone()),
+                    Value::Array(items) if named && items.iter().all(Value::is_string) => {
+                        found.push(items.iter().filter_map(Value::as_str).map(quoted).collect::<Vec<_>>().join(" "));
+                    }
+                    _ => members(value, keys, depth + 1, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a file's text is run by whoever builds or installs, and which of its lines are commands.
+pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t str)> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let workflow = (path.contains(".github/workflows/") || name == ".gitlab-ci.yml" || path.contains(".circleci/"))
+        && name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "yml" | "yaml"));
+    let docker = name.starts_with("Dockerfile")
+        || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "dockerfile")
+        || name == "Containerfile";
+    let make = matches!(name, "Makefile" | "makefile" | "GNUmakefile" | "justfile")
+        || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "mk");
+    if text.len() > LONGEST {
+        return Vec::new();
+    }
+    match () {
+        () if name == "package.json" => package_scripts(text),
+        () if workflow => workflow_steps(text),
+        () if docker => docker_steps(text),
+        () if make => recipes(text),
+        () => Vec::new(),
+    }
+}
+
+/// The scripts of a package's manifest, as far as nothing in them is escaped.
+pub(super) fn package_scripts(text: &str) -> Vec<(usize, &str)> {
+    let manifest = serde_json::from_str::<Value>(text).unwrap_or_default();
+    // What is written may be a part of one.
+    let Some(scripts) = manifest.get("scripts").and_then(Value::as_object) else { return members_by_line(text) };
+    let commands = scripts.values().filter_map(Value::as_str);
+    commands
+        .filter_map(|command| text.find(command).map(|at| (at, text.get(at..at + command.len()).unwrap_or_default())))
+        .collect()
+}
+
+/// The values of members that stand each in a line: `"postinstall": "…",`.
+fn members_by_line(text: &str) -> Vec<(usize, &str)> {
+    let value = |(at, line): (usize, &'_ str)| {
+        let rest = line.trim_start().strip_prefix('"')?;
+        let (_, value) = rest.split_once("\": \"").or_else(|| rest.split_once("\":\""))?;
+        let start = at + line.len() - value.len();
+        let length = value.trim_end().trim_end_matches(',').trim_end_matches('"').len();
+        Some((start, length)).filter(|_| length > 0)
+    };
+    lines(text).filter_map(value).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
+}
+
+/// What the steps of a workflow run: `run: make`, and the lines of `run: |`.
+pub(super) fn workflow_steps(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    // How far the step's key is indented whose block goes on.
+    let mut block: Option<usize> = None;
+    for (at, line) in lines(text) {
+        let bare = line.trim_start_matches([' ', '\t', '-']);
+        let indent = line.len() - bare.len();
+        if block.is_some_and(|block| indent > block) && !bare.is_empty() {
+            found.push((at + indent, bare));
+            continue;
+        }
+        block = block.filter(|_| bare.is_empty());
+        let step = ["run:", "script:", "before_script:", "command:"].iter().find_map(|key| bare.strip_prefix(key));
+        let Some(command) = step.map(str::trim) else { continue };
+        if command.is_empty() || command.starts_with(['|', '>']) {
+            block = Some(indent);
+        } else {
+            found.push((at + line.len() - step.unwrap_or_default().trim_start().len(), command));
+        }
+    }
+    found
+}
+
+/// What the steps of an image's recipe run.
+pub(super) fn docker_steps(text: &str) -> Vec<(usize, &str)> {
+    let mut goes_on = false;
+    let mut found = Vec::new();
+    for (at, line) in lines(text) {
+        let bare = line.trim_start();
+        let step = ["RUN ", "CMD ", "ENTRYPOINT "].iter().find_map(|verb| bare.strip_prefix(verb));
+        let command = step.or(goes_on.then_some(bare)).map(|command| command.trim_end_matches('\\').trim());
+        goes_on = command.is_some() && bare.ends_with('\\');
+        if let Some(command) = command.filter(|command| !command.is_empty()) {
+            found.push((at + line.find(command).unwrap_or(0), command));
+        }
+    }
+    found
+}
+
+/// What the rules of a makefile run.
+pub(super) fn recipes(text: &str) -> Vec<(usize, &str)> {
+    let command = |(at, line): (usize, &'_ str)| {
+        let bare = line.strip_prefix('\t').or_else(|| line.strip_prefix("    "))?;
+        let bare = bare.trim_start_matches([' ', '\t', '@', '-', '+']);
+        Some((at + line.len() - bare.len(), bare.len())).filter(|_| !bare.is_empty())
+    };
+    lines(text).filter_map(command).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
+}
+
+/// The lines of a text, each with the byte where it begins.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        (start, line.trim_end_matches(['\n', '\r']))
+    })
+}
+
+/// What a patch adds to scripts, makefiles and the like: file and added lines, with the place of the first.
+pub(super) fn patched(patch: &str) -> Vec<(&str, usize, String)> {
+    const MOST: usize = 16;
+    let mut files: Vec<(&str, usize, String)> = Vec::new();
+    if patch.len() > LONGEST {
+        return files;
+    }
+    for (at, line) in lines(patch) {
+        let heads = ["+++ b/", "+++ ", "*** Add File: ", "*** Update File: "];
+        if let Some(path) = heads.iter().find_map(|head| line.strip_prefix(head)) {
+            if files.len() == MOST {
+                break;
+            }
+            files.push((path.trim(), at, String::new()));
+        } else if let (Some(added), Some((_, start, text))) = (line.strip_prefix('+'), files.last_mut()) {
+            if text.is_empty() {
+                *start = at;
+            }
+            text.push_str(added);
+            text.push('\n');
+        }
+    }
+    files.retain(|(_, _, text)| !text.is_empty());
+    files
+}
+
+/// Whether a file is a script of a shell by its name.
+pub(super) fn is_script(path: &str) -> bool {
+    [".sh", ".bash", ".zsh", ".ksh"].iter().any(|ending| path.ends_with(ending))
+}

@@ -1,0 +1,139 @@
+//! Windows programs by which other code is fetched or run under the name of a trusted one ("living off the land").
+//! In: one call and its text. Out: that it does so. Names are those of the binaries that Windows, Office and the SDKs
+//! ship; names that are also ordinary words count only when written with `.exe`.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+
+use super::{Sight, call::Call, lexicon};
+use umbra_domain::Severity::{Critical, Warning};
+
+/// Whether a text names one of the programs.
+pub(super) fn names_proxy(text: &str) -> bool {
+    static NAMES: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(lexicon::PROXIES.iter()).ok());
+    NAMES.as_ref().is_some_and(|names| names.is_match(text))
+}
+
+/// What the call does under a trusted name.
+pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+    let program = call.program.as_str();
+    // A Windows program that is handed a URL or a share runs or fetches what lies there.
+    let remote = call.is_exe
+        && !matches!(program, "curl" | "wget" | "git" | "ssh")
+        && call.args.iter().any(|arg| arg.text.contains("://") || arg.raw.contains("\\\\"));
+    let listed = remote || lexicon::PROXIES.contains(program) || call.is_exe && lexicon::ORDINARY.contains(program);
+    // A script of Windows that runs what it is given, wherever it is named: `. C:\\…\\CL_Invocation.ps1`.
+    let script = || {
+        call.args.iter().any(|arg| {
+            let name =
+                arg.raw.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+            [".ps1", ".vbs", ".bat", ".wsf"].iter().any(|ending| name.ends_with(ending))
+                && lexicon::PROXIES.contains(name.as_str())
+        })
+    };
+    let listed = listed || script();
+    let asks = call.args.iter().any(|arg| matches!(arg.text.as_str(), "/?" | "-?" | "--help" | "--version"));
+    if listed && !asks {
+        sights.push(Sight::new(
+            "living_off_the_land",
+            Warning,
+            format!("`{}` can run or fetch code under the name of a trusted program.", call.shown()),
+        ));
+    }
+    // `ftp -s:FILE` runs the commands of a file, `ssh -o ProxyCommand` any program, `tar …:NAME` a hidden stream.
+    let hidden = match program {
+        "ftp" => call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("-s:")),
+        "ssh" | "scp" | "sftp" => call.args.iter().any(|arg| {
+            let option = arg.text.trim_start_matches("-o");
+            ["ProxyCommand=", "LocalCommand=", "PKCS11Provider=", "SecurityKeyProvider="]
+                .iter()
+                .any(|name| option.starts_with(name))
+        }),
+        "ssh-keygen" | "ssh-add" | "ssh-agent" => {
+            call.args.iter().any(|arg| arg.raw.contains(".dll") || arg.text.contains(".so"))
+        }
+        _ => false,
+    };
+    if hidden {
+        let what = format!("`{}` makes a trusted program run another.", call.shown());
+        sights.push(Sight::new("living_off_the_land", Warning, what));
+    }
+    if program == "certutil"
+        && call.args.iter().any(|arg| {
+            matches!(
+                arg.text.trim_start_matches(['-', '/']).to_ascii_lowercase().as_str(),
+                "urlcache" | "decode" | "decodehex" | "verifyctl"
+            )
+        })
+    {
+        sights.push(Sight::new(
+            "living_off_the_land",
+            Warning,
+            "certutil is used to fetch or decode a file.".to_owned(),
+        ));
+    }
+    let hive = || {
+        call.args.iter().any(|arg| {
+            arg.text.to_ascii_uppercase().starts_with("HKLM") || arg.text.to_ascii_uppercase().starts_with("HKCR")
+        })
+    };
+    if program == "reg" && call.says_any(&["delete"]) && hive() {
+        let what = format!("`{}` deletes settings of the system.", call.shown());
+        sights.push(Sight::new("registry_delete", Warning, what));
+    }
+    if matches!(program, "vssadmin" | "wbadmin" | "bcdedit")
+        && call
+            .args
+            .iter()
+            .any(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "delete" | "/set" | "resize" | "/deletevalue"))
+    {
+        sights.push(Sight::new(
+            "backup_destruction",
+            Critical,
+            format!("`{}` removes backups or the way to recover.", call.shown()),
+        ));
+    }
+}
+
+/// Signs within a script's text that no single call shows: streams behind a file's name, downloads into PowerShell.
+pub(super) fn look_at_text(text: &str) -> Option<Sight> {
+    static DOWNLOAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)(?:\biex\b|invoke-expression)[^\n]{0,200}(?:downloadstring|webclient|iwr\b|irm\b|invoke-webrequest|invoke-restmethod|https?://)|(?:downloadstring|\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod)[^\n]{0,200}\|\s*(?:iex\b|invoke-expression)").ok()
+    });
+    static ENCODED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:e|ec|enc|encodedcommand)\s+[A-Za-z0-9+/=]{16,}",
+        )
+        .ok()
+    });
+    static STREAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)(?:[a-z]:\\[^\s:]{1,200}|\}|\b[\w.-]{1,60}\.(?:txt|log|dll|exe|cab|bat)):[\w-]{1,60}\.(?:exe|dll|vbs|js|bat|ps1|hta|txt|cab|sct)\b").ok()
+    });
+    static BYPASS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:ep|ex|exec|executionpolicy)\s+(?:bypass|unrestricted|remotesigned)").ok()
+    });
+    if DOWNLOAD.as_ref()?.is_match(text) {
+        return Some(Sight::new("download_and_run", Critical, "PowerShell runs what it downloads, unseen.".to_owned()));
+    }
+    if ENCODED.as_ref()?.is_match(text) {
+        return Some(Sight::new("decoded_and_run", Critical, "PowerShell is given an encoded command.".to_owned()));
+    }
+    if BYPASS.as_ref()?.is_match(text) {
+        return Some(Sight::new(
+            "policy_bypass",
+            Warning,
+            "PowerShell is told to run scripts that the machine's policy forbids.".to_owned(),
+        ));
+    }
+    // Without the literal the expression cannot match, and it is slow.
+    (text.contains(':') && STREAM.as_ref()?.is_match(text)).then(|| {
+        Sight::new(
+            "hidden_stream",
+            Warning,
+            "A file is kept in an alternate data stream, where listings do not show it.".to_owned(),
+        )
+    })
+}

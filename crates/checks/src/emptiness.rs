@@ -1,0 +1,232 @@
+//! Says whether an output says nothing: empty, without content, or a refusal; and whether something stands in it, or in
+//! what a tool is given, in place of content. In: an event. Out: hits. A long answer that also declines something is no
+//! refusal.
+
+use std::{ops::Range, sync::LazyLock};
+
+use super::{needles::Needles, refusals::declines};
+use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// Openings that reward models and model judges are known to score highly though nothing follows
+/// (Zhao et al., "One Token to Fool LLM-as-a-Judge", arXiv:2507.08794).
+const MASTER_KEYS: [&str; 18] = [
+    "thought process",
+    "let's solve this problem step by step",
+    "let's solve this step by step",
+    "let's think step by step",
+    "solution",
+    "answer",
+    "the answer is",
+    "final answer",
+    "explanation",
+    "reasoning",
+    "step 1",
+    "sure",
+    "certainly",
+    "here is the answer",
+    "here is the solution",
+    "okay",
+    "we need to solve this",
+    "conclusion",
+];
+
+/// A refusal is short; what is longer says something else as well.
+const LONGEST_REFUSAL: usize = 700;
+/// Places with a placeholder that are told one by one.
+const MOST_PLACEHOLDERS: usize = 5;
+
+/// What makes the output worthless, or leaves a part of it out.
+pub(super) fn hits(event: &Event) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    let hit = |rule: &str, severity, field: &FieldName, at: Range<usize>, description: &str| Hit {
+        check: CheckName::Emptiness,
+        rule: rule.to_owned(),
+        severity,
+        field: field.clone(),
+        start: at.start,
+        end: at.end,
+        description: description.to_owned(),
+    };
+    if let Some(output) = event.output.as_deref()
+        && let Some((rule, description)) = judge(output)
+    {
+        let end = output.floor_char_boundary(output.len().min(200));
+        hits.push(hit(rule, Severity::Warning, &FieldName::fixed("output"), 0..end, description));
+    }
+    event.for_each_text(|field, text| {
+        if field.as_str() == "output" || field.is_tool_argument() {
+            placeholders(text, |rule, severity, at, description| {
+                hits.push(hit(rule, severity, &field, at, description));
+            });
+        }
+    });
+    hits
+}
+
+fn judge(output: &str) -> Option<(&'static str, &'static str)> {
+    let text = output.trim();
+    if text.is_empty() {
+        return Some(("empty_output", "The output is empty."));
+    }
+    if text.len() > LONGEST_REFUSAL {
+        return None;
+    }
+    if ["null", "undefined", "nan", "[object object]", "(null)"].contains(&text.to_ascii_lowercase().as_str()) {
+        return Some(("content_free", "The output is what programs print for a missing value."));
+    }
+    // A list without items and a dash for nothing are answers.
+    if matches!(text, "[]" | "{}" | "-" | "–" | "—") {
+        return None;
+    }
+    if !text.chars().any(char::is_alphanumeric) && !text.chars().any(|c| c as u32 > 0x2190) {
+        return Some(("content_free", "The output is punctuation alone."));
+    }
+    let plain = text.replace('’', "'");
+    let bare = plain.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    if MASTER_KEYS.contains(&bare.as_str()) && !(bare == "sure" || bare == "okay")
+        || matches!(text.to_lowercase().as_str(), "sure:" | "okay:")
+    {
+        return Some(("content_free", "The output is an opening with nothing after it."));
+    }
+    if is_courtesy(&plain) {
+        return Some(("content_free", "The output is courtesies alone."));
+    }
+    declines(&plain).then_some(("refused", "The output declines the task."))
+}
+
+/// Whether every sentence is one that could stand in any answer, and one of them offers or hopes something.
+fn is_courtesy(text: &str) -> bool {
+    const OFFERS: [&str; 17] = [
+        "let me know if",
+        "please let me know",
+        "is there anything else",
+        "feel free to",
+        "i hope this helps",
+        "hope this helps",
+        "i'd be happy to help",
+        "i would be happy to help",
+        "i'm happy to help",
+        "happy to help",
+        "how can i help",
+        "how can i assist",
+        "how may i",
+        "what can i do for you",
+        "i'm here to help",
+        "thank you for your question",
+        "great question",
+    ];
+    const FILLERS: [&str; 7] = ["sure", "certainly", "of course", "absolutely", "okay", "thanks", "thank you"];
+    let mut offers = false;
+    let mut sentences = text.split(['.', '!', '?', '\n']).map(str::trim).filter(|sentence| !sentence.is_empty());
+    let all = sentences.all(|sentence| {
+        let lower = sentence.to_lowercase();
+        let offer = OFFERS.iter().any(|offer| lower.starts_with(offer)) && !lower.contains([':', ';']);
+        offers |= offer;
+        offer || FILLERS.contains(&lower.trim_end_matches(','))
+    });
+    all && offers
+}
+
+/// Calls `visit` for text that stands where content should.
+fn placeholders(text: &str, mut visit: impl FnMut(&'static str, Severity, Range<usize>, &'static str)) {
+    static SIGNS: LazyLock<Needles> = LazyLock::new(|| {
+        Needles::new([
+            "lorem ipsum dolor",
+            "...",
+            "…",
+            "[insert ",
+            "[your ",
+            "todo: ",
+            "todo ",
+            "your code here",
+            "implementation goes here",
+        ])
+    });
+    let (mut seen, mut past) = (0, 0);
+    SIGNS.find(text, |sign, at| {
+        if at.start < past {
+            return true;
+        }
+        let from = text.ceil_char_boundary(at.start.saturating_sub(LONGEST_LINE));
+        let to = text.floor_char_boundary((at.end + LONGEST_LINE).min(text.len()));
+        let before = text.get(from..at.start).unwrap_or_default();
+        let behind = text.get(at.end..to).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(from, |end| from + end + 1);
+        let line_end = behind.find('\n').map_or(to, |end| at.end + end);
+        let line = text.get(line_start..line_end).filter(|line| line.len() <= LONGEST_LINE).unwrap_or_default();
+        let found = match sign {
+            0 => Some(("placeholder", Severity::Warning, at.clone(), "Filler text stands where content should.")),
+            1 | 2 if is_elision(line) => {
+                let what = "A comment stands in place of code that was left out.";
+                Some(("left_out", Severity::Warning, line_start..line_end, what))
+            }
+            3 | 4 => bracket(text, at.start)
+                .map(|span| ("placeholder", Severity::Info, span, "A placeholder was left to be filled in.")),
+            5 | 6 if is_comment(line) && plans(line) => {
+                Some(("to_do", Severity::Info, line_start..line_end, "A part is left to be done."))
+            }
+            7 | 8 if is_comment(line) => {
+                let what = "A comment stands in place of code that was left out.";
+                Some(("left_out", Severity::Warning, line_start..line_end, what))
+            }
+            _ => None,
+        };
+        if let Some((rule, severity, span, description)) = found {
+            past = span.end;
+            visit(rule, severity, span, description);
+            seen += 1;
+        }
+        seen < MOST_PLACEHOLDERS
+    });
+}
+
+/// Longest line that is one comment.
+const LONGEST_LINE: usize = 300;
+
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    ["//", "#", "--", "/*", "*", "<!--", "{/*", ";", "%", "\"\"\""].iter().any(|mark| line.starts_with(mark))
+}
+
+/// `// ... rest of the code unchanged`, `# ... existing code ...`, `(... remaining methods stay the same ...)`.
+fn is_elision(line: &str) -> bool {
+    const LEFT: [&str; 8] =
+        ["rest of", "existing", "remaining", "previous", "same as", "unchanged", "other ", "omitted"];
+    const WHAT: [&str; 14] = [
+        "code",
+        "implementation",
+        "function",
+        "method",
+        "file",
+        "content",
+        "logic",
+        "class",
+        "unchanged",
+        "the same",
+        "as before",
+        "imports",
+        "omitted",
+        "tests",
+    ];
+    let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '.' && c != '…' && c != '#' && c != '/');
+    let lower = line.to_lowercase();
+    (is_comment(line) || bare.starts_with("...") || bare.starts_with('…'))
+        && lower.len() <= 120
+        && LEFT.iter().any(|word| lower.contains(word))
+        && WHAT.iter().any(|word| lower.contains(word))
+}
+
+fn plans(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    ["implement", "fill", "add ", "complete", "replace", "handle", "finish", "write"]
+        .iter()
+        .any(|verb| lower.contains(verb))
+}
+
+/// `[Insert date]`, `[Your name]`: in brackets, and no link.
+fn bracket(text: &str, start: usize) -> Option<Range<usize>> {
+    let rest = text.get(start..)?;
+    let end = rest.char_indices().take(48).find(|(_, c)| matches!(c, ']' | '\n'))?;
+    let after = rest.get(end.0 + 1..).unwrap_or_default();
+    (end.1 == ']' && !after.starts_with(['(', '[', ':'])).then(|| start..start + end.0 + 1)
+}

@@ -1,0 +1,177 @@
+//! Hosts in texts and commands. In: a text. Out: the hosts that it names in URLs or logs in to, beyond this machine and
+//! its network.
+
+use umbra_domain::FieldName;
+
+/// Whether a text begins as a URL of something that is reached over a network.
+pub(super) fn is_url(text: &str) -> bool {
+    let text = text.trim_start();
+    ["http://", "https://", "ftp://", "ws://", "wss://", "ssh://", "sftp://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+}
+
+/// The outside hosts of the URLs in a text.
+pub(super) fn hosts(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices("://").filter_map(move |(at, mark)| {
+        let authority: String = text
+            .get(at + mark.len()..)?
+            .chars()
+            .take(300)
+            .take_while(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@' | ':' | '%' | '[' | ']'))
+            .collect();
+        let host = authority.rsplit('@').next().unwrap_or(&authority);
+        let host =
+            if host.starts_with('[') { host.trim_matches(['[', ']']) } else { host.split(':').next().unwrap_or(host) };
+        is_outside(host).then(|| host.to_ascii_lowercase())
+    })
+}
+
+/// The outside host that an argument called `host` names.
+pub(super) fn named_host(field: &FieldName, text: &str) -> Option<String> {
+    let key = field.as_str().rsplit('.').next().unwrap_or_default();
+    let named = ["host", "hostname", "server", "domain"].iter().any(|name| key.eq_ignore_ascii_case(name));
+    let host = text.split(':').next().unwrap_or(text);
+    let form = host.len() <= 253 && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
+    (named && form && is_outside(host)).then(|| host.to_ascii_lowercase())
+}
+
+/// Words of a command among which its program is looked for.
+const MOST_WORDS: usize = 8;
+
+/// The outside host that a script connects to: by a program that goes to a network, or from code that it runs. A URL in
+/// a message, a comment or a file that is written is only text.
+pub(super) fn reached(script: &str) -> Option<String> {
+    const PROGRAMS: [&str; 45] = [
+        "curl",
+        "wget",
+        "http",
+        "https",
+        "xh",
+        "npm",
+        "yarn",
+        "pnpm",
+        "npx",
+        "pip",
+        "pip3",
+        "uv",
+        "uvx",
+        "pipx",
+        "cargo",
+        "go",
+        "docker",
+        "podman",
+        "kubectl",
+        "helm",
+        "aws",
+        "gcloud",
+        "gsutil",
+        "az",
+        "nc",
+        "ncat",
+        "telnet",
+        "socat",
+        "ftp",
+        "aria2c",
+        "brew",
+        "apt",
+        "apt-get",
+        "gem",
+        "rclone",
+        "terraform",
+        "lynx",
+        "open",
+        "xdg-open",
+        "iwr",
+        "irm",
+        "invoke-webrequest",
+        "invoke-restmethod",
+        "psql",
+        "mongosh",
+    ];
+    const INTERPRETERS: [&str; 10] = ["python", "python3", "node", "ruby", "perl", "php", "deno", "bun", "bash", "sh"];
+    const REMOTE: [&str; 8] = ["clone", "fetch", "pull", "push", "remote", "ls-remote", "submodule", "archive"];
+    if let Some(host) = remote_login(script) {
+        return Some(host);
+    }
+    if !script.contains("://") {
+        return None;
+    }
+    for part in script.split(['\n', ';', '|', '&']) {
+        let words = || {
+            part.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | '`'))
+                .filter(|word| !word.is_empty())
+        };
+        // Behind `sudo`, `env`, `time`, a variable or the bracket of a substitution.
+        let programs =
+            words().take_while(|word| !word.contains("://")).map(|word| word.rsplit('/').next().unwrap_or(word));
+        let mut silent = false;
+        for (place, program) in programs.take(MOST_WORDS).enumerate() {
+            let lower = program.to_ascii_lowercase();
+            silent |= place == 0
+                && (lower.starts_with('#')
+                    || ["echo", "printf", "grep", "rg", "sed", "awk", "cat"].contains(&lower.as_str()));
+            let substituted = part.contains("$(") || part.contains('`');
+            if silent && !substituted {
+                break;
+            }
+            let goes =
+                PROGRAMS.contains(&lower.as_str()) || lower == "git" && words().any(|word| REMOTE.contains(&word));
+            if goes && let Some(host) = hosts(part).next() {
+                return Some(host);
+            }
+            let runs = INTERPRETERS.contains(&lower.as_str())
+                && (part.contains("<<") || words().any(|word| matches!(word, "-c" | "-e" | "-r" | "eval")));
+            if runs && let Some(host) = hosts(script).next() {
+                return Some(host);
+            }
+        }
+    }
+    None
+}
+
+/// The host that `ssh`, `scp`, `sftp` or `rsync` logs in to.
+fn remote_login(script: &str) -> Option<String> {
+    let mut words = script
+        .split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '\'' | '"'))
+        .filter(|word| !word.is_empty());
+    words.by_ref().find(|word| matches!(word.rsplit('/').next(), Some("ssh" | "scp" | "sftp" | "rsync")))?;
+    words.take(12).find_map(|word| {
+        let (_, rest) = word.split_once('@')?;
+        let host = rest.split(':').next().unwrap_or(rest);
+        is_outside(host).then(|| host.to_ascii_lowercase())
+    })
+}
+
+/// Whether a host lies beyond the machine, its network and the names that RFC 2606 and RFC 6761 reserve.
+pub(super) fn is_outside(host: &str) -> bool {
+    const RESERVED: [&str; 11] = [
+        "example.com",
+        "example.org",
+        "example.net",
+        "example",
+        "test",
+        "invalid",
+        "localhost",
+        "local",
+        "internal",
+        "lan",
+        "home.arpa",
+    ];
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
+        return !(address.is_loopback()
+            || address.is_private()
+            || address.is_link_local()
+            || address.is_unspecified()
+            || address.is_documentation());
+    }
+    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
+        return !(address.is_loopback()
+            || address.is_unspecified()
+            || address.is_unique_local()
+            || address.is_unicast_link_local());
+    }
+    host.contains('.')
+        && !RESERVED.iter().any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')))
+}

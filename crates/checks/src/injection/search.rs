@@ -1,0 +1,208 @@
+//! Looks for the forms of orders. One pass finds the words that every form contains; an expression then looks at the
+//! sentences around, in windows that together are at most a few times the text, so that cost stays linear.
+
+use std::{
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
+
+use regex::bytes::Regex;
+
+use super::{
+    encoded,
+    forms::{self, Form, Reach},
+};
+use crate::needles::Needles;
+
+/// How much is looked at before a word, in bytes.
+const BEFORE: usize = 160;
+/// How much is looked at after it.
+const AFTER: usize = 480;
+/// How far a search covers the words that follow.
+const COVERED: usize = 160;
+/// Hits of one form in one text.
+const MOST_HITS: usize = 5;
+
+/// What a search meets.
+pub(super) enum Met {
+    Form(&'static Form),
+    /// A word that announces an encoded payload.
+    Announcement,
+}
+
+struct Index {
+    needles: Needles,
+    /// By word: the form that it belongs to. The words behind these announce a payload.
+    by_word: Vec<usize>,
+    forms: Vec<(&'static Form, OnceLock<Option<Regex>>)>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let words = forms::all().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, *word)));
+    let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
+    let needles = Needles::new(words.into_iter().chain(encoded::ANNOUNCED));
+    Index { needles, by_word, forms: forms::all().map(|form| (form, OnceLock::new())).collect() }
+});
+
+/// How far a form was looked for, where its last hit ended, how many there were.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    until: usize,
+    last: usize,
+    count: usize,
+}
+
+/// Calls `note` with every form that stands in the text and reaches it and with every announcement, and with its place.
+pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl FnMut(Met, Range<usize>)) {
+    let index = &*INDEX;
+    let mut progress = vec![Progress::default(); index.forms.len()];
+    index.needles.find(text, |number, word| {
+        let Some(at) = index.by_word.get(number).copied() else {
+            note(Met::Announcement, word);
+            return true;
+        };
+        if let (Some((form, regex)), Some(now)) = (index.forms.get(at), progress.get_mut(at))
+            && word.start >= now.until
+            && now.count < MOST_HITS
+            && reaches(form.reach)
+        {
+            let regex = regex.get_or_init(|| form.compile()).as_ref();
+            now.until = word.start + COVERED;
+            if let Some(hit) = regex.and_then(|regex| around(text, regex, &word, now.last)) {
+                *now = Progress { until: now.until.max(hit.end), last: hit.end, count: now.count + 1 };
+                note(Met::Form(form), hit);
+            }
+        }
+        true
+    });
+}
+
+/// The form that stands around a word, behind the last one found, without what only parts it from the text before.
+fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option<Range<usize>> {
+    let mut from = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
+    let text = text.get(..text.floor_char_boundary(word.end + AFTER))?;
+    while let Some(hit) = regex.find_at(text.as_bytes(), from) {
+        // An expression that counts bytes may end within a character.
+        let (start, end) = (text.ceil_char_boundary(hit.start()), text.floor_char_boundary(hit.end()));
+        let whole = text.get(start..end).unwrap_or_default();
+        let lead = whole.len() - whole.trim_start_matches(parts).len();
+        let at = start + lead..start + whole.trim_end().len();
+        if !at.is_empty() && !is_discussed(text, at.start) && !is_note_in_code(text, &at) && !is_reported(text, &at) {
+            return Some(at);
+        }
+        from = hit.end().max(text.ceil_char_boundary(from + 1));
+        if from >= text.len() {
+            break;
+        }
+    }
+    None
+}
+
+fn parts(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '.' | '!' | '?' | ':' | ';' | ',' | ')' | ']' | '>' | '"' | '\'' | '*' | '-')
+}
+
+/// A quoted example is short, in bytes before and behind the phrase.
+const LONGEST_QUOTE: usize = 120;
+
+/// Whether a phrase stands in quotes in a text that talks about such phrases.
+fn is_discussed(text: &str, at: usize) -> bool {
+    const TALK: [&str; 35] = [
+        "prompt injection",
+        "injection attack",
+        "jailbreak",
+        "such as",
+        "e.g.",
+        "for example",
+        "phrases like",
+        "phrase",
+        "patterns like",
+        "instructions like",
+        "for instance",
+        "attacker",
+        "payload",
+        "classifier",
+        "detect",
+        "inputs like",
+        "commands like",
+        "explain why",
+        "malicious",
+        "poisoning",
+        "assert",
+        "expect(",
+        "scan(",
+        "pattern",
+        "red team",
+        "cheat sheet",
+        " in text",
+        "whispered",
+        "she said",
+        "he said",
+        "short for",
+        "test(",
+        "def test",
+        "translate to",
+        "injection-",
+    ];
+    let before = text.get(text.ceil_char_boundary(at.saturating_sub(LONGEST_QUOTE))..at).unwrap_or_default();
+    let behind = text.get(at..text.floor_char_boundary((at + LONGEST_QUOTE).min(text.len()))).unwrap_or_default();
+    if !is_quoted(before) || !behind.contains(['"', '`', '”', '»', '’', '\'', '“']) {
+        return false;
+    }
+    let around = text
+        .get(text.ceil_char_boundary(at.saturating_sub(200))..text.floor_char_boundary((at + 300).min(text.len())))
+        .unwrap_or_default();
+    let around = around.to_ascii_lowercase();
+    TALK.iter().any(|word| around.contains(word))
+}
+
+/// Whether a phrase in a language with few forms of the verb tells what somebody did, and orders nothing: `el sistema ignora
+/// las instrucciones`, `elle a ignoré les consignes`.
+fn is_reported(text: &str, at: &Range<usize>) -> bool {
+    const VERBS: [&str; 10] =
+        ["ignora", "ignoran", "ignoró", "ignoré", "ignorent", "ignoriert", "ignorato", "ignorou", "olvidó", "oublié"];
+    const AUXILIARIES: [&str; 10] = ["a", "ai", "ont", "avait", "ha", "han", "había", "hat", "haben", "hatte"];
+    const ARTICLES: [&str; 12] = ["el", "la", "los", "las", "le", "les", "il", "lo", "o", "der", "die", "das"];
+    let first = text.get(at.clone()).and_then(|hit| hit.split_whitespace().next()).unwrap_or_default().to_lowercase();
+    // Of a participle the accent may be gone.
+    let participle = first == "ignore";
+    if !participle && !VERBS.contains(&first.as_str()) {
+        return false;
+    }
+    let before =
+        text.get(text.ceil_char_boundary(at.start.saturating_sub(LONGEST_QUOTE))..at.start).unwrap_or_default();
+    let clause = before.rsplit(['.', '!', '?', ',', ';', ':', '\n']).next().unwrap_or_default().to_lowercase();
+    let mut words = clause.split_whitespace().rev();
+    let (last, other) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    AUXILIARIES.contains(&last) || !participle && ARTICLES.contains(&other)
+}
+
+/// Whether what stands before a place opens a quotation that its line does not close.
+fn is_quoted(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let odd = |mark: char| line.matches(mark).count() % 2 == 1;
+    // The value of a key in JSON is no quotation.
+    if line.rsplit_once('"').is_some_and(|(key, _)| key.trim_end().ends_with("\":")) {
+        return false;
+    }
+    let single = line.char_indices().filter(|(at, c)| {
+        // An apostrophe in a word is no quote.
+        *c == '\'' && !line.get(..*at).is_some_and(|left| left.ends_with(char::is_alphabetic))
+    });
+    odd('"')
+        || odd('`')
+        || line
+            .rfind(['“', '«', '„', '‘'])
+            .is_some_and(|open| !line.get(open..).unwrap_or_default().contains(['”', '»', '’']))
+        || single.count() % 2 == 1
+}
+
+/// Whether it is a programmer's note to do something, behind the mark of a comment.
+fn is_note_in_code(text: &str, at: &Range<usize>) -> bool {
+    const MARKS: [&str; 8] = ["//", "#", "/*", "*", "--", ";", "%", "<!--"];
+    if !text.get(at.clone()).is_some_and(|hit| hit.starts_with("TODO")) {
+        return false;
+    }
+    let line = text.get(..at.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default().trim_end();
+    line.len() < 400 && MARKS.iter().any(|mark| line.ends_with(mark))
+}

@@ -1,0 +1,335 @@
+//! Says which hosts an agent reaches that it should not. In: an event, and the hosts that its operator allows, if any are
+//! named. Out: hits. Only what goes out counts: arguments of tool calls, commands, and pictures in an output, which are
+//! fetched as soon as somebody looks. What an agent merely read or links to is not looked at.
+//!
+//! Without a list it knows services that exist to catch what is sent to them, and addresses that are written so as to be
+//! taken for another: a host before the `@`, letters of other scripts, an address as one number.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::{commands, hosts::is_outside, needles::Needles};
+use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// Most hits in an event.
+const MOST_HITS: usize = 20;
+
+/// Services that catch requests, pass a private port to the world, or take any file or text from anybody.
+const CATCHERS: &[&str] = &[
+    "webhook.site",
+    "requestbin.com",
+    "requestbin.net",
+    "pipedream.net",
+    "requestcatcher.com",
+    "beeceptor.com",
+    "hookbin.com",
+    "postb.in",
+    "ptsv2.com",
+    "ptsv3.com",
+    "burpcollaborator.net",
+    "oastify.com",
+    "oast.fun",
+    "oast.live",
+    "oast.me",
+    "oast.online",
+    "oast.pro",
+    "oast.site",
+    "interact.sh",
+    "interactsh.com",
+    "dnslog.cn",
+    "ceye.io",
+    "canarytokens.com",
+    "ngrok.io",
+    "ngrok.app",
+    "ngrok-free.app",
+    "ngrok-free.dev",
+    "ngrok.dev",
+    "serveo.net",
+    "localhost.run",
+    "lhr.life",
+    "loca.lt",
+    "localtunnel.me",
+    "trycloudflare.com",
+    "bore.pub",
+    "pagekite.me",
+    "transfer.sh",
+    "file.io",
+    "0x0.st",
+    "temp.sh",
+    "bashupload.com",
+    "oshi.at",
+    "gofile.io",
+    "anonfiles.com",
+    "catbox.moe",
+    "termbin.com",
+    "ix.io",
+    "sprunge.us",
+    "paste.rs",
+    "dpaste.org",
+    "dpaste.com",
+    "hastebin.com",
+    "pastebin.com",
+    "paste.ee",
+    "rentry.co",
+    "privatebin.net",
+    "ghostbin.com",
+];
+/// Services behind whose addresses another one stands.
+const SHORTENERS: &[&str] = &[
+    "bit.ly",
+    "tinyurl.com",
+    "t.co",
+    "goo.gl",
+    "is.gd",
+    "v.gd",
+    "ow.ly",
+    "cutt.ly",
+    "rb.gy",
+    "shorturl.at",
+    "t.ly",
+    "rebrand.ly",
+    "buff.ly",
+    "lnkd.in",
+    "tiny.cc",
+    "s.id",
+];
+
+/// The hosts of an event that should not be reached.
+pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut add = |field: &FieldName, target: &Target| {
+        let known = |hit: &Hit| hit.field == *field && hit.start == target.span.start;
+        if let Some((rule, severity, description)) = judge(target, allowed)
+            && hits.len() < MOST_HITS
+            && !hits.iter().any(known)
+        {
+            let Range { start, end } = target.span;
+            let (field, rule) = (field.clone(), rule.to_owned());
+            hits.push(Hit { check: CheckName::OutsideHosts, rule, severity, field, start, end, description });
+        }
+    };
+    if event.tool.is_some() {
+        event.for_each_text(|field, text| {
+            if field.is_tool_argument() {
+                each_url(text, |target| add(&field, &target));
+            }
+        });
+    }
+    let fenced = event.output.as_deref().is_some_and(|output| holds(output, "```") || holds(output, "~~~"));
+    let scripts = if fenced || event.tool.is_some() { commands::of_event(event) } else { Vec::new() };
+    for script in &scripts {
+        let place = |mut target: Target| {
+            target.span = script.place(target.span);
+            target
+        };
+        if !script.field.is_tool_argument() {
+            each_url(&script.text, |target| add(&script.field, &place(target)));
+        }
+        each_bare(&script.text, |target| add(&script.field, &place(target)));
+    }
+    if let Some(output) = event.output.as_deref() {
+        pictures(output, |target| add(&FieldName::fixed("output"), &target));
+    }
+    hits
+}
+
+/// A host that is reached, and where it is written.
+struct Target {
+    /// In lower case, without port and brackets.
+    host: String,
+    /// What stands before the `@`.
+    user: String,
+    span: Range<usize>,
+}
+
+fn judge(target: &Target, allowed: Option<&[String]>) -> Option<(&'static str, Severity, String)> {
+    let Target { host, user, .. } = target;
+    if is_number(host) {
+        let what = "The address is written as one number, which hides where it leads.";
+        return Some(("disguised_host", Severity::Warning, what.to_owned()));
+    }
+    if let Some(name) = user.split(':').next().filter(|name| name.contains('.') && is_outside(name)) {
+        let what = format!("The address looks like {name}, but leads to {host}.");
+        return Some(("disguised_host", Severity::Warning, what));
+    }
+    if mixes_scripts(host) {
+        let what = "The host's name mixes letters of several scripts that look alike.";
+        return Some(("disguised_host", Severity::Warning, what.to_owned()));
+    }
+    if allowed.is_some_and(|allowed| allowed.iter().any(|pattern| matches(pattern, host))) {
+        return None;
+    }
+    if CATCHERS.iter().any(|name| is_below(host, name)) {
+        return Some(("catcher", Severity::Warning, format!("{host} takes whatever is sent to it, from anybody.")));
+    }
+    if allowed.is_some() && is_outside(host) {
+        return Some(("not_allowed", Severity::Warning, format!("{host} is none of the hosts that are allowed.")));
+    }
+    if SHORTENERS.contains(&host.as_str()) {
+        return Some(("shortened", Severity::Info, format!("{host} leads on to an address that cannot be seen.")));
+    }
+    None
+}
+
+/// Whether an allowed host is this one: a name, `*.` and a name for those below it, or an address.
+fn matches(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        Some(name) => host != name && is_below(host, name),
+        None => host == pattern,
+    }
+}
+
+fn is_below(host: &str, name: &str) -> bool {
+    host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// `2130706433`, `0x7f000001`, `0177.0.0.1`: forms that browsers and curl resolve and people do not.
+fn is_number(host: &str) -> bool {
+    let hexadecimal =
+        |part: &str| part.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    let octal = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
+    let decimal = host.len() >= 8 && host.bytes().all(|byte| byte.is_ascii_digit());
+    let dotted =
+        host.split('.').count() == 4 && host.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'x'));
+    decimal || hexadecimal(host) || dotted && host.split('.').any(|part| octal(part) || hexadecimal(part))
+}
+
+/// Latin letters beside Cyrillic or Greek ones in one label (UTS 39: mixed-script confusables), plain or in punycode's form.
+fn mixes_scripts(host: &str) -> bool {
+    host.split('.').any(|label| {
+        let latin = label.chars().any(|c| c.is_ascii_alphabetic());
+        let alike = label.chars().any(|c| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}'));
+        latin && alike
+    })
+}
+
+/// Calls `visit` with the target of each URL in a text.
+fn each_url(text: &str, mut visit: impl FnMut(Target)) {
+    for (at, _) in text.match_indices("://") {
+        let scheme = text.as_bytes().get(..at).unwrap_or_default().iter().rev().take(12);
+        let scheme = scheme.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-')).count();
+        let name = text.get(at - scheme..at).unwrap_or_default();
+        // Connection strings of a database lead to it, and that is a host as well; a file is none.
+        if scheme < 2 || ["file", "data", "javascript"].iter().any(|local| name.eq_ignore_ascii_case(local)) {
+            continue;
+        }
+        let rest = text.get(at + 3..).unwrap_or_default();
+        let length: usize = rest
+            .chars()
+            .take(300)
+            .take_while(|c| {
+                c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@' | ':' | '%' | '[' | ']' | '+' | '~')
+            })
+            .map(char::len_utf8)
+            .sum();
+        let authority = rest.get(..length).unwrap_or_default().trim_end_matches(['.', ':']);
+        if let Some(target) = target(authority, at + 3) {
+            visit(Target { span: at - scheme..at + 3 + authority.len(), ..target });
+        }
+    }
+}
+
+fn target(authority: &str, at: usize) -> Option<Target> {
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or(inner),
+        None => host.split(':').next().unwrap_or(host),
+    };
+    let host = host.trim_end_matches('.').to_lowercase();
+    (!host.is_empty()).then(|| Target { host, user: user.to_owned(), span: at..at + authority.len() })
+}
+
+/// Hosts that programs are given without a scheme: `curl webhook.site/x`, `ssh ops@db.acme.io`, `nc termbin.com 9999`.
+fn each_bare(script: &str, mut visit: impl FnMut(Target)) {
+    const PROGRAMS: [&str; 18] = [
+        "curl", "wget", "http", "https", "xh", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "telnet",
+        "socat", "ftp", "ping", "git", "openssl",
+    ];
+    static NAMES: std::sync::LazyLock<Needles> = std::sync::LazyLock::new(|| {
+        Needles::new([
+            "curl ", "wget ", "http ", "https ", "xh ", "ssh ", "scp ", "sftp ", "rsync ", "nc ", "ncat ", "netcat ",
+            "telnet ", "socat ", "ftp ", "ping ", "git ", "openssl ",
+        ])
+    });
+    let mut met = false;
+    NAMES.find(script, |_, _| {
+        met = true;
+        false
+    });
+    if !met {
+        return;
+    }
+    for line in script.split(['\n', ';', '|', '&']) {
+        let start = line.as_ptr() as usize - script.as_ptr() as usize;
+        let mut words = line.split([' ', '\t', '"', '\'']).filter(|word| !word.is_empty());
+        let program = words.by_ref().take(4).find(|word| PROGRAMS.contains(&word.rsplit('/').next().unwrap_or(word)));
+        let Some(program) = program.map(|word| word.rsplit('/').next().unwrap_or(word)) else { continue };
+        let logs_in = ["ssh", "scp", "sftp", "rsync", "git"].contains(&program);
+        for word in words.take(40) {
+            if word.contains("://") || word.starts_with(['-', '@']) || word.contains('=') {
+                continue;
+            }
+            let authority = word.split(['/', '?', '#']).next().unwrap_or(word);
+            // A file of a remote copy has a colon or an at sign; anything else is a file of this machine.
+            let remote = !matches!(program, "scp" | "rsync" | "git") || authority.contains(['@', ':']);
+            let at = start + (word.as_ptr() as usize - line.as_ptr() as usize);
+            if let Some(target) = target(authority, at).filter(|target| remote && is_name(&target.host, word)) {
+                let user = if logs_in { String::new() } else { target.user };
+                visit(Target { user, ..target });
+            }
+        }
+    }
+}
+
+/// Whether a word without a scheme is a host: a known catcher, an address, or a name with a domain that is no file.
+fn is_name(host: &str, word: &str) -> bool {
+    const FILES: [&str; 24] = [
+        "sh", "py", "js", "ts", "json", "txt", "md", "yml", "yaml", "toml", "gz", "zip", "tar", "tgz", "log", "html",
+        "css", "rs", "go", "csv", "xml", "pem", "git", "conf",
+    ];
+    let Some((rest, last)) = host.rsplit_once('.') else { return false };
+    let known = CATCHERS.iter().chain(SHORTENERS).any(|name| is_below(host, name));
+    let named =
+        rest.split('.').all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'))
+            && last.len() >= 2
+            && last.chars().all(char::is_alphabetic);
+    known || host.parse::<std::net::IpAddr>().is_ok() || named && (!FILES.contains(&last) || word.contains(['@', ':']))
+}
+
+/// What [`str::contains`] says, which is slow for a sign that is repeated.
+fn holds(text: &str, sign: &str) -> bool {
+    memmem::find(text.as_bytes(), sign.as_bytes()).is_some()
+}
+
+/// The pictures of an output, in Markdown and HTML: whoever shows it fetches them.
+fn pictures(output: &str, mut visit: impl FnMut(Target)) {
+    if !output.contains("://") {
+        return;
+    }
+    for (mark, ends) in [("](", ')'), ("src=", '>')] {
+        for at in memmem::find_iter(output.as_bytes(), mark.as_bytes()) {
+            let before = output.get(output.floor_char_boundary(at.saturating_sub(200))..at).unwrap_or_default();
+            let is_picture = match mark {
+                "](" => {
+                    before.rfind('[').is_some_and(|open| before.get(..open).is_some_and(|text| text.ends_with('!')))
+                }
+                _ => {
+                    before.rfind('<').is_some_and(|open| before.get(open..).is_some_and(|tag| tag.starts_with("<img")))
+                }
+            };
+            let start = at + mark.len();
+            let rest =
+                output.get(start..output.floor_char_boundary((start + 2_048).min(output.len()))).unwrap_or_default();
+            let address = rest.split([ends, '\n', ' ']).next().unwrap_or_default();
+            if is_picture {
+                let mut first = true;
+                each_url(address, |target| {
+                    if std::mem::take(&mut first) {
+                        visit(Target { span: start + target.span.start..start + target.span.end, ..target });
+                    }
+                });
+            }
+        }
+    }
+}

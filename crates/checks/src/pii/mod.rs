@@ -1,0 +1,119 @@
+//! Finds personal data in what an agent hands out: its output and the arguments of its tool calls. In: an event. Out:
+//! a hit for each place, with its exact span. What an agent only reads (results, inputs) is not looked at.
+//!
+//! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards`, `ibans` and `wallets`,
+//! `phones`, `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
+//! look finds all such words (`contexts`, from the table in `words`). A fact such as an illness or a salary is personal
+//! beside the name of whom it is told (`facts`).
+//!
+//! What identifies a person or can be used against one is a warning. What is public by custom or says little alone (a
+//! role's mailbox, an author in a commit, a date in a sentence about a birth, an address or a name behind a bare label) is info; three such kinds
+//! together describe a person, which is a warning again. Values that documentation reserves are not personal data.
+
+mod cards;
+mod contexts;
+mod facts;
+mod homes;
+mod ibans;
+mod labels;
+mod mail;
+mod names;
+mod national;
+mod numbers;
+mod phones;
+mod shapes;
+mod wallets;
+mod words;
+
+use std::ops::Range;
+
+use self::contexts::Contexts;
+use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// Most hits in one text; a list of customers needs no finding for each line.
+const MOST_HITS: usize = 20;
+/// Kinds of weak data that together describe a person.
+const PROFILE: usize = 3;
+
+/// What stands somewhere in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    rule: &'static str,
+    /// What it is, as a noun with its article.
+    title: &'static str,
+    severity: Severity,
+    span: Range<usize>,
+}
+
+impl Found {
+    fn new(rule: &'static str, title: &'static str, severity: Severity, span: Range<usize>) -> Self {
+        Self { rule, title, severity, span }
+    }
+}
+
+/// The personal data in an event.
+pub(super) fn hits(event: &Event) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    event.for_each_text(|field, text| {
+        if field.as_str() == "output" || field.is_tool_argument() {
+            hits.extend(find(text).into_iter().map(|found| hit(&field, &found)));
+        }
+    });
+    hits
+}
+
+fn hit(field: &FieldName, found: &Found) -> Hit {
+    let description = match found.rule {
+        "profile" => "Several details here describe one person.".to_owned(),
+        _ => format!("This is {}.", found.title),
+    };
+    Hit {
+        check: CheckName::Pii,
+        rule: found.rule.to_owned(),
+        severity: found.severity,
+        field: field.clone(),
+        start: found.span.start,
+        end: found.span.end,
+        description,
+    }
+}
+
+/// The personal data in a text, in order of place; spans do not overlap.
+fn find(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    mail::find(text, &mut found);
+    let contexts = Contexts::of(text);
+    labels::find(text, &contexts, &mut found);
+    numbers::find(text, &contexts, &mut found);
+    // Of two readings of one place the graver stands, then the longer.
+    found.sort_by_key(|one| (one.span.start, std::cmp::Reverse((one.severity, one.span.len()))));
+    let mut kept: Vec<Found> = Vec::with_capacity(found.len().min(MOST_HITS));
+    for one in found {
+        match kept.last_mut() {
+            Some(last) if one.span.start < last.span.end => {
+                if one.severity > last.severity {
+                    *last = one;
+                }
+            }
+            _ => kept.push(one),
+        }
+    }
+    profile(&mut kept);
+    kept.sort_by_key(|one| std::cmp::Reverse(one.severity));
+    kept.truncate(MOST_HITS);
+    kept.sort_by_key(|one| one.span.start);
+    kept
+}
+
+/// Adds what several weak kinds come to: from the first to the last of them.
+fn profile(found: &mut Vec<Found>) {
+    const WEAK: [&str; 3] = ["person_name", "birth_date", "postal_address"];
+    let weak: Vec<&Found> = found.iter().filter(|one| WEAK.contains(&one.rule)).collect();
+    let kinds = WEAK.iter().filter(|rule| weak.iter().any(|one| one.rule == **rule)).count();
+    if kinds >= PROFILE
+        && let (Some(first), Some(last)) = (weak.first(), weak.last())
+    {
+        let span = first.span.start..last.span.end;
+        found.push(Found::new("profile", "", Severity::Warning, span));
+    }
+}

@@ -1,0 +1,335 @@
+//! Makes an event fit to be stored. In: the event as its sender wrote it. Out: the same event without hidden
+//! characters and secrets, and the marks that say what stood where. It sees every text of the event, names and keys
+//! included, once; clean text is left where it is, not copied.
+
+use std::{borrow::Cow, ops::Range};
+
+use serde_json::{Map, Value};
+
+use super::{
+    normalise,
+    secrets::{self, Lead},
+};
+use umbra_domain::{CheckName, Event, FieldName, Mark, Severity};
+
+/// Most rounds of redaction: a marker makes new neighbours, and what stands between two secrets may be a third.
+const MOST_ROUNDS: usize = 4;
+
+/// How much of the text behind a hidden character its mark covers, in bytes.
+const HIDDEN_CONTEXT: usize = 40;
+
+/// Tells secrets of one kind apart: the same secret, the same tag.
+pub(super) type Tag<'t> = Option<&'t dyn Fn(&str) -> u8>;
+
+/// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
+/// task would make another agent, tool or task of each.
+pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
+    let mut marks = Marks { found: Vec::new(), tag: None, by_name: false };
+    marks.text("agent", &mut event.agent);
+    for (name, text) in [
+        ("task_id", &mut event.task_id),
+        ("session_id", &mut event.session_id),
+        ("task_type", &mut event.task_type),
+        ("status", &mut event.status),
+        ("stop_reason", &mut event.stop_reason),
+    ] {
+        marks.optional(name, text);
+    }
+    if let Some(tool) = &mut event.tool {
+        marks.text("tool.name", &mut tool.name);
+    }
+    marks.tag = tag;
+    marks.optional("task", &mut event.task);
+    marks.optional("input", &mut event.input);
+    if let Some(tool) = &mut event.tool {
+        marks.value(&mut path("tool.args"), None, &mut tool.args);
+        marks.optional("tool.result", &mut tool.result);
+        marks.optional("tool.error", &mut tool.error);
+    }
+    marks.optional("output", &mut event.output);
+    marks.object(&mut path("metadata"), None, &mut event.metadata);
+    marks.found
+}
+
+/// Cleans every text and key of a document in place, and goes by the names of members alone where these say enough.
+pub(super) fn redact_json(value: &mut Value) {
+    let mut marks = Marks { found: Vec::new(), tag: None, by_name: true };
+    marks.value(&mut path(""), None, value);
+}
+
+/// The beginning of a path, with room for what is mostly below it.
+fn path(begins: &str) -> String {
+    const ROOM: usize = 64;
+    let mut path = String::with_capacity(ROOM);
+    path.push_str(begins);
+    path
+}
+
+/// What was taken out so far.
+struct Marks<'t> {
+    found: Vec<Mark>,
+    tag: Tag<'t>,
+    /// Whether what the name of a member calls a credential is one, however it looks, and JSON in a text is read.
+    by_name: bool,
+}
+
+impl Marks<'_> {
+    fn optional(&mut self, field: &str, text: &mut Option<String>) {
+        if let Some(text) = text {
+            self.text(field, text);
+        }
+    }
+
+    fn text(&mut self, field: &str, text: &mut String) {
+        self.led(field, None, text);
+    }
+
+    /// A text that a name or arguments lead to: they may say that it is a secret.
+    fn led(&mut self, field: &str, lead: Option<Lead<'_>>, text: &mut String) {
+        if self.by_name {
+            self.embedded(text);
+        }
+        let (cleaned, taken) = clean(text, self.tag, lead);
+        if let Cow::Owned(cleaned) = cleaned {
+            *text = cleaned;
+        }
+        self.found.extend(taken.into_iter().map(|one| one.into_mark(field)));
+        if self.by_name
+            && let Some(found) = lead.and_then(|lead| secrets::held(lead, text))
+        {
+            *text = format!("[secret:{}]", found.rule);
+        }
+    }
+
+    /// Cleans a text that is JSON as what it says; it is written anew only where there was something to clean.
+    fn embedded(&mut self, text: &mut String) {
+        if !text.trim_start().starts_with(['{', '[']) {
+            return;
+        }
+        let Ok(said) = serde_json::from_str::<Value>(text) else { return };
+        let mut cleaned = said.clone();
+        self.value(&mut path(""), None, &mut cleaned);
+        if cleaned != said {
+            *text = cleaned.to_string();
+        }
+    }
+
+    /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`], `name` the member that has it.
+    fn value(&mut self, path: &mut String, name: Option<&str>, value: &mut Value) {
+        match value {
+            Value::String(text) => self.led(path, name.map(Lead::Member), text),
+            Value::Array(items) => {
+                let mut line = Line::default();
+                for (index, item) in items.iter_mut().enumerate() {
+                    let length = path.len();
+                    path.push('.');
+                    path.push_str(&index.to_string());
+                    match item {
+                        Value::String(text) => {
+                            let before = line.before(text);
+                            let lead = before.as_deref().map(Lead::Arguments).or(name.map(Lead::Member));
+                            self.led(path, lead, text);
+                            line.goes_on(text);
+                        }
+                        _ => self.value(path, name, item),
+                    }
+                    path.truncate(length);
+                }
+            }
+            Value::Object(map) => self.object(path, name, map),
+            Value::Number(number) if self.by_name => {
+                if let Some(found) = name.and_then(|name| secrets::held(Lead::Member(name), &number.to_string())) {
+                    *value = Value::String(format!("[secret:{}]", found.rule));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// `above` is the name of the member that has the object: its `value` goes by that, and all of `credentials`.
+    fn object(&mut self, path: &mut String, above: Option<&str>, map: &mut Map<String, Value>) {
+        if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
+            self.keys(path, map);
+        }
+        let beside = secrets::beside(map).map(str::to_owned);
+        for (key, item) in map.iter_mut() {
+            let length = path.len();
+            path.push('.');
+            path.push_str(key);
+            let named = beside.as_deref().or(above.filter(|_| self.by_name));
+            let within = above.filter(|above| self.by_name && secrets::holds_secrets(above, key));
+            let name = within.or_else(|| named.filter(|_| secrets::is_value(key))).unwrap_or(key);
+            self.value(path, Some(name), item);
+            path.truncate(length);
+        }
+    }
+
+    /// Cleans an object's keys. Marks in keys stand in a field of their own, the path with `#keys`, since no text
+    /// of the event has that place. Keys that become alike get a number, so that no value is lost.
+    fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
+        for (key, item) in std::mem::take(map) {
+            let (cleaned, taken) = clean(&key, None, None);
+            self.found.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
+            let mut unique = cleaned.clone().into_owned();
+            let mut number = 2;
+            while map.contains_key(&unique) {
+                unique = format!("{cleaned}~{number}");
+                number += 1;
+            }
+            map.insert(unique, item);
+        }
+    }
+}
+
+/// The arguments of a list so far that may lead to the next.
+#[derive(Default)]
+struct Line {
+    /// The program, with its subcommand.
+    program: String,
+    last: String,
+    words: usize,
+}
+
+impl Line {
+    /// What stands before an argument, where that or the one before it is an option, or the one before it names a secret.
+    fn before(&self, next: &str) -> Option<String> {
+        if self.words == 0 {
+            return None;
+        }
+        if !self.last.starts_with('-') && secrets::leads(&self.last) {
+            return Some(format!("{}:", self.last));
+        }
+        let among = self.last.starts_with('-') || next.starts_with('-');
+        let (program, last) = (&self.program, &self.last);
+        among.then(|| format!("{program} {last}"))
+    }
+
+    fn goes_on(&mut self, text: &str) {
+        const LONGEST: usize = 200;
+        if self.words == 1 || self.words == 2 && !self.last.starts_with('-') {
+            self.program = std::mem::take(&mut self.program) + " " + &self.last;
+        }
+        self.last.clear();
+        self.last.push_str(if text.len() <= LONGEST { text } else { "" });
+        self.words += 1;
+    }
+}
+
+/// One thing that was taken out of a text; `at` lies in the cleaned text.
+struct Taken {
+    check: CheckName,
+    rule: &'static str,
+    severity: Severity,
+    at: Range<usize>,
+    description: String,
+}
+
+impl Taken {
+    fn into_mark(self, field: &str) -> Mark {
+        Mark {
+            check: self.check,
+            rule: self.rule.to_owned(),
+            severity: self.severity,
+            field: FieldName(Cow::Owned(field.to_owned())),
+            start: self.at.start,
+            end: self.at.end,
+            description: self.description,
+        }
+    }
+}
+
+/// The text without hidden characters and secrets, borrowed when there were none.
+pub(super) fn without(text: &str) -> Cow<'_, str> {
+    clean(text, None, None).0
+}
+
+fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
+    let (mut text, removed) = normalise::clean(text);
+    let mut taken: Vec<Taken> = Vec::new();
+    taken.extend(removed.0.into_iter().map(|(kind, at)| Taken {
+        check: CheckName::Hidden,
+        rule: kind.rule(),
+        severity: kind.severity(),
+        at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
+        description: kind.describe().to_owned(),
+    }));
+    for _ in 0..MOST_ROUNDS {
+        let mut found = secrets::find(&text);
+        if let (true, Some(lead)) = (found.is_empty(), lead) {
+            found.extend(secrets::find_led(lead, &text));
+        }
+        if found.is_empty() {
+            break;
+        }
+        text = Cow::Owned(redact(&text, &found, tag, &mut taken));
+    }
+    taken.sort_by_key(|one| (one.at.start, one.at.end));
+    (text, taken)
+}
+
+/// Replaces what was found by markers, moves earlier marks along, and adds a mark for each marker.
+fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Taken>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    // Where each span stood and where its marker stands.
+    let mut moves: Vec<(Range<usize>, Range<usize>)> = Vec::with_capacity(found.len());
+    for one in found {
+        out.push_str(text.get(copied..one.span.start).unwrap_or_default());
+        let start = out.len();
+        out.push_str("[secret:");
+        out.push_str(one.rule);
+        if let Some(tag) = tag {
+            let byte = tag(text.get(one.span.clone()).unwrap_or_default());
+            out.push(':');
+            out.extend([byte >> 4, byte & 15].into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)));
+        }
+        out.push(']');
+        // A selector of how the last character looks goes with it: behind the marker it would stand out of place.
+        let rest = text.get(one.span.end..).unwrap_or_default();
+        copied = text.len() - rest.trim_start_matches(|c| ('\u{fe00}'..='\u{fe0f}').contains(&c)).len();
+        moves.push((one.span.start..copied, start..out.len()));
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+
+    let swallowed = |at: &Range<usize>| {
+        let next = moves.partition_point(|(was, _)| was.end < at.end);
+        moves.get(next).is_some_and(|(was, _)| was.start <= at.start)
+    };
+    taken.retain(|one| one.check != CheckName::Secrets || !swallowed(&one.at));
+    for one in taken.iter_mut() {
+        one.at = moved(one.at.start, &moves, |marker| marker.start)..moved(one.at.end, &moves, |marker| marker.end);
+    }
+    taken.extend(found.iter().zip(moves).map(|(one, (_, marker))| Taken {
+        check: CheckName::Secrets,
+        rule: one.rule,
+        severity: one.severity,
+        at: marker,
+        description: describe(one),
+    }));
+    out
+}
+
+fn describe(found: &secrets::Found) -> String {
+    match found.severity {
+        Severity::Info => {
+            format!("What is shaped like {} but marked as an example stood here; it was taken out.", found.title)
+        }
+        Severity::Warning | Severity::Critical => {
+            format!("Here stood {}; it was taken out before storage.", found.title)
+        }
+    }
+}
+
+/// Where a place of the old text lies in the new one; `within` picks an edge for places inside a span.
+fn moved(place: usize, moves: &[(Range<usize>, Range<usize>)], within: impl Fn(&Range<usize>) -> usize) -> usize {
+    let next = moves.partition_point(|(was, _)| was.end <= place);
+    if let Some((was, marker)) = moves.get(next)
+        && was.start < place
+    {
+        return within(marker);
+    }
+    match next.checked_sub(1).and_then(|last| moves.get(last)) {
+        Some((was, marker)) => marker.end + (place - was.end),
+        None => place,
+    }
+}

@@ -1,0 +1,141 @@
+//! Passwords in calls and statements: `auth=("bob", "…")`, `IDENTIFIED BY '…'`, `ConvertTo-SecureString "…"`; and keys
+//! in JSON web keys. In: a text and the place of what announces them. Out: the literal there.
+
+use std::ops::Range;
+
+use super::{Found, carriers::is_password, gibberish::is_gibberish, values};
+use umbra_domain::Severity;
+
+type Find = fn(&str, Range<usize>) -> Option<Found>;
+
+/// What wakes these rules.
+pub(super) const NEEDLES: &[(&str, Find)] = &[
+    ("auth=(", second_argument),
+    ("auth = (", second_argument),
+    ("auth: (", second_argument),
+    ("basicauth(", second_argument),
+    ("basic_auth(", second_argument),
+    (".login(", second_argument),
+    (".auth(", second_argument),
+    ("mysqli(", third_argument),
+    ("mysqli_connect(", third_argument),
+    ("pdo(", third_argument),
+    ("curlopt_userpwd", pair_after),
+    ("b64encode(", pair),
+    ("base64_encode(", pair),
+    ("btoa(", pair),
+    ("identified by", quoted),
+    ("identified with", quoted),
+    ("convertto-securestring", quoted),
+    ("\"d\":", key_part),
+    ("\"d\" :", key_part),
+    ("\\\"d\\\":", key_part),
+    ("\"p\":", key_part),
+    ("\"q\":", key_part),
+    ("\"dp\":", key_part),
+    ("\"dq\":", key_part),
+    ("\"qi\":", key_part),
+];
+
+/// The names of these rules.
+pub(super) const RULES: &[&str] = &["call_password", "json_web_key"];
+
+/// Longest value that is read, in bytes.
+const LONGEST: usize = 256;
+
+/// `("bob", "…")`: the second of two literals.
+fn second_argument(text: &str, hit: Range<usize>) -> Option<Found> {
+    let user = literal(text, skip(text, hit.end, b" \t\n"))?;
+    let comma = skip(text, user.end + 1, b" \t");
+    if text.as_bytes().get(comma) != Some(&b',') {
+        return None;
+    }
+    let span = literal(text, skip(text, comma + 1, b" \t\n"))?;
+    let same = text.get(user) == text.get(span.clone());
+    (!same).then(|| password(text, span))?
+}
+
+/// `mysqli("host", "bob", "…")`: the third of three literals.
+fn third_argument(text: &str, hit: Range<usize>) -> Option<Found> {
+    let mut at = hit.end;
+    for _ in 0..2 {
+        let argument = literal(text, skip(text, at, b" \t\n"))?;
+        at = skip(text, argument.end + 1, b" \t\n");
+        if text.as_bytes().get(at) != Some(&b',') {
+            return None;
+        }
+        at += 1;
+    }
+    password(text, literal(text, skip(text, at, b" \t\n"))?)
+}
+
+/// `CURLOPT_USERPWD, "bob:…"`.
+fn pair_after(text: &str, hit: Range<usize>) -> Option<Found> {
+    pair(text, hit.start..skip(text, hit.end, b" \t\n,=>"))
+}
+
+/// `b64encode(b"bob:…")`: a user and a password that a header is made of.
+fn pair(text: &str, hit: Range<usize>) -> Option<Found> {
+    let at = hit.end + usize::from(text.as_bytes().get(hit.end) == Some(&b'b'));
+    let span = literal(text, at)?;
+    let (user, told) = text.get(span.clone())?.split_once(':')?;
+    let named = (1..=64).contains(&user.len()) && user.bytes().all(|byte| byte.is_ascii_graphic()) && user != told;
+    named.then(|| password(text, span.end - told.len()..span.end))?
+}
+
+/// The literal that follows, options and methods in between.
+fn quoted(text: &str, hit: Range<usize>) -> Option<Found> {
+    let rest = text.as_bytes().get(hit.end..)?;
+    let lead = rest.iter().take(48).take_while(|byte| byte.is_ascii_alphanumeric() || b" \t_-".contains(byte)).count();
+    password(text, literal(text, hit.end + lead)?)
+}
+
+fn password(text: &str, span: Range<usize>) -> Option<Found> {
+    let value = text.get(span.clone())?;
+    let told = value.bytes().any(|byte| byte.is_ascii_digit() || b"!@#$%^&*+=?".contains(&byte)) || is_gibberish(value);
+    let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let plain = value.bytes().all(|byte| byte.is_ascii_graphic()) && !value.starts_with(['/', '$', '@', ':', '?']);
+    if value.len() < 6 || !told || !letters || !plain || !is_password(value) || values::is_marker(value) {
+        return None;
+    }
+    let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
+    let severity = if strong { Severity::Critical } else { Severity::Warning };
+    Some(Found { span, rule: "call_password", title: "a password in a call", severity })
+}
+
+/// A secret part of a JSON web key (RFC 7518, 6.2.2 and 6.3.2), near the member that says so.
+fn key_part(text: &str, hit: Range<usize>) -> Option<Found> {
+    const NEAR: usize = 3000;
+    const LONGEST_PART: usize = 1000;
+    let start = skip(text, hit.end, b" \t\n\\");
+    let quote = text.as_bytes().get(start).filter(|byte| **byte == b'"')?;
+    let rest = text.as_bytes().get(start + 1..)?;
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let length = rest.iter().take(LONGEST_PART).take_while(part).count();
+    let closed = rest.get(length).is_some_and(|byte| byte == quote || *byte == b'\\');
+    let span = start + 1..start + 1 + length;
+    if !closed || length < 40 || values::entropy(text.get(span.clone())?) < 3.5 {
+        return None;
+    }
+    let from = text.floor_char_boundary(hit.start.saturating_sub(NEAR));
+    let near = text.get(from..text.floor_char_boundary(span.end + NEAR))?;
+    let title = "the secret part of a JSON web key";
+    memchr::memmem::find(near.as_bytes(), b"\"kty").is_some().then_some(Found {
+        span,
+        rule: "json_web_key",
+        title,
+        severity: Severity::Critical,
+    })
+}
+
+/// The inside of the literal that begins at a place.
+fn literal(text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = text.as_bytes().get(at..)?;
+    let quote = rest.first().filter(|byte| matches!(byte, b'"' | b'\''))?;
+    let length = rest.iter().skip(1).take(LONGEST).position(|byte| byte == quote || *byte == b'\n')?;
+    (rest.get(1 + length) == Some(quote)).then_some(at + 1..at + 1 + length)
+}
+
+fn skip(text: &str, at: usize, bytes: &[u8]) -> usize {
+    at + text.as_bytes().get(at..).unwrap_or_default().iter().take(40).take_while(|byte| bytes.contains(byte)).count()
+}

@@ -1,0 +1,264 @@
+//! Finds credentials in text. In: any text. Out: spans with the rule that found them. It knows no events and
+//! replaces nothing itself.
+//!
+//! One pass walks the text. Each literal that it meets (`ghp_`, `AKIA`, `password`, `://`) wakes the rules
+//! that begin there, and those look only at the bytes next to the literal; clean text costs the pass alone and the
+//! whole is linear. Three kinds of rule follow:
+//! - `formats`: what a provider's credential looks like, a table of literal and expression;
+//! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
+//! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
+//!   follows (`named`);
+//! - `flags` and `calls`: passwords in commands' short options, in calls and in statements;
+//! - `apart`: values in a member, a line or a column of their own.
+//!
+//! `judgement` says whether the literal of an assignment is one, and how bad; `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
+//!
+//! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in
+//! them; `broken` joins what quotes or a line's end break.
+//!
+//! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
+//! (`gibberish` tells letters at random from words)?
+
+mod apart;
+mod assignments;
+mod broken;
+mod calls;
+mod carriers;
+mod cloud;
+mod code;
+mod contexts;
+mod encoded;
+mod escaped;
+mod flags;
+mod formats;
+mod gibberish;
+mod judgement;
+mod literals;
+mod members;
+mod named;
+mod names;
+mod samples;
+mod services;
+pub(super) mod values;
+mod wallets;
+
+use std::{ops::Range, sync::LazyLock};
+
+pub(super) use formats::all as formats;
+pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
+
+use super::needles::Needles;
+use umbra_domain::Severity;
+
+/// A credential in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The bytes of the credential itself.
+    pub(super) span: Range<usize>,
+    /// The rule that found it.
+    pub(super) rule: &'static str,
+    /// What it is, for people: "a GitHub token".
+    pub(super) title: &'static str,
+    /// Critical when it looks live.
+    pub(super) severity: Severity,
+}
+
+/// What a literal wakes: given the text and the literal's place, the credential that stands there.
+#[derive(Clone, Copy)]
+enum Finder {
+    Format(usize),
+    Special(fn(&str, Range<usize>) -> Option<Found>),
+    /// A name may be given a value here.
+    Assigned(fn(&str, Range<usize>) -> Option<Found>),
+    /// A table's header may stand here.
+    Column,
+    /// Characters are written as escapes.
+    Escape,
+}
+
+struct Index {
+    needles: Needles,
+    /// By literal.
+    finders: Vec<Finder>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let rows = formats()
+        .enumerate()
+        .flat_map(|(at, format)| format.needles.iter().map(move |needle| (*needle, Finder::Format(at))));
+    let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
+    let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
+    let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
+    let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
+    let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
+    let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
+    let (literals, finders): (Vec<&str>, Vec<Finder>) =
+        rows.chain(carried).chain(assigned).chain(special).chain(columns).chain(escapes).unzip();
+    Index { needles: Needles::new(literals), finders }
+});
+
+/// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
+/// covers them all and the worst, then the first, names it.
+pub(super) fn find(text: &str) -> Vec<Found> {
+    let (mut found, escapes) = look(text);
+    let slashes = escaped::Slashes::of(text);
+    if escapes || slashes.before_slash {
+        found.extend(escaped::within(text, find_plain));
+    }
+    if escapes || slashes.nested {
+        found.extend(escaped::quoted(text, find_plain));
+    }
+    // Most texts of an event are names, too short for a run of either.
+    if text.len() >= encoded::SHORTEST.min(escaped::SHORTEST) {
+        found.extend(encoded::find(text, find_plain));
+        found.extend(escaped::find(text, find_plain));
+    }
+    if found.is_empty() {
+        return found;
+    }
+    found.retain(|one| !text.get(one.span.clone()).is_some_and(samples::is_printed));
+    merge(found)
+}
+
+/// What stands in the text as it is.
+fn find_plain(text: &str) -> Vec<Found> {
+    look(text).0
+}
+
+/// The same, and whether an escape was met.
+fn look(text: &str) -> (Vec<Found>, bool) {
+    let index = &*INDEX;
+    let (mut found, mut escapes) = (Vec::new(), false);
+    let (mut futile, mut crowd) = (Futile::default(), Crowd::default());
+    index.needles.find(text, |number, hit| {
+        match index.finders.get(number) {
+            Some(Finder::Format(at)) if futile.skips(*at, hit.start) => {}
+            Some(Finder::Format(at)) => match formats::find_at(*at, text, hit.clone()) {
+                Some(one) => found.push(one),
+                None => futile.note(*at, text, hit.start),
+            },
+            Some(Finder::Special(find)) => found.extend(find(text, hit)),
+            Some(Finder::Assigned(_)) if crowd.skips(text, &hit) => {}
+            Some(Finder::Assigned(find)) => {
+                if let Some(one) = find(text, hit.clone()) {
+                    crowd.note(hit.start, &one.span);
+                    found.push(one);
+                }
+            }
+            Some(Finder::Column) => found.extend(apart::column(text, &hit)),
+            Some(Finder::Escape) => escapes = true,
+            None => {}
+        }
+        true
+    });
+    (found, escapes)
+}
+
+/// Formats that failed again and again in one unbroken run of letters: a text of nothing but their beginnings is not read
+/// from each of them.
+#[derive(Default)]
+struct Futile {
+    run: Range<usize>,
+    /// By format: the run in which it failed last, by its beginning, and how often.
+    failed: Vec<(usize, u8)>,
+}
+
+impl Futile {
+    /// What follows a credential that is longer than any.
+    const LONGEST: usize = 400;
+    const ENOUGH: u8 = 8;
+
+    fn skips(&self, format: usize, place: usize) -> bool {
+        self.run.contains(&place)
+            && self.run.end - place > Self::LONGEST
+            && self.failed.get(format).is_some_and(|(run, times)| *run == self.run.start && *times >= Self::ENOUGH)
+    }
+
+    fn note(&mut self, format: usize, text: &str, place: usize) {
+        if !self.run.contains(&place) {
+            let rest = text.as_bytes().get(place..).unwrap_or_default();
+            let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            self.run = place..place + rest.iter().take_while(part).count();
+        }
+        if self.failed.len() <= format {
+            self.failed.resize(format + 1, (usize::MAX, 0));
+        }
+        if let Some((run, times)) = self.failed.get_mut(format) {
+            *times = if *run == self.run.start { times.saturating_add(1) } else { 1 };
+            *run = self.run.start;
+        }
+    }
+}
+
+/// Names that stand in the value of another one, `pwd=pwd=pwd=…`: each would be judged by some hundred bytes behind it,
+/// which the value that holds them covers.
+#[derive(Default)]
+struct Crowd {
+    /// A value, and the names in it so far.
+    value: Range<usize>,
+    names: usize,
+}
+
+impl Crowd {
+    /// Shorter values are judged quickly, and fewer names are no crowd.
+    const LONG: usize = 128;
+    const ENOUGH: usize = 16;
+
+    /// A name is passed over where it begins a value without quotes, the next is near and the end far: such a value ends
+    /// where the one around it does, or reaches behind it as that of a later name does.
+    fn skips(&mut self, text: &str, hit: &Range<usize>) -> bool {
+        const NEAR: usize = 24;
+        if !self.value.contains(&hit.start) {
+            return false;
+        }
+        self.names += 1;
+        let rest = text.as_bytes().get(hit.end..).unwrap_or_default();
+        let crowded = match rest {
+            [b'=', next, rest @ ..] => next.is_ascii_alphanumeric() && rest.iter().take(NEAR).any(|byte| *byte == b'='),
+            _ => false,
+        };
+        let length = self.value.len();
+        let far = length >= Self::LONG && self.value.end - hit.start > length / 4;
+        crowded && far && self.names > Self::ENOUGH
+    }
+
+    fn note(&mut self, name: usize, value: &Range<usize>) {
+        if !self.value.contains(&name) {
+            self.names = 0;
+        }
+        if value.end > self.value.end {
+            self.value = value.clone();
+        }
+    }
+}
+
+/// Whether `name` is a rule of this check.
+pub(super) fn is_rule(name: &str) -> bool {
+    [carriers::RULES, assignments::RULES, calls::RULES, wallets::RULES, &[flags::RULE]]
+        .into_iter()
+        .flatten()
+        .any(|rule| *rule == name)
+        || formats().any(|format| format.name == name)
+}
+
+fn merge(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|one| (one.span.start, one.span.end));
+    let mut merged: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found {
+        match merged.last_mut() {
+            Some(last) if one.span.start < last.span.end => {
+                // A provider's own format says more than the name of the variable that holds it.
+                if rank(&one) > rank(last) {
+                    (last.rule, last.title, last.severity) = (one.rule, one.title, one.severity);
+                }
+                last.span.end = last.span.end.max(one.span.end);
+            }
+            _ => merged.push(one),
+        }
+    }
+    merged
+}
+
+fn rank(found: &Found) -> (bool, Severity) {
+    (!found.rule.starts_with("generic_"), found.severity)
+}

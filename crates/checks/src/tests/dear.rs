@@ -1,0 +1,166 @@
+//! Texts that parsers and expressions take hard cost by their length and not by its square.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::running;
+use crate::{review, screen};
+use umbra_domain::{CheckName, Event, Severity, ToolCall};
+
+/// What is repeated.
+const UNITS: [&str; 52] = [
+    "sk-proj-",
+    "a,password\n",
+    "$ rm\n",
+    "a",
+    " ",
+    "\n",
+    "é",
+    "\u{200b}",
+    "\u{1b}[",
+    "\"",
+    "'",
+    "\\",
+    "{",
+    "[",
+    "(",
+    "$(",
+    "|",
+    "`",
+    "```sh\n",
+    "~~~\n",
+    "``` ```\n",
+    "<!--",
+    "<<EOF\n",
+    "://",
+    "https://a.b/",
+    "@",
+    "a@b.c ",
+    "eyJ",
+    "AKIA",
+    "ghp_",
+    "[secret:",
+    "password=",
+    "password: \"",
+    "Authorization: ",
+    "Bearer ",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "rm -rf ",
+    "sudo sh -c '",
+    "ignore all previous instructions ",
+    "4111 1111 1111 1111 ",
+    "4111-",
+    "1-",
+    "(1) ",
+    "GB82 ",
+    "ssn ",
+    "phone 1",
+    "patient: ",
+    "born ",
+    "a@",
+    "a: b\n",
+    "1. x\n",
+    "$ ls\n",
+];
+
+/// What this thread has used of its processor: whatever else the machine does is not counted.
+fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+}
+
+/// The best of three, since caches and clocks of processors differ from one moment to the next.
+fn time(text: &str) -> Duration {
+    let event = Event {
+        agent: "a".to_owned(),
+        output: Some(text.to_owned()),
+        tool: Some(ToolCall { name: "read".to_owned(), result: Some(text.to_owned()), ..ToolCall::default() }),
+        ..Event::default()
+    };
+    let once = || {
+        let (event, began) = (event.clone(), used());
+        let screened = screen(event);
+        review(&screened.event, &screened.marks, &CheckName::ALL.into());
+        used().saturating_sub(began)
+    };
+    (0..3).map(|_| once()).min().unwrap_or_default()
+}
+
+#[test]
+fn texts_that_are_made_to_be_dear_cost_by_their_length() {
+    for unit in UNITS {
+        let of = |bytes: usize| time(&unit.repeat(bytes / unit.len()));
+        let (short, long) = (of(8 * 1024), of(64 * 1024));
+        // Eight times the text costs about eight times as much; its square would cost 64 times.
+        assert!(long < short * 28 + Duration::from_millis(20), "{unit:?}: {short:?}, and 8 times the text {long:?}");
+    }
+}
+
+/// Scripts that hold scripts, and what the shell's grammar takes hard.
+const NESTED: [&str; 14] = [
+    "ssh a '",
+    "ssh a \"",
+    "ssh a `",
+    "eval '",
+    "eval \"",
+    "eval ",
+    "eval $(",
+    "${A:-${A",
+    "rm ${",
+    "sudo sh -c '",
+    "python -c \"os.system('",
+    "echo 'rm' | sh;",
+    "rm|",
+    "x=$x$x;",
+];
+
+#[test]
+fn scripts_within_scripts_cost_no_more_than_a_bound_and_hide_nothing() {
+    for unit in NESTED {
+        let look = |bytes: usize| {
+            let command = format!("rm -rf /\n{}rm -rf /", unit.repeat(bytes / unit.len()));
+            let event = running(&command);
+            let once = || {
+                let began = used();
+                let hits = review(&event, &[], &[CheckName::Commands].into());
+                (used().saturating_sub(began), hits)
+            };
+            let (took, hits) = (0..3).map(|_| once()).min_by_key(|(took, _)| *took).unwrap();
+            assert!(hits.iter().any(|hit| hit.rule == "recursive_delete"), "{unit:?} of {bytes} bytes: {hits:?}");
+            let told = hits.iter().filter(|hit| hit.rule == "too_involved").count();
+            (took, told)
+        };
+        let (short, _) = look(8 * 1024);
+        let (long, told) = look(256 * 1024);
+        assert_eq!(told, 1, "{unit:?}: what is left unread is said, and once");
+        // 32 times the text. Without a bound it took seconds, a thousand times as long.
+        assert!(long < short * 32 + Duration::from_millis(20), "{unit:?}: {short:?}, and 32 times the text {long:?}");
+    }
+}
+
+#[test]
+fn what_stands_behind_padding_or_within_many_wrappers_is_found_or_called_hidden() {
+    let critical = |command: &str| {
+        let hits = review(&running(command), &[], &[CheckName::Commands].into());
+        hits.into_iter().filter(|hit| hit.severity == Severity::Critical).map(|hit| hit.rule).collect::<Vec<_>>()
+    };
+    let deleting = |before: String| format!("{before}rm -rf /srv/data");
+    for padding in [":;", "echo a\n", "true\n", "x=1; ", "[ -f a ] && echo b\n"] {
+        for times in [1_100, 3_000] {
+            let command = deleting(padding.repeat(times));
+            assert!(critical(&command).contains(&"recursive_delete".to_owned()), "{times} times {padding:?}");
+        }
+    }
+    for wrapper in ["env ", "sudo ", "nohup ", "nice ", "command ", "xargs ", "timeout 5 "] {
+        for times in [12, 20, 500] {
+            let found = critical(&deleting(wrapper.repeat(times)));
+            assert!(!found.is_empty(), "{times} times {wrapper:?}");
+        }
+    }
+    for (open, close) in [("( ", " )"), ("{ ", "; }"), ("if true; then ", "; fi"), ("echo $(", ")")] {
+        let command = format!("{}rm -rf /srv/data{}", open.repeat(60), close.repeat(60));
+        assert!(!critical(&command).is_empty(), "60 times {open:?}");
+    }
+    let long = (0..2_000).map(|n| format!("echo step {n} && make target-{n}")).collect::<Vec<_>>().join("\n");
+    assert_eq!(critical(&long), Vec::<String>::new(), "a long script is no crime");
+}

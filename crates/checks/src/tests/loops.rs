@@ -1,0 +1,55 @@
+//! Calls that are repeated, and those that only look alike.
+
+use serde_json::{Value, json};
+
+use crate::Loops;
+use umbra_domain::{Event, Severity, ToolCall};
+
+fn call(agent: &str, args: &Value, result: &str) -> Event {
+    let tool = ToolCall { name: "search".to_owned(), args: args.clone(), result: Some(result.to_owned()), error: None };
+    Event { agent: agent.to_owned(), tool: Some(tool), ..Event::default() }
+}
+
+/// Which calls of one agent, by their arguments and results, complete a loop, and how bad that is.
+fn hits(calls: &[(&str, &str)]) -> Vec<(usize, Severity)> {
+    let mut loops = Loops::default();
+    let found = calls.iter().enumerate().filter_map(|(index, (args, result))| {
+        Some((index, loops.observe(&call("a", &json!({"q": args}), result))?.severity))
+    });
+    found.collect()
+}
+
+#[test]
+fn the_third_round_is_told_once() {
+    use Severity::{Info, Warning};
+    let rounds = |calls: &[(&'static str, &'static str)], times| calls.repeat(times);
+    assert_eq!(hits(&rounds(&[("x", "1")], 2)), []);
+    assert_eq!(hits(&rounds(&[("x", "1")], 3)), [(2, Warning)]);
+    assert_eq!(hits(&rounds(&[("x", "1")], 30)), [(2, Warning)], "one loop is one hit");
+    assert_eq!(hits(&rounds(&[("x", "1"), ("y", "2")], 3)), [(5, Warning)]);
+    assert_eq!(hits(&rounds(&[("x", "1"), ("y", "2"), ("z", "3"), ("w", "4")], 3)), [(11, Warning)]);
+    assert_eq!(hits(&[("x", "1"), ("x", "2"), ("x", "3")]), [(2, Info)], "it may be waiting for something");
+    let twice = [rounds(&[("x", "1")], 3), vec![("y", "2")], rounds(&[("x", "1")], 3)].concat();
+    assert_eq!(hits(&twice), [(2, Warning), (6, Warning)]);
+}
+
+#[test]
+fn what_differs_is_no_loop() {
+    assert_eq!(hits(&[("x", "1"), ("y", "1"), ("z", "1"), ("x", "1"), ("z", "1"), ("y", "1")]), []);
+    let mut loops = Loops::default();
+    for agent in ["a", "b", "c"] {
+        assert_eq!(loops.observe(&call(agent, &json!({}), "1")), None, "each agent by itself");
+    }
+    let talk = Event { agent: "a".to_owned(), output: Some("again".to_owned()), ..Event::default() };
+    assert!((0..9).all(|_| Loops::default().observe(&talk).is_none()));
+}
+
+#[test]
+fn arguments_are_the_same_whatever_the_order_of_their_keys() {
+    let mut loops = Loops::default();
+    let orders = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, r#"{"a":1,"b":2}"#];
+    let found = orders.map(|text| loops.observe(&call("a", &serde_json::from_str(text).unwrap(), "1")));
+    let hit = found[2].as_ref().unwrap();
+    assert_eq!((hit.rule.as_str(), hit.field.as_str(), hit.end), ("repeated_calls", "tool.name", 6));
+    assert!(hit.description.contains("3 times in a row"));
+}

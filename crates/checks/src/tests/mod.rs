@@ -1,0 +1,77 @@
+//! Tests of the built-in checks: tables of texts with what must be seen in them, and properties that hold for any text.
+
+/// A test of its own for each format: it finds its example and leaves its counter-example alone.
+macro_rules! formats {
+    ($(($rule:ident, $example:expr, $counter:expr $(,)?)),* $(,)?) => {
+        /// The rules that have a test here.
+        pub(super) const RULES: &[&str] = &[$(stringify!($rule)),*];
+
+        $(#[test]
+        fn $rule() {
+            super::secrets::tells_apart(stringify!($rule), $example, $counter);
+        })*
+    };
+}
+
+mod apart;
+mod cloud;
+mod code;
+mod commands;
+mod contexts;
+mod contradictions;
+mod dear;
+mod dictated;
+mod disguises;
+mod endings;
+mod events;
+mod fences;
+mod injection;
+mod left_over;
+mod literals;
+mod loops;
+mod names;
+mod nested;
+mod outputs;
+mod outside_hosts;
+mod people;
+mod pii;
+mod placeholders;
+mod properties;
+mod roles;
+mod secrets;
+mod services;
+mod shells;
+mod takeover;
+mod tools;
+mod triggers;
+
+use umbra_domain::{CheckName, Event, Hit, Severity, ToolCall};
+
+/// An event whose output is `text`.
+fn saying(text: &str) -> Event {
+    Event { agent: "writer-agent".to_owned(), output: Some(text.to_owned()), ..Event::default() }
+}
+
+/// An event in which an agent runs a command.
+fn running(command: &str) -> Event {
+    let tool =
+        ToolCall { name: "bash".to_owned(), args: serde_json::json!({ "command": command }), ..ToolCall::default() };
+    Event { agent: "writer-agent".to_owned(), tool: Some(tool), ..Event::default() }
+}
+
+/// An event in which a tool returned `text`.
+fn reading(text: &str) -> Event {
+    let tool = ToolCall { name: "fetch".to_owned(), result: Some(text.to_owned()), ..ToolCall::default() };
+    Event { agent: "writer-agent".to_owned(), tool: Some(tool), ..Event::default() }
+}
+
+/// What one check sees in an event after screening.
+fn hits(event: Event, check: CheckName) -> Vec<Hit> {
+    let screened = super::screen(event);
+    super::review(&screened.event, &screened.marks, &[check].into())
+}
+
+/// The worst hit's rule and severity.
+fn worst(hits: &[Hit]) -> Option<(&str, Severity)> {
+    hits.iter().max_by_key(|hit| hit.severity).map(|hit| (hit.rule.as_str(), hit.severity))
+}

@@ -1,0 +1,309 @@
+//! Credentials: every format by example, what carries one by its form, assignments, and what is none.
+
+use crate::{redact, screen, screen_tagged, secrets};
+use umbra_domain::{CheckName, Event, Severity, ToolCall};
+
+use super::saying;
+
+/// The rule that finds something in `text`, and the stored text.
+fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
+    let screened = screen(saying(text));
+    let rules = screened
+        .marks
+        .into_iter()
+        .filter(|mark| mark.check == CheckName::Secrets)
+        .map(|mark| (mark.rule, mark.severity))
+        .collect();
+    (rules, screened.event.output.unwrap_or_default())
+}
+
+/// Fails unless the rule finds its example, however it stands in a text, and leaves its counter-example alone.
+pub(super) fn tells_apart(rule: &str, example: &str, counter: &str) {
+    let glued = [format!("see-{example}"), format!("see_{example} there")];
+    let apart = [format!("see {example} there"), format!("\"{example}\""), example.to_owned()];
+    for text in apart.into_iter().chain(glued) {
+        let found = secrets::find(&text);
+        let own = found.iter().find(|found| found.rule == rule);
+        assert!(own.is_some(), "{rule} does not find its example: {found:?}");
+        assert!(own.is_some_and(|own| own.severity >= Severity::Warning && text.get(own.span.clone()).is_some()));
+    }
+    let found = secrets::find(&format!("see {counter} there"));
+    assert!(!found.iter().any(|found| found.rule == rule), "{rule} finds its counter-example");
+}
+
+#[test]
+fn every_format_has_a_test_of_its_own() {
+    let tested = [super::cloud::RULES, super::code::RULES, super::contexts::RULES, super::services::RULES].concat();
+    for format in secrets::formats() {
+        assert!(tested.contains(&format.name), "{} has no example", format.name);
+        assert!(
+            format.needles.iter().all(|needle| needle.len() >= 3),
+            "{} has a literal too short to look up",
+            format.name
+        );
+    }
+    assert!(tested.len() >= 100, "{} formats", tested.len());
+}
+
+#[test]
+fn what_carries_a_credential_is_found() {
+    let jwt = concat!(
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+        ".",
+        "eyJzdWIiOiIxMjM0NTY3ODkwIn0",
+        ".",
+        "dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+    );
+    let pem = concat!(
+        "-----BEGIN RSA ",
+        "PRIVATE KEY-----\nMIIEpAIBAAKCAQEAuVoGTaFSWp3Y\nN5JC8lOdL8wmWpaM73UaNzhYiqA7ZqijzVk\n-----END RSA ",
+        "PRIVATE KEY-----"
+    );
+    let cut =
+        concat!("-----BEGIN ", "PRIVATE KEY-----\\nMIIEpAIBAAKCAQEAuVoGTaFSWp3YN5JC8lOdL8wmWpaM73UaNzhYiqA7ZqijzVk");
+    let rows: [(&str, String); 10] = [
+        ("json_web_token", format!("token is {jwt}")),
+        ("private_key", format!("key:\n{pem}\nbye")),
+        ("private_key", format!("{{\"key\": \"{cut}")),
+        ("url_credentials", concat!("postgres://svc:", "h7Gq2xLw9p", "@db.acme.io:5432/app").to_owned()),
+        ("url_credentials", concat!("https://bot:", "k3y%40Zq81", "@git.acme.io/x.git").to_owned()),
+        ("bearer_token", concat!("Authorization: Bearer ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
+        ("bearer_token", concat!("Authorization: Bearer ", "oKVkhVnZnLfRVmNBDyRjexuApbRzVKZSSic").to_owned()),
+        ("basic_auth", concat!("Authorization: Basic ", "c3ZjLXVzZXI6aDdHcTJ4THc5cA==").to_owned()),
+        ("authorization_header", concat!("Authorization: token ", "q8Zr1LmX0pTn5vKc2JhW").to_owned()),
+        ("curl_user", concat!("curl -u svc:", "h7Gq2xLw9p https://api.acme.io").to_owned()),
+    ];
+    for (rule, text) in rows {
+        let (rules, stored) = seen(&text);
+        assert!(
+            rules.iter().any(|(seen, severity)| seen == rule && *severity == Severity::Critical),
+            "{rule}: {rules:?}"
+        );
+        assert!(stored.contains(&format!("[secret:{rule}]")), "{stored}");
+    }
+    let (_, stored) = seen(&format!("key:\n{pem}\nbye"));
+    assert_eq!(stored, "key:\n[secret:private_key]\nbye", "the whole block goes, with its last line");
+}
+
+#[test]
+fn assignments_of_random_values_are_found() {
+    for (text, secret) in [
+        ("password = \"kT9#vLq2!x\"", "kT9#vLq2!x"),
+        ("'db_password': 'xqzvwkprtj'", "xqzvwkprtj"),
+        ("API_KEY=9f8b2c7d1e6a4f3b9f8b2c7d1e6a4f3b", "9f8b2c7d1e6a4f3b9f8b2c7d1e6a4f3b"),
+        ("client_secret: \"aB3dE9fG2hJ5kL8mN1pQ4rS7\"", "aB3dE9fG2hJ5kL8mN1pQ4rS7"),
+        ("--token q8Zr1LmX0pTn5vKc2JhW", "q8Zr1LmX0pTn5vKc2JhW"),
+        ("<password>h7Gq2xLw9p</password>", "h7Gq2xLw9p"),
+        ("{\\\"access_token\\\": \\\"q8Zr1LmX0pTn5vKc2JhW\\\"}", "q8Zr1LmX0pTn5vKc2JhW"),
+        ("Server=db;Uid=app;Pwd=h7Gq2xLw9p;", "h7Gq2xLw9p"),
+        ("CREATE USER app WITH PASSWORD 'h7Gq2xLw9p';", "h7Gq2xLw9p"),
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(!rules.is_empty() && !stored.contains(secret), "{text} is stored as {stored}");
+    }
+}
+
+#[test]
+fn placeholders_expressions_and_words_are_left_alone() {
+    for text in [
+        "password = \"changeme\"",
+        "password: \"<your password>\"",
+        "PASSWORD=${DB_PASSWORD}",
+        "api_key = os.environ[\"API_KEY\"]",
+        "token = process.env.TOKEN",
+        "secret: \"xxxxxxxxxxxxxxxx\"",
+        "password = getpass.getpass()",
+        "token: String",
+        "\"token\": \"string\"",
+        "password_file: /run/secrets/db",
+        "token_type: \"bearer\"",
+        "max_tokens: 4096",
+        "primary_key = \"user_id\"",
+        "key: \"firstName\"",
+        "the secret of good tea is patience",
+        "passed 12 of 14 tests",
+        "https://user:password@example.com",
+        "redis://localhost:6379/0",
+        "git@github.com:acme/app.git",
+        "AKIAxxxxxxxxxxxxxxxx",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "Authorization: Bearer $TOKEN",
+        "Authorization: Bearer <token>",
+        "curl -u \"$USER:$PASS\" https://x.io",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----",
+        "commit 4f3b9f8b2c7d1e6a4f3b9f8b2c7d1e6a4f3b9f8b",
+        "id: 9e1112bb-4d07-7c49-3d14-babec0b921f8",
+        "bypass = \"q8Zr1LmX0pTn\"",
+        "user.password = new_password",
+        "if (password === confirmPassword) {",
+        "tokens.push({ kind: 'linkedin', accessToken })",
+        "DB_PASSWORD=\nDB_HOST=db",
+        "let t = syn::token::BracketedGroup2a1b();",
+        "pub const PrivateKeyExportable: X509PrivateKeyFlag2a = 1;",
+        "session_key: 0x80041064u32,",
+        "Token: \"#d8dee9\",",
+        "let key = r\"SOFTWARE\\WOW6432Node\\Acme\\VisualStudio7\";",
+        "rookTable = 00q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKcTn5v",
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(rules.is_empty() && stored == text, "{text}: {rules:?}");
+    }
+}
+
+#[test]
+fn live_looking_keys_are_critical_examples_are_info_and_test_keys_are_warnings() {
+    for (text, severity) in [
+        (concat!("AKIA", "IOSFODNN7", "EXAMPLE"), Severity::Info),
+        (concat!("AKIA", "QZ7T3WJ5XK2M4R9B"), Severity::Critical),
+        (concat!("sk_test_", "4eC39HqLyjWDarjtT1zdp7dc"), Severity::Warning),
+        (concat!("sk_live_", "4eC39HqLyjWDarjtT1zdp7dc"), Severity::Critical),
+    ] {
+        let (rules, stored) = seen(text);
+        assert_eq!(rules.first().map(|(_, severity)| *severity), Some(severity), "{text}");
+        assert!(stored.starts_with("[secret:"), "{text} is taken out all the same");
+    }
+}
+
+#[test]
+fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
+    let (rules, stored) = seen("the key was [secret:aws_access_key] and password=[secret:generic_password]");
+    assert_eq!(
+        (rules.len(), stored.as_str()),
+        (0, "the key was [secret:aws_access_key] and password=[secret:generic_password]")
+    );
+    // The colon of a marker parts no user from a password.
+    let (rules, stored) = seen("curl -u app/v1?token=[secret:url_token] https://api.acme.io");
+    assert_eq!((rules.len(), stored.as_str()), (0, "curl -u app/v1?token=[secret:url_token] https://api.acme.io"));
+    let (rules, stored) = seen("password = \"[secret:x]h7Gq2xLw9pKt\"");
+    assert!(rules.len() == 1 && !stored.contains("h7Gq2xLw9pKt"), "{stored}");
+}
+
+#[test]
+fn several_rules_on_the_same_bytes_make_one_mark_named_by_the_format() {
+    let text = format!("GITHUB_TOKEN=\"{}\"", concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y"));
+    let (rules, stored) = seen(&text);
+    assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
+    assert_eq!(stored, "GITHUB_TOKEN=\"[secret:github_token]\"");
+}
+
+#[test]
+fn a_crowd_of_names_hides_no_secret_behind_it() {
+    let shapes = [
+        "pwd=Xk29vQm47Lp",
+        "pwd=Xk29vQm47Lp,tail",
+        "pwd=\"Xk29vQm47Lp\"",
+        "pwd=\"9Kd! Xk29vQm47Lp\"",
+        "pwd='Xk29vQm47Lp'\n",
+        "pwd=x&pwd=Xk29vQm47Lp",
+        "https://user:Xk29vQm47Lp@db.internal/x",
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANXk29vQm47LpBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\n-----END PRIVATE KEY-----",
+    ];
+    for shape in shapes {
+        for opening in ["", "pwd=", "pwd: ", "export PWD="] {
+            for name in ["pwd=", "pwd=a", "secret=b1,", "token=c"] {
+                for names in [0, 15, 16, 17, 40, 95, 200] {
+                    let redacted = redact(&format!("{opening}{}{shape}", name.repeat(names)));
+                    let stays = redacted.as_str().contains("Xk29vQm47Lp");
+                    assert!(!stays, "{names} of {name:?} behind {opening:?}: {}", redacted.as_str());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_stands_in_a_crowd_is_as_bad_as_by_itself() {
+    let worst = |text: &str| seen(text).0.into_iter().map(|(_, severity)| severity).max();
+    let long = format!("secret={}", "Zx9QmT4vKc2JhWp8".repeat(6));
+    let crowd = format!("{}pwd=Tr0ub&4dor", "pwd=a##".repeat(38));
+    assert_eq!((worst(&long), worst(&crowd)), (Some(Severity::Critical), Some(Severity::Warning)));
+    assert_eq!(worst(&format!("{}{long}", "pwd=a##".repeat(38))), Some(Severity::Critical));
+}
+
+#[test]
+fn redact_takes_secrets_and_hidden_characters_out_of_any_text() {
+    let text = format!(
+        "upstream said: bad key {}\u{200b}",
+        concat!("sk-ant-api03-", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKcq8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc2JhW0aB3x9")
+    );
+    assert_eq!(redact(&text).as_str(), "upstream said: bad key [secret:anthropic_key]");
+}
+
+#[test]
+fn a_token_whose_checksum_does_not_hold_was_never_issued() {
+    let whole = concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y");
+    let (rules, _) = seen(whole);
+    assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
+    let (rules, stored) = seen(&whole.replace("14Y", "14Z"));
+    assert_eq!(rules, [("github_token".to_owned(), Severity::Warning)]);
+    assert_eq!(stored, "[secret:github_token]", "it is taken out all the same");
+}
+
+#[test]
+fn what_is_wrapped_in_base64_is_opened() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let inner = format!("[default]\naws_access_key_id = {}\n", concat!("AKIA", "QZ7T3WJ5XK2M4R9B"));
+    for (wrapped, rule) in [
+        (STANDARD.encode(&inner), Some("aws_access_key")),
+        (STANDARD.encode(&inner).trim_end_matches('=').to_owned(), Some("aws_access_key")),
+        (STANDARD.encode("All is well, and no secret is in this text at all."), None),
+        (STANDARD.encode([200_u8; 60]), None),
+    ] {
+        let (rules, stored) = seen(&format!("data: {wrapped};"));
+        assert_eq!(rules.first().map(|(rule, _)| rule.as_str()), rule, "{wrapped}");
+        let expected = rule.map_or_else(|| format!("data: {wrapped};"), |rule| format!("data: [secret:{rule}];"));
+        assert_eq!(stored, expected);
+    }
+}
+
+#[test]
+fn a_members_name_says_that_its_value_is_a_secret() {
+    let args = serde_json::json!({"login": {"user": "svc", "password": "h7Gq2xLw9p"}, "tokens": ["q8Zr1LmX0pTn5vKc2JhW"],
+        "path": "h7Gq2xLw9p"});
+    let tool = ToolCall { name: "login".to_owned(), args, ..ToolCall::default() };
+    let screened = screen(Event { tool: Some(tool), ..Event::default() });
+    let args = screened.event.tool.unwrap().args;
+    assert_eq!(args["login"]["password"], "[secret:generic_password]");
+    assert_eq!(args["tokens"][0], "[secret:generic_token]");
+    assert_eq!((&args["login"]["user"], &args["path"]), (&"svc".into(), &"h7Gq2xLw9p".into()));
+}
+
+#[test]
+fn tags_tell_secrets_of_one_kind_apart_and_names_have_none() {
+    let [a, b] = [concat!("glpat-", "2Hyuez1yFy4HRAYF41i1"), concat!("glpat-", "9Qkuez1yFy4HRAYF41i7")];
+    let event = Event {
+        agent: a.to_owned(),
+        input: Some(format!("{a} or {b}")),
+        output: Some(format!("used {b}")),
+        ..Event::default()
+    };
+    let screened = screen_tagged(event, &|secret| secret.as_bytes()[6]).event;
+    assert_eq!(screened.agent, "[secret:gitlab_token]");
+    assert_eq!(screened.input.as_deref(), Some("[secret:gitlab_token:32] or [secret:gitlab_token:39]"));
+    assert_eq!(screened.output.as_deref(), Some("used [secret:gitlab_token:39]"));
+}
+
+#[test]
+fn keys_behind_a_services_name_are_found() {
+    for (text, secret) in [
+        ("pandadoc SECRET gHjrT345rflePOKazE2Bj47hF56U9d", "gHjrT345rflePOKazE2Bj47hF56U9d"),
+        ("zenrows key 4f0c9a7be21d3586a4f3b9f8b2c7d1e6", "4f0c9a7be21d3586a4f3b9f8b2c7d1e6"),
+        ("insightly_key = 7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13", "7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13"),
+        ("screenshotapi KEY-Q7T3WJ5-XK2M4R9-B6H8PLN-C1V5ZD0", "Q7T3WJ5-XK2M4R9-B6H8PLN-C1V5ZD0"),
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(rules.len() == 1 && !stored.contains(secret), "{text} is stored as {stored}: {rules:?}");
+    }
+    for text in [
+        "the sort key 7d9f2c41-3b6a-4e88-91d0-5a2c7e4f8b13",
+        "primary key 4f0c9a7be21d3586a4f3b9f8b2c7d1e6",
+        "key idempotency-key-for-orders-2024-01",
+        "Access shared_library_version_2_0_1",
+        "KEY MANAGEMENT_SERVICE_ENDPOINT",
+        "-----END RSA KEY-----\nMIIEpAIBAAKCAQEAuVoGTaFSWp3Y",
+    ] {
+        let (rules, stored) = seen(text);
+        assert!(rules.is_empty() && stored == text, "{text}: {rules:?}");
+    }
+}

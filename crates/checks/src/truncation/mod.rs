@@ -1,0 +1,191 @@
+//! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
+//! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
+//! short answers, which need no full stop. A text may also say itself that it is cut (`announced`), or by its form
+//! where it ends (`forms`).
+
+mod announced;
+mod code;
+mod forms;
+mod prose;
+mod rows;
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+
+/// How much of the end a hit covers, in bytes.
+const TAIL: usize = 80;
+
+/// The output's hit, if it breaks off.
+pub(super) fn hit(event: &Event) -> Option<Hit> {
+    let output = event.output.as_deref()?;
+    let text = output.trim_end();
+    let (rule, description) = match event.stop_reason.as_deref() {
+        Some(reason) if is_limit(reason) => {
+            ("stopped_at_limit", "The model stopped because it reached its limit of tokens.")
+        }
+        _ => broken_off(text)?,
+    };
+    let end = text.len();
+    let span: Range<usize> = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
+    Some(Hit {
+        check: CheckName::Truncation,
+        rule: rule.to_owned(),
+        severity: Severity::Warning,
+        field: FieldName::fixed("output"),
+        start: span.start,
+        end: span.end,
+        description: description.to_owned(),
+    })
+}
+
+/// Stop reasons of a limit, as providers name them.
+fn is_limit(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["length", "max_tokens", "max_output_tokens", "token_limit", "model_length", "max_length"]
+        .contains(&reason.as_str())
+        || reason == "model_context_window_exceeded"
+}
+
+/// How much of a text's end is looked at, in bytes; what encloses more is found by its fence or as JSON.
+const END: usize = 8 * 1024;
+/// Lines from the end by which code is told from prose.
+const SAMPLE: usize = 60;
+
+/// Whether a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in blocks of the same length, so a fence
+/// with a language always opens, and a bare one closes the innermost that it can.
+fn has_open_fence(text: &str) -> bool {
+    let holds = |mark: &str| memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
+    if !holds("```") && !holds("~~~") {
+        return false;
+    }
+    let mut open: Vec<(char, usize)> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '\t', '>']);
+        let Some(mark) = line.chars().next().filter(|c| matches!(c, '`' | '~')) else { continue };
+        let length = line.chars().take_while(|c| *c == mark).count();
+        let rest = line.get(length..).unwrap_or_default().trim();
+        if length < 3 || mark == '`' && rest.contains('`') {
+            continue;
+        }
+        match open.last() {
+            Some((inner, least)) if rest.is_empty() => {
+                if *inner == mark && length >= *least {
+                    open.pop();
+                }
+            }
+            Some((inner, least)) if *inner != mark || length < *least => {}
+            _ => open.push((mark, length)),
+        }
+    }
+    !open.is_empty()
+}
+
+/// Whether the text ends within a tag: `<Card title="x"`.
+fn has_open_tag(text: &str) -> bool {
+    text.rfind('<').is_some_and(|at| {
+        let tag = text.get(at + 1..).unwrap_or_default();
+        let name = tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).count();
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let attribute = tag.contains("=\"") || tag.contains("='") || tag.starts_with('/');
+        name > 0
+            && !tag.contains('>')
+            && attribute
+            && before.is_none_or(|c| c.is_whitespace() || matches!(c, '>' | '}' | '('))
+    })
+}
+
+type Break = (&'static str, &'static str);
+
+/// How the text breaks off, if it does.
+fn broken_off(text: &str) -> Option<Break> {
+    let start = text.trim_start();
+    if let Some(limit) = announced::limit(text) {
+        return Some(limit);
+    }
+    if start.starts_with(['{', '[']) {
+        match serde_json::from_str::<serde::de::IgnoredAny>(start) {
+            Ok(_) => return None,
+            Err(error) if error.is_eof() => {
+                return Some(("cut_json", "The output begins as JSON and ends before it is complete."));
+            }
+            Err(_) => {}
+        }
+    }
+    if has_open_fence(text) {
+        return Some(("unclosed_fence", "A fenced block is opened and not closed."));
+    }
+    if text.contains("<!--")
+        && text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->"))
+    {
+        return Some(("cut_comment", "A comment is opened and not closed."));
+    }
+    let last = text.lines().next_back()?.trim();
+    if let Some(cut) = cut_line(text, last) {
+        return Some(cut);
+    }
+    if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
+        return None;
+    }
+    // Everything else shows near the end.
+    let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
+    if has_open_tag(text) {
+        return Some(("cut_tag", "A tag is opened at the end and not closed."));
+    }
+    match rows::ending(text, last) {
+        Some(rows::Ending::Whole) => return None,
+        Some(rows::Ending::Cut(how)) => return Some(how),
+        None => {}
+    }
+    if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
+}
+
+/// What a last line alone shows: a cut that is announced, an address, a string or an element that stays open, an item
+/// that is but its mark.
+fn cut_line(text: &str, last: &str) -> Option<Break> {
+    if let Some(cut) = announced::cut(text, last).or_else(|| forms::cut(text)) {
+        return Some(cut);
+    }
+    if last.rfind("](").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
+        return Some(("cut_link", "The address of a link is opened at the end and not closed."));
+    }
+    let bare = last.trim_end_matches(['.', ')']);
+    let numbered =
+        !bare.is_empty() && bare.len() < 4 && bare.len() < last.len() && bare.bytes().all(|b| b.is_ascii_digit());
+    let before = || text.lines().rev().nth(1).is_some_and(|line| line.ends_with(':'));
+    if (numbered || matches!(last, "-" | "*" | "•")) && (prose::list_items(text).len() > 1 || before()) {
+        return Some(("cut_list", "The last item of a list has no text."));
+    }
+    let declares = ["const ", "let ", "var "].iter().any(|start| last.starts_with(start)) && code::assigns(last);
+    if declares && last.matches('"').count() % 2 == 1 && !last.contains(['\'', '`', '/']) {
+        return Some(code::OPEN);
+    }
+    (text.starts_with('<') && has_open_element(last))
+        .then_some(("cut_tag", "An element is opened at the end and not closed."))
+}
+
+/// Whether a line of markup ends in the text of an element that it opened.
+fn has_open_element(last: &str) -> bool {
+    let Some((tags, text)) = last.rsplit_once('>') else { return false };
+    let tag = tags.rsplit('<').next().unwrap_or_default();
+    text.ends_with(char::is_alphanumeric)
+        && tag.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !tag.ends_with('/')
+        && !["br", "hr", "img", "input"].iter().any(|void| tag.starts_with(void))
+        && last.contains("</")
+}
+
+/// A word, a number, a name, a title: nothing that could be half of something.
+fn is_short_answer(text: &str) -> bool {
+    if text.len() >= 90 {
+        return false;
+    }
+    let markup = text.starts_with('<') && text.contains("</");
+    let words = text.split_whitespace().count();
+    let announces = text.ends_with(':') && text.starts_with(char::is_uppercase) && words > 3;
+    let short = words < 9 && !text.contains('\n') && !text.contains(". ") && !text.contains('。');
+    let marked = text.matches("**").count() % 2 == 1 && text.contains(" **");
+    short && !markup && !announces && !marked && !prose::dangles(text)
+}

@@ -1,0 +1,260 @@
+//! The environment: variables in, a layer over the settings' tree out, and the keys of model providers.
+//!
+//! `UMBRA__SECTION__KEY` sets any setting; its value is read as YAML, and as plain text where it is none. Each
+//! variable is a source of its own, so that a fault names the variable. Empty variables count as not set.
+//! Values never show in faults' snippets: they may be secrets.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use secrecy::SecretString;
+use serde_json::Value;
+
+use super::{
+    Report,
+    fault::{Faults, Place, Show},
+    settings_schema,
+    tree::{Entry, Kind, Node, parse},
+};
+use umbra_domain::{ModelSpec, nearest::nearest};
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "UMBRA__";
+/// Variables of other conventions, and the settings they stand for. `UMBRA__…` goes before them.
+const ALIASES: [(&str, &[&str]); 2] =
+    [("DATABASE_URL", &["database", "url"]), ("UMBRA_PG_BIN", &["storage", "pg_bin"])];
+
+/// Variables of ours that are no settings: what the client for Python, the tests, the scripts and the compose file read.
+const OTHERS: [&str; 16] = [
+    "UMBRA_AGENT",
+    "UMBRA_API_KEY",
+    "UMBRA_API_KEY_FILE",
+    "UMBRA_KEY_ID",
+    "UMBRA_MODE",
+    "UMBRA_PASSWORD_FILE",
+    "UMBRA_PORT",
+    "UMBRA_REAL_MODEL_NAME",
+    "UMBRA_REAL_MODEL_URL",
+    "UMBRA_RUN",
+    "UMBRA_SABOTAGE",
+    "UMBRA_SEED",
+    "UMBRA_SESSION",
+    "UMBRA_SHADOWS",
+    "UMBRA_UPDATE",
+    "UMBRA_URL",
+];
+
+/// Variables by name.
+#[derive(Clone, Default)]
+pub struct Environment {
+    set: BTreeMap<String, String>,
+    /// Names of those that are set to nothing.
+    empty: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names only.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.set.keys()).finish()
+    }
+}
+
+impl FromIterator<(String, String)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        let (empty, set): (BTreeMap<_, _>, _) = variables.into_iter().partition(|(_, value)| value.trim().is_empty());
+        Self { set, empty: empty.into_keys().collect() }
+    }
+}
+
+impl Environment {
+    /// The process's own. The only place in the service that reads it.
+    pub fn of_process() -> Self {
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+            .collect()
+    }
+
+    /// The program that this process runs, where the system tells.
+    pub fn program() -> Option<std::path::PathBuf> {
+        std::env::current_exe().ok()
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.set.get(name).map(String::as_str)
+    }
+
+    /// The values of a variable that is set and not empty, in whatever letters its name is written, with `_` or without.
+    pub fn spelled(&self, name: &str) -> impl Iterator<Item = &str> {
+        let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+        let wanted = plain(name);
+        self.set.iter().filter(move |(known, _)| plain(known) == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// Every variable.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.set.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The providers' keys that these models name and that are set, by the name of their variable.
+    pub fn provider_keys<'a>(&self, models: impl IntoIterator<Item = &'a ModelSpec>) -> HashMap<String, SecretString> {
+        models
+            .into_iter()
+            .filter_map(|model| model.api_key_env.as_ref())
+            .filter_map(|name| Some((name.clone(), SecretString::from(self.get(name)?.trim().to_owned()))))
+            .collect()
+    }
+
+    /// Looks at the keys that these models name.
+    ///
+    /// # Errors
+    /// Each variable whose value no header can carry.
+    pub fn check_provider_keys<'a>(&self, models: impl IntoIterator<Item = &'a ModelSpec>) -> Result<(), Report> {
+        let names: BTreeSet<&str> = models.into_iter().filter_map(|model| model.api_key_env.as_deref()).collect();
+        let mut faults = Faults::default();
+        for name in names {
+            if self.get(name).is_some_and(|key| !key.trim().chars().all(|c| matches!(c, ' '..='~'))) {
+                let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+                let message = "the key holds a line break or another character that no header may have";
+                faults.fault_showing(at, Show::Nothing, message, "set the variable to the key alone");
+            }
+        }
+        faults.finish(Some(())).map(drop)
+    }
+
+    /// Lays the variables over the settings. One that was meant as a setting and is none is a fault: whoever writes
+    /// `UMBRA_BOUNDARY_EXECUTION=shadow` must not find out later that everything ran.
+    pub(super) fn overlay(&self, root: &mut Node, faults: &mut Faults) {
+        for (name, path) in ALIASES {
+            if let Some(value) = self.get(name) {
+                let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+                put(root, path, at, Kind::Text(value.to_owned()), at.source);
+            }
+        }
+        // Settings of this layer drop the `_file` twins of earlier layers, but not each other's.
+        let mut layer = None;
+        for (name, value) in &self.set {
+            let Some(path) = name.strip_prefix(PREFIX) else { continue };
+            let source = faults.add_source(name, "");
+            let layer = *layer.get_or_insert(source);
+            let at = Place { source, line: 1, column: 1 };
+            let path = path.to_lowercase();
+            let path: Vec<&str> = path.split("__").collect();
+            put(root, &path, at, value_of(value, at), layer);
+        }
+        for name in self.empty.iter().filter(|name| name.starts_with(PREFIX)) {
+            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let help = "give it a value, or unset it: a variable that something else should have filled may be missing";
+            faults.warn(at, "is set to nothing and counts as not set", help);
+        }
+        self.refuse_unknown(root, faults);
+    }
+
+    fn refuse_unknown(&self, root: &Node, faults: &mut Faults) {
+        let ours = |name: &str| name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("UMBRA_"));
+        let mut settings = Vec::new();
+        for (name, value) in self.set.iter().filter(|(name, _)| ours(name) && !name.starts_with(PREFIX)) {
+            let known = OTHERS.contains(&name.as_str()) || ALIASES.iter().any(|(alias, _)| alias == name);
+            if known || is_of_cluster(name, value) || mentions(root, name) {
+                continue;
+            }
+            if settings.is_empty() {
+                paths(&settings_schema(), "", &mut settings);
+            }
+            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let word = name.get(6..).unwrap_or_default().trim_matches('_').replace("__", "_");
+            let near = nearest(&word, settings.iter().map(|(word, _)| word.as_str()));
+            let meant = near.and_then(|near| settings.iter().find(|(word, _)| word == near));
+            let did = meant.map(|(_, variable)| format!("did you mean {variable}? ")).unwrap_or_default();
+            let help = format!(
+                "{did}A setting is {PREFIX}SECTION__KEY, in capitals and with two _ between; besides, {}, {} and \
+                 variables that the settings name are known",
+                ALIASES.map(|(alias, _)| alias).join(", "),
+                OTHERS.join(", ")
+            );
+            faults.fault_showing(at, Show::Nothing, "no setting and nothing else of ours has this name", help);
+        }
+    }
+}
+
+/// Whether Kubernetes sets such a variable for each service whose name begins with `umbra`: `UMBRA_SERVICE_HOST`,
+/// `UMBRA_PORT_7817_TCP_ADDR`.
+fn is_of_cluster(name: &str, value: &str) -> bool {
+    let tail = name.split_once("_SERVICE_").map(|(_, tail)| tail);
+    let service = tail.is_some_and(|tail| tail == "HOST" || tail == "PORT" || tail.starts_with("PORT_"));
+    let port = name.split_once("_PORT_").is_some_and(|(_, port)| {
+        let mut parts = port.splitn(3, '_');
+        let (number, protocol, what) = (parts.next(), parts.next(), parts.next());
+        number.is_some_and(|number| number.parse::<u16>().is_ok())
+            && matches!(protocol, Some("TCP" | "UDP" | "SCTP"))
+            && matches!(what, None | Some("PROTO" | "PORT" | "ADDR"))
+    });
+    service || port || name.ends_with("_PORT") && value.contains("://")
+}
+
+/// Whether a setting names a variable: the key of a provider, the secret of a webhook.
+fn mentions(node: &Node, name: &str) -> bool {
+    match &node.kind {
+        Kind::Text(text) => text == name,
+        Kind::List(items) => items.iter().any(|item| mentions(item, name)),
+        Kind::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        _ => false,
+    }
+}
+
+/// Every key of the settings below `section`: as words, and as a variable.
+fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
+    let Some(keys) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (key, schema) in keys {
+        let path = if section.is_empty() { key.clone() } else { format!("{section}__{key}") };
+        paths(schema, &path, found);
+        found.push((path.replace("__", "_"), format!("{PREFIX}{}", path.to_uppercase())));
+    }
+}
+
+/// The value as YAML, or as plain text.
+fn value_of(value: &str, at: Place) -> Kind {
+    // What cannot be read as YAML is text, so faults of the attempt are dropped.
+    let mut node = parse(at.source, value, &mut Faults::default());
+    if let Some(node) = &mut node {
+        settle(node, at);
+    }
+    node.map_or_else(|| Kind::Text(value.to_owned()), |node| node.kind)
+}
+
+/// Gives every node within a variable the variable's place.
+fn settle(node: &mut Node, at: Place) {
+    node.at = at;
+    match &mut node.kind {
+        Kind::List(items) => items.iter_mut().for_each(|item| settle(item, at)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
+            entry.at = at;
+            settle(&mut entry.value, at);
+        }),
+        _ => {}
+    }
+}
+
+/// Sets one value in the tree, making the mappings on its way. Twins (`key_file` of `key`, and the other way
+/// round) from sources before `layer` go: the later layer decides alone.
+fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize) {
+    let Some((key, rest)) = path.split_first() else {
+        *node = Node { kind, at };
+        return;
+    };
+    if !matches!(node.kind, Kind::Map(_)) {
+        *node = Node { kind: Kind::Map(Vec::new()), at };
+    }
+    let Kind::Map(entries) = &mut node.kind else { return };
+    if rest.is_empty() {
+        let twin = key.strip_suffix("_file").map_or_else(|| format!("{key}_file"), str::to_owned);
+        entries.retain(|entry| entry.key != twin || entry.value.at.source >= layer);
+    }
+    if let Some(entry) = entries.iter_mut().find(|entry| entry.key == *key) {
+        entry.at = at;
+        put(&mut entry.value, rest, at, kind, layer);
+    } else {
+        let mut value = Node { kind: Kind::Null, at };
+        put(&mut value, rest, at, kind, layer);
+        entries.push(Entry { key: (*key).to_owned(), at, value });
+    }
+}

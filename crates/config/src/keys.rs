@@ -1,0 +1,213 @@
+//! The reader: a mapping of the tree in, values out, every fault noted on the way.
+//!
+//! A record is one function that declares its keys in turn. Run over a node it reads them; run without one it
+//! describes them as JSON Schema. So a key cannot be read without being documented, nor documented without
+//! being read, and "did you mean" knows exactly the keys that exist.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    fault::{Faults, Place, Show, listed, quoted},
+    tree::{Entry, Kind, Node},
+};
+use umbra_domain::nearest::nearest;
+
+/// What a value may look like.
+pub(super) trait Shape {
+    /// What it becomes.
+    type Value;
+
+    /// Reads a node; `None` after noting at least one fault.
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value>;
+
+    /// The same rule as JSON Schema.
+    fn schema(&mut self) -> Value;
+}
+
+/// A mapping whose keys the function declares.
+pub(super) struct Record<F>(pub F);
+
+impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
+    type Value = V;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<V> {
+        let Kind::Map(entries) = &node.kind else {
+            let message = format!("{} stands where keys with values belong", node.kind.describe());
+            faults.fault(node.at, message, "write `key: value` lines, indented below it");
+            return None;
+        };
+        let mut keys =
+            Keys { known: Vec::new(), hidden: Vec::new(), work: Work::Read { at: node.at, entries, faults } };
+        let value = (self.0)(&mut keys);
+        keys.refuse_unknown();
+        value
+    }
+
+    fn schema(&mut self) -> Value {
+        let work = Work::Describe { properties: Map::new(), required: Vec::new() };
+        let mut keys = Keys { known: Vec::new(), hidden: Vec::new(), work };
+        (self.0)(&mut keys);
+        let Work::Describe { properties, required } = keys.work else { return Value::Null };
+        let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
+        if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
+            object.insert("required".to_owned(), json!(required));
+        }
+        schema
+    }
+}
+
+/// The keys of one record, while they are declared.
+pub(super) struct Keys<'a> {
+    /// The keys declared so far.
+    known: Vec<&'static str>,
+    /// Keys that are refused with their own word, and not suggested.
+    hidden: Vec<&'static str>,
+    work: Work<'a>,
+}
+
+enum Work<'a> {
+    Read { at: Place, entries: &'a [Entry], faults: &'a mut Faults },
+    Describe { properties: Map<String, Value>, required: Vec<&'static str> },
+}
+
+impl Keys<'_> {
+    /// A key that must be there. `None` when it is missing or faulty, and while describing.
+    pub fn required<S: Shape>(&mut self, key: &'static str, about: &str, shape: S) -> Option<S::Value> {
+        let missing = match &self.work {
+            Work::Read { at, .. } => (self.entry(key).is_none()).then_some(*at),
+            Work::Describe { .. } => None,
+        };
+        match (missing, &mut self.work) {
+            (Some(at), Work::Read { faults, .. }) => {
+                let about = first_sentence(about);
+                faults.fault(at, format!("`{key}` is missing"), format!("add `{key}:` here. {about}"));
+            }
+            (_, Work::Describe { required, .. }) => required.push(key),
+            _ => {}
+        }
+        self.optional(key, about, shape)
+    }
+
+    /// A key that may be there. An empty value is as good as none. `None` also when it is faulty.
+    pub fn optional<S: Shape>(&mut self, key: &'static str, about: &str, mut shape: S) -> Option<S::Value> {
+        self.known.push(key);
+        match &mut self.work {
+            Work::Read { entries, faults, .. } => {
+                let node = &find(entries, key)?.value;
+                faults.within(format!(".{key}"), |faults| shape.read(node, faults))
+            }
+            Work::Describe { properties, .. } => {
+                let mut schema = shape.schema();
+                if let Some(object) = schema.as_object_mut() {
+                    object.insert("description".to_owned(), json!(about.trim()));
+                }
+                properties.insert(key.to_owned(), schema);
+                None
+            }
+        }
+    }
+
+    /// A key whose value takes the place of a default.
+    pub fn set<S: Shape>(&mut self, key: &'static str, about: &str, shape: S, slot: &mut S::Value) {
+        if let Some(value) = self.optional(key, about, shape) {
+            *slot = value;
+        }
+    }
+
+    /// A key of a later version: refused with a word that says so, never ignored.
+    pub fn later(&mut self, key: &'static str, help: &str) {
+        if self.has(key) {
+            self.fault(key, "this is not available in this version", help);
+        }
+        self.hidden.push(key);
+    }
+
+    /// Whether the key is there with a value.
+    pub fn has(&self, key: &str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The first of these keys that is there, or the first: where a rule between them is best pointed out.
+    pub fn first_of<const N: usize>(&self, keys: [&'static str; N]) -> &'static str {
+        keys.iter().copied().find(|key| self.has(key)).or(keys.first().copied()).unwrap_or_default()
+    }
+
+    /// Where the key's value stands, or else the record.
+    pub fn place(&self, key: &str) -> Place {
+        match &self.work {
+            Work::Read { at, .. } => self.entry(key).map_or(*at, |entry| entry.value.at),
+            Work::Describe { .. } => Place::default(),
+        }
+    }
+
+    /// Notes a fault of one key's value, or, where the key is not there, of the record.
+    pub fn fault(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
+        let at = self.place(key);
+        let there = self.has(key);
+        if let Work::Read { faults, .. } = &mut self.work {
+            let part = if there { format!(".{key}") } else { String::new() };
+            faults.within(part, |faults| faults.fault(at, message, help));
+        }
+    }
+
+    /// Notes a fault of one item of a key's list, or of the key where it is no list.
+    pub fn fault_of(&mut self, key: &str, index: Option<usize>, message: impl Into<String>, help: impl Into<String>) {
+        let item = self.entry(key).zip(index).and_then(|(entry, index)| match &entry.value.kind {
+            Kind::List(items) => items.get(index).map(|item| (item.at, index)),
+            _ => None,
+        });
+        let Some((at, index)) = item else { return self.fault(key, message, help) };
+        if let Work::Read { faults, .. } = &mut self.work {
+            faults.within(format!(".{key}[{index}]"), |faults| faults.fault(at, message, help));
+        }
+    }
+
+    /// Notes a warning about one key's value.
+    pub fn warn(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
+        let at = self.place(key);
+        if let Work::Read { faults, .. } = &mut self.work {
+            faults.within(format!(".{key}"), |faults| faults.warn(at, message, help));
+        }
+    }
+
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        match &self.work {
+            Work::Read { entries, .. } => find(entries, key),
+            Work::Describe { .. } => None,
+        }
+    }
+
+    fn refuse_unknown(&mut self) {
+        let (known, hidden) = (&self.known, &self.hidden);
+        let Work::Read { entries, faults, .. } = &mut self.work else { return };
+        for entry in *entries {
+            if known.iter().chain(hidden).any(|key| *key == entry.key) {
+                continue;
+            }
+            let help = match nearest(&entry.key, known.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known here: {}", listed(known)),
+            };
+            let show = Show::Upto(entry.key.chars().count() + 1);
+            faults.fault_showing(entry.at, show, format!("unknown key {}", quoted(&entry.key)), help);
+        }
+    }
+}
+
+/// The entry of a key, unless its value is empty.
+fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
+    entries.iter().find(|entry| entry.key == key && entry.value.kind != Kind::Null)
+}
+
+fn first_sentence(about: &str) -> String {
+    about.trim().split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned()
+}
+
+/// A schema as a document of its own.
+pub(super) fn document(title: &str, schema: Value) -> Value {
+    let mut document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title});
+    if let (Some(document), Value::Object(schema)) = (document.as_object_mut(), schema) {
+        document.extend(schema);
+    }
+    document
+}

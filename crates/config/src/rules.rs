@@ -1,0 +1,189 @@
+//! What rules have in common, whichever file they stand in: names, modes, whom they are about, patterns, and rules about calls,
+//! which are the same in the tools file and in the sidecar file.
+
+use std::collections::BTreeMap;
+
+use globset::Glob;
+
+use super::{
+    fault::{Faults, Place, is_printable, quoted},
+    keys::{Keys, Record},
+    shape::{List, word},
+    text::{Text, agent_glob, free_text, printable, text},
+    tree::{Kind, Node},
+};
+use umbra_domain::{Effect, GuardVerdict, PolicyMode, PolicyRule};
+
+/// The key of the rules about calls, and of a rule's name.
+pub(super) const POLICIES: &str = "policies";
+pub(super) const NAME: &str = "name";
+/// Most rules of a list.
+pub(super) const MAX_RULES: usize = 1_000;
+/// Most patterns of one list of a rule.
+pub(super) const MAX_PATTERNS: usize = 256;
+/// Most labels of a rule.
+const MAX_TAINTS: usize = 16;
+/// Longest condition, in characters.
+const MAX_CONDITION: usize = 4_096;
+/// Longest reason, in characters.
+const MAX_REASON: usize = 500;
+
+/// Says what is wrong with a condition, if anything is.
+pub type ConditionRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// What every rule begins with.
+pub(super) struct Head {
+    /// `None` where it is missing or faulty.
+    pub name: Option<String>,
+    pub mode: PolicyMode,
+    pub agents: Vec<String>,
+    pub routes: Vec<String>,
+    pub modes: Vec<String>,
+}
+
+/// Declares what every rule begins with.
+pub(super) fn head(keys: &mut Keys<'_>) -> Head {
+    let name = keys.required(NAME, "Its unique name.", printable("a rule's name", 100));
+    let mode = keys.optional(
+        "mode",
+        "enforce (unless set): what it says holds. audit: it is recorded beside what holds.",
+        word(&PolicyMode::ALL, PolicyMode::as_str),
+    );
+    let agents = keys.optional(
+        "agents",
+        "Agents (names or globs); every one unless set.",
+        List { len: 1..=MAX_PATTERNS, single: true, item: agent_glob() },
+    );
+    let routes = keys.optional(
+        "routes",
+        "Routes (names or globs); every one, and calls without a route, unless set.",
+        List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a route or a glob") },
+    );
+    let modes = keys.optional(
+        "modes",
+        "Modes of the agent (names or globs), of which it must be in one; every one unless set.",
+        List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a mode or a glob") },
+    );
+    Head {
+        name,
+        mode: mode.unwrap_or_default(),
+        agents: agents.unwrap_or_default(),
+        routes: routes.unwrap_or_default(),
+        modes: modes.unwrap_or_default(),
+    }
+}
+
+/// Declares `tools`.
+pub(super) fn tools(keys: &mut Keys<'_>, about: &str) -> Vec<String> {
+    let tools = keys.optional("tools", about, List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() });
+    tools.unwrap_or_default()
+}
+
+/// Declares `reason`.
+pub(super) fn reason(keys: &mut Keys<'_>, about: &str) -> Option<String> {
+    keys.optional("reason", about, free_text(MAX_REASON))
+}
+
+/// Declares `policies`.
+pub(super) fn policies(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Vec<PolicyRule> {
+    let item = Record(|keys: &mut Keys<'_>| policy(keys, condition));
+    let rules = keys.optional(
+        POLICIES,
+        "Rules about calls. The gravest verdict of those that match holds: block, ask, warn, allow.",
+        List { len: 0..=MAX_RULES, single: false, item },
+    );
+    rules.unwrap_or_default()
+}
+
+/// Names are unique over all these lists of rules: whoever is stopped is told the name.
+pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
+    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    for list in lists {
+        let Some(Kind::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
+        for (index, rule) in rules.iter().enumerate() {
+            let Some(Node { kind: Kind::Text(name), at }) = rule.get(NAME) else { continue };
+            if let Some(earlier) = first.get(name.as_str()) {
+                let message = format!("the name {} is taken", quoted(name));
+                let help = format!("the rule at line {} has it; choose another", earlier.line);
+                faults.within(format!(".{list}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
+            } else {
+                first.insert(name, *at);
+            }
+        }
+    }
+}
+
+/// One rule about calls.
+fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule> {
+    let Head { name, mode, agents, routes, modes } = head(keys);
+    let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
+    let except = keys.optional(
+        "except",
+        "Tools (names or globs) that the rule is not about: with verdict: block, all but these are forbidden. What names no \
+         server is excepted by patterns of its name alone.",
+        List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() },
+    );
+    let effects = keys.optional(
+        "effects",
+        "Effects of the tools: read, write, destructive; every one unless set.",
+        List { len: 1..=Effect::ALL.len(), single: true, item: word(&Effect::ALL, Effect::as_str) },
+    );
+    let when = keys.optional(
+        "when",
+        "A condition in CEL over args, agent, route, modes, tool.server, tool.name, effect, session.id and \
+         session.taint. Where it cannot be evaluated, the rule counts.",
+        free_text(MAX_CONDITION),
+    );
+    let verdict = keys.required(
+        "verdict",
+        "What it says of a call: allow (nothing against it), warn (it runs, with the reason), ask (a person must approve) \
+         or block (it does not run).",
+        word(&GuardVerdict::ALL, GuardVerdict::as_str),
+    );
+    let reason = reason(keys, "Why, for whoever is stopped by it.");
+    let taints = keys.optional(
+        "taints",
+        "Labels that a matching call adds to its session, where `session.taint` finds them.",
+        List { len: 0..=MAX_TAINTS, single: true, item: printable("a label", 64) },
+    );
+    if let Some(Err(problem)) = when.as_deref().map(condition) {
+        keys.fault("when", problem, "write a condition such as: args.amount > 500.0");
+    }
+    if mode == PolicyMode::Audit && taints.as_ref().is_some_and(|taints| !taints.is_empty()) {
+        let message = "a rule in audit mode changes nothing, and a label would change what other rules say";
+        keys.fault("taints", message, "write mode: enforce with verdict: allow, or leave the labels out");
+    }
+    let (name, verdict) = (name?, verdict?);
+    Some(PolicyRule {
+        reason: reason.unwrap_or_else(|| format!("the policy {name} says {}", verdict.as_str())),
+        name,
+        mode,
+        agents,
+        routes,
+        modes,
+        tools,
+        except: except.unwrap_or_default(),
+        effects: effects.unwrap_or_default(),
+        when,
+        verdict,
+        taints: taints.unwrap_or_default(),
+    })
+}
+
+/// A tool's name, or a glob over such names.
+pub(super) fn tool_glob() -> Text<String> {
+    pattern("a tool's name or a glob")
+}
+
+/// A name or a glob of at most 256 characters without spaces.
+fn pattern(what: &'static str) -> Text<String> {
+    text(what, 256, |text| {
+        if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
+            return Err("use printable characters without spaces".to_owned());
+        }
+        match Glob::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(format!("{}; globs are like stripe.get_*, *.delete_{{user,team}}", error.kind())),
+        }
+    })
+}

@@ -1,0 +1,132 @@
+//! `models`: the models that shadows may name. YAML in, [`ModelSpec`]s out. A declared alias replaces a
+//! built-in one whole; whether a URL may be called is asked of who calls it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    super::{
+        keys::{Keys, Record, Shape},
+        number::{Time, decimal, whole},
+        shape::{Table, word},
+        text::{printable, text},
+    },
+    secs,
+};
+use umbra_domain::{ModelSpec, PricePerMtok, Prices, Provider};
+
+/// Most models that can be declared.
+const MAX_MODELS: usize = 200;
+/// Tokens that a model may write in one call unless the declaration says otherwise: enough for a review's JSON.
+const DEFAULT_OUTPUT_TOKENS: u32 = 1_024;
+/// Longest call unless the declaration says otherwise.
+const DEFAULT_TIMEOUT: Duration = secs(60);
+
+/// Whether a URL may be called, or why not.
+pub(super) type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// The `models` section.
+pub(super) fn table(callable: Callable<'_>) -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
+    Table { max: MAX_MODELS, key: alias, value: Record(move |keys: &mut Keys<'_>| model(keys, callable)) }
+}
+
+fn alias(name: &str) -> Result<(), &'static str> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'));
+    if plain && (1..=64).contains(&name.len()) { Ok(()) } else { Err("use 1 to 64 of A-Z, a-z, 0-9, - _ . and :") }
+}
+
+/// One model. Its alias is the table's key, filled in by [`with_aliases`].
+fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
+    let provider = keys.required(
+        "provider",
+        "The wire protocol: anthropic, openai (any compatible server), gemini, or checks (no model).",
+        word(&Provider::ALL, Provider::as_str),
+    );
+    let price = || decimal("a price in USD per million tokens", 0.0..=10_000.0, PricePerMtok::from_usd);
+    let about = "The provider's name for the model, such as claude-haiku-4-5.";
+    let name_shape = printable("a model's name", 200);
+    let name = if provider == Some(Provider::Checks) {
+        keys.optional("name", about, name_shape).or_else(|| Some("checks".to_owned()))
+    } else {
+        keys.required("name", about, name_shape)
+    };
+    let base_url = keys.optional(
+        "base_url",
+        "The API's root, such as http://127.0.0.1:11434/v1. The provider's public address when not set.",
+        text("the URL of an API", 2_048, base_url),
+    );
+    if let Some(Err(why)) = base_url.as_deref().map(callable) {
+        keys.fault("base_url", "this address may not be called", why);
+    }
+    let api_key_env = keys.optional(
+        "api_key_env",
+        "The environment variable that holds the key. Without it no key is needed or sent.",
+        text("the name of an environment variable", 128, variable_name).secret(),
+    );
+    let input = keys.optional("input_usd_per_mtok", "USD for a million tokens read.", price());
+    let output = keys.optional("output_usd_per_mtok", "USD for a million tokens written.", price());
+    let max_output_tokens = keys.optional(
+        "max_output_tokens",
+        "Most tokens that it may write in one call (1024 unless set); a batch of events has so many for each, up to 8192.",
+        whole(16..=200_000).to(),
+    );
+    let timeout =
+        keys.optional("timeout", "Longest that one call may take (60s unless set).", Time(secs(1)..=secs(600)));
+    if keys.has("input_usd_per_mtok") != keys.has("output_usd_per_mtok") {
+        let key = if keys.has("input_usd_per_mtok") { "input_usd_per_mtok" } else { "output_usd_per_mtok" };
+        keys.fault(key, "one price stands without the other", "give both prices, or none where they are unknown");
+    }
+    for key in ["base_url", "api_key_env", "input_usd_per_mtok"] {
+        if provider == Some(Provider::Checks) && keys.has(key) {
+            keys.fault(key, "with provider checks no model is called", "remove this, or name another provider");
+        }
+    }
+    Some(ModelSpec {
+        alias: String::new(),
+        provider: provider?,
+        name: name?,
+        base_url,
+        api_key_env,
+        prices: input.zip(output).map(|(input, output)| Prices { input, output }),
+        max_output_tokens: max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS),
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
+    })
+}
+
+/// Gives each model the alias under which it is declared.
+pub(super) fn with_aliases(mut models: BTreeMap<String, ModelSpec>) -> BTreeMap<String, ModelSpec> {
+    for (alias, model) in &mut models {
+        model.alias.clone_from(alias);
+    }
+    models
+}
+
+/// An absolute http or https URL without user, query and fragment; no slash at its end.
+fn base_url(url: &str) -> Result<String, String> {
+    let help =
+        || "write http:// or https://, a host, a port if need be, and a path: https://llm.internal:8443/v1".to_owned();
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).ok_or_else(help)?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("leave user and password out; name the key's variable in api_key_env".to_owned());
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let signs_ok = rest.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '<' | '>' | '\\' | '`'));
+    if port_ok && signs_ok && super::outbound::host_name(host).is_ok() && !host.is_empty() {
+        Ok(url.trim_end_matches('/').to_owned())
+    } else {
+        Err(help())
+    }
+}
+
+pub(super) fn variable_name(name: &str) -> Result<String, String> {
+    let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        Ok(name.to_owned())
+    } else {
+        Err("write the variable's name, such as ANTHROPIC_API_KEY; the key itself never stands in a file".to_owned())
+    }
+}

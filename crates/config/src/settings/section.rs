@@ -1,0 +1,42 @@
+//! How a section of the settings is written down: each key once, with its description, type, default and shape.
+
+use super::super::keys::Keys;
+
+/// A part of the settings that can be read over its defaults.
+pub(crate) trait Section: Default {
+    /// Declares every key: reads those that are there into `self`, or describes them.
+    fn declare(&mut self, keys: &mut Keys<'_>);
+}
+
+/// Writes a section: the struct, its defaults and its reading, from one list. `rules` checks what holds between
+/// keys, after they were read.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident {
+            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $shape:expr; )+
+        }
+        $( rules $rules:expr; )?
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone)]
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $key: $type, )+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $key: $default, )+ }
+            }
+        }
+
+        impl $crate::settings::section::Section for $name {
+            fn declare(&mut self, keys: &mut $crate::keys::Keys<'_>) {
+                $( keys.set(stringify!($key), concat!($($doc),+), $shape, &mut self.$key); )+
+                $( let rules: fn(&mut Self, &mut $crate::keys::Keys<'_>) = $rules; rules(self, keys); )?
+            }
+        }
+    };
+}
+
+pub(super) use section;

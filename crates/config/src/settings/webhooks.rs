@@ -1,0 +1,247 @@
+//! `webhooks`: who is told what, and with which secret. YAML in, [`Webhook`]s out; a secret that is missing or no
+//! secret is a fault like any other. Whether a URL may be called is the outbound policy's
+//! to say, here and again at each connection.
+
+use std::{collections::HashSet, path::PathBuf, time::Duration};
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    super::{
+        Environment,
+        file::read_secret,
+        keys::{Keys, Record, Shape},
+        number::{Time, whole},
+        shape::{Flag, List, word},
+        text::{agent_glob, path, printable, text},
+    },
+    models::Callable,
+    secs,
+};
+use umbra_domain::{Severity, notice::Topic};
+
+/// Most endpoints.
+const MAX_WEBHOOKS: usize = 64;
+/// Most secrets of one endpoint: the new one and the old ones of a rotation.
+const MAX_SECRETS: usize = 3;
+/// Bytes of a secret, as Standard Webhooks has it.
+const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+/// How a secret begins.
+const PREFIX: &str = "whsec_";
+
+/// An endpoint that is told things.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// What it is called in metrics, logs and lists; unique.
+    pub name: String,
+    /// Where it is. Kept like a secret: many URLs are one.
+    pub url: SecretString,
+    /// The keys that sign, decoded; each gives a signature.
+    pub secrets: Vec<Secret>,
+    /// What it is told of.
+    pub events: Vec<Topic>,
+    /// About these agents alone, as globs; all where empty.
+    pub agents: Vec<String>,
+    /// By these shadows alone; all where empty.
+    pub shadows: Vec<String>,
+    /// Of findings, those of at least this severity.
+    pub severity: Severity,
+    /// Whether it is told anything.
+    pub enabled: bool,
+    /// Longest that one delivery may take.
+    pub timeout: Duration,
+    /// Most deliveries at a time.
+    pub max_in_flight: usize,
+}
+
+/// A signing key. `Debug` shows nothing of it.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// The key's bytes.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads `whsec_` and base64, with padding or without.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let right = "a secret is whsec_ and the base64 of 24 to 64 random bytes: \
+                     echo \"whsec_$(openssl rand -base64 32)\" makes one";
+        let lenient = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        let engine = GeneralPurpose::new(&alphabet::STANDARD, lenient);
+        let bytes = text.strip_prefix(PREFIX).and_then(|text| engine.decode(text).ok());
+        bytes.filter(|bytes| SECRET_BYTES.contains(&bytes.len())).map(Self).ok_or(right)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The `webhooks` section.
+pub(super) fn list(env: &Environment, callable: Callable<'_>) -> impl Shape<Value = Vec<Webhook>> {
+    List { len: 0..=MAX_WEBHOOKS, single: false, item: Record(move |keys: &mut Keys<'_>| webhook(keys, env, callable)) }
+}
+
+/// Refuses a name that occurs twice; answers it.
+pub(super) fn twice(webhooks: &[Webhook]) -> Option<&str> {
+    let mut seen = HashSet::new();
+    webhooks.iter().map(|webhook| webhook.name.as_str()).find(|name| !seen.insert(*name))
+}
+
+fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<Webhook> {
+    let url = keys.required(
+        "url",
+        "Where messages are posted, such as https://hooks.example.com/umbra.",
+        text("the URL of a webhook", 2_048, hook_url).secret(),
+    );
+    if let Some(Err(why)) = url.as_ref().map(|url| callable(url.expose_secret())) {
+        keys.fault("url", "this address may not be called", why);
+    }
+    let name = keys.optional(
+        "name",
+        "What it is called in lists, logs and metrics. The URL's host and a hash of it when not set.",
+        printable("a name", 100),
+    );
+    let variable = keys.optional(
+        "secret_env",
+        "The environment variable that holds the signing secret (whsec_...); several are separated by spaces.",
+        text("the name of an environment variable", 128, super::models::variable_name).secret(),
+    );
+    let file = keys.optional(
+        "secret_file",
+        "A file that holds the signing secret (whsec_...), instead of secret_env; several, one a line, all sign.",
+        path(),
+    );
+    let events = keys.optional(
+        "events",
+        "What it is told of: finding, verdict, breaker, reflexion, briefing. Everything when not set.",
+        List { len: 1..=Topic::ALL.len(), single: true, item: word(&Topic::ALL, Topic::as_str) },
+    );
+    let agents = keys.optional(
+        "agents",
+        "Only what is about these agents (names or globs), and what is about no agent.",
+        List { len: 1..=100, single: true, item: agent_glob() },
+    );
+    let shadows = keys.optional(
+        "shadows",
+        "Only what these shadows see, and what no single shadow sees.",
+        List { len: 1..=100, single: true, item: printable("a shadow's name", 100) },
+    );
+    let severity = keys.optional(
+        "severity",
+        "Of findings, those of at least this severity: info, warning or critical. All when not set.",
+        word(&[Severity::Info, Severity::Warning, Severity::Critical], Severity::as_str),
+    );
+    let enabled = keys.optional("enabled", "Whether it is told anything (true unless set).", Flag);
+    let timeout =
+        keys.optional("timeout", "Longest that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
+    let max_in_flight =
+        keys.optional("max_in_flight", "Most deliveries to it at a time (4 unless set).", whole(1..=64).to());
+    let secrets = secrets(keys, env, variable, file);
+    let url = url?;
+    let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));
+    Some(Webhook {
+        name,
+        url,
+        secrets: secrets?,
+        events: events.unwrap_or_else(|| Topic::ALL.to_vec()),
+        agents: agents.unwrap_or_default(),
+        shadows: shadows.unwrap_or_default(),
+        severity: severity.unwrap_or(Severity::Info),
+        enabled: enabled.unwrap_or(true),
+        timeout: timeout.unwrap_or(secs(15)),
+        max_in_flight: max_in_flight.unwrap_or(4),
+    })
+}
+
+/// The signing secrets that one of two keys names.
+fn secrets(
+    keys: &mut Keys<'_>,
+    env: &Environment,
+    variable: Option<String>,
+    file: Option<PathBuf>,
+) -> Option<Vec<Secret>> {
+    match (variable, file) {
+        (Some(_), Some(_)) => {
+            keys.fault("secret_file", "both secret_env and secret_file are set", "keep one of them");
+            None
+        }
+        (Some(variable), None) => {
+            let Some(text) = env.get(&variable) else {
+                keys.fault("secret_env", format!("the variable {variable} is not set"), "set it to whsec_...");
+                return None;
+            };
+            parse_secrets(keys, "secret_env", text)
+        }
+        (None, Some(file)) => match read_secret(&file) {
+            Ok(text) => parse_secrets(keys, "secret_file", &text),
+            Err(why) => {
+                keys.fault("secret_file", "the file does not give a secret", why);
+                None
+            }
+        },
+        (None, None) => {
+            if !keys.has("secret_env") && !keys.has("secret_file") {
+                keys.fault(
+                    "url",
+                    "a webhook without a secret: receivers could not tell its messages from forged ones",
+                    "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH",
+                );
+            }
+            None
+        }
+    }
+}
+
+fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<Vec<Secret>> {
+    let parsed: Result<Vec<Secret>, _> = text.split_whitespace().map(Secret::parse).collect();
+    match parsed {
+        Ok(secrets) if (1..=MAX_SECRETS).contains(&secrets.len()) => Some(secrets),
+        Ok(_) => {
+            keys.fault(key, "there are too many secrets", format!("keep at most {MAX_SECRETS}, the newest first"));
+            None
+        }
+        Err(right) => {
+            keys.fault(key, "what it names holds no webhook secret", right);
+            None
+        }
+    }
+}
+
+/// A name that tells endpoints apart and shows no more of the URL than its host.
+fn unnamed(url: &str) -> String {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next(),
+        None => authority.split(':').next(),
+    };
+    let hash = blake3::hash(url.as_bytes()).to_hex();
+    format!("{}-{}", host.unwrap_or_default(), hash.get(..8).unwrap_or_default())
+}
+
+/// An absolute http or https URL without user and fragment.
+fn hook_url(url: &str) -> Result<SecretString, String> {
+    let help = "write http:// or https://, a host, and a path: https://hooks.example.com/umbra".to_owned();
+    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return Err(help) };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let signs_ok = rest.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '#' | '"' | '<' | '>' | '\\' | '`'));
+    if authority.is_empty() || authority.starts_with(':') || !signs_ok {
+        return Err(help);
+    }
+    if authority.contains('@') {
+        return Err("leave user and password out: messages are signed with the secret".to_owned());
+    }
+    Ok(SecretString::from(url.to_owned()))
+}

@@ -1,0 +1,119 @@
+//! Changes the mode of one shadow in its file, and not a byte beside it.
+//!
+//! The tree knows where the word stands. What was written is read again before it takes the file's place: where the
+//! word cannot be replaced alone (it stands behind an alias, say), nothing is written, and the error says what to write.
+
+use std::{fs, io, path::Path};
+
+use super::{AGENTS, Models, NAME, load};
+use crate::{
+    Report,
+    fault::{Faults, Place},
+    file::read_text,
+    tree::{Kind, Node, parse},
+};
+use umbra_domain::Mode;
+
+/// Why a mode was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The file cannot be read or written.
+    #[error("{file} cannot be changed ({cause}): write `mode: {mode}` in line {line} yourself", mode = .to.as_str())]
+    File {
+        /// The file.
+        file: String,
+        /// The line of the mode, from 1.
+        line: usize,
+        /// The wanted mode.
+        to: Mode,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The word does not stand there by itself.
+    #[error("the mode in line {line} of {file} does not stand there by itself: write `mode: {mode}` for this shadow yourself",
+        mode = .to.as_str())]
+    Entangled {
+        /// The file.
+        file: String,
+        /// The line of the mode, from 1.
+        line: usize,
+        /// The wanted mode.
+        to: Mode,
+    },
+    /// The shadow is not in the file.
+    #[error("{file} has no shadow of this name")]
+    Missing {
+        /// The file.
+        file: String,
+    },
+    /// With the new mode the file would have faults.
+    #[error("with this mode the file would have faults:\n{0}")]
+    Faults(Report),
+}
+
+/// Gives the shadow `name` in the file at `path` another mode; answers the line that was changed, from 1.
+///
+/// # Errors
+/// Nothing was changed, and what to do instead.
+pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, EditError> {
+    let file = path.display().to_string();
+    let Ok(text) = read_text(path) else { return Err(EditError::Missing { file }) };
+    let (changed, line) = with_mode(&file, &text, name, to, models)?;
+    replace(path, &changed).map_err(|cause| EditError::File { file, line, to, cause })?;
+    Ok(line)
+}
+
+/// The text with another mode for one shadow, and the line that differs.
+pub(crate) fn with_mode(
+    file: &str,
+    text: &str,
+    name: &str,
+    to: Mode,
+    models: &Models<'_>,
+) -> Result<(String, usize), EditError> {
+    let missing = || EditError::Missing { file: file.to_owned() };
+    let mode = mode_of(text, name).ok_or_else(missing)?;
+    let entangled = || EditError::Entangled { file: file.to_owned(), line: mode.at.line, to };
+    let Kind::Text(word) = &mode.kind else { return Err(entangled()) };
+    let start = offset(text, mode.at).ok_or_else(entangled)?;
+    let start = start + text.get(start..).map_or(0, |rest| usize::from(rest.starts_with(['"', '\''])));
+    let rest = text.get(start..).and_then(|rest| rest.strip_prefix(word.as_str())).ok_or_else(entangled)?;
+    let changed = format!("{}{}{rest}", text.get(..start).unwrap_or_default(), to.as_str());
+    let before = load(file, text, models).map_err(EditError::Faults)?.value;
+    let after = load(file, &changed, models).map_err(EditError::Faults)?.value;
+    let alone = before.len() == after.len()
+        && before.iter().zip(&after).all(|(old, new)| if new.name == name { new.mode == to } else { old == new });
+    if alone { Ok((changed, mode.at.line)) } else { Err(entangled()) }
+}
+
+fn mode_of(text: &str, name: &str) -> Option<Node> {
+    let root = parse(0, text, &mut Faults::default())?;
+    let Kind::List(agents) = &root.get(AGENTS)?.kind else { return None };
+    let named = |node: &&Node| node.get(NAME).is_some_and(|known| known.kind == Kind::Text(name.to_owned()));
+    agents.iter().find(named)?.get("mode").cloned()
+}
+
+/// The byte at a place.
+fn offset(text: &str, at: Place) -> Option<usize> {
+    let start = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum::<usize>();
+    let line = text.get(start..)?;
+    let bom = if start == 0 && line.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let column = at.column.checked_sub(1)?;
+    line.get(bom..)?.char_indices().nth(column).map(|(byte, _)| start + bom + byte)
+}
+
+/// Puts a text in the place of a file's: whole or not at all, with the file's permissions. A link stays one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".umbra-new");
+    let beside = path.with_file_name(name);
+    let written = fs::write(&beside, text)
+        .and_then(|()| fs::set_permissions(&beside, fs::metadata(&path)?.permissions()))
+        .and_then(|()| fs::File::open(&beside)?.sync_all())
+        .and_then(|()| fs::rename(&beside, &path));
+    if written.is_err() {
+        drop(fs::remove_file(&beside));
+    }
+    written
+}

@@ -1,0 +1,121 @@
+//! The shadows file: YAML and the declared models in, checked [`Shadow`]s out, or every fault at once.
+//!
+//! A file with only the keys of the first example loads unchanged; all others have defaults. Keys whose feature
+//! does not exist yet are refused with a word that says so, never ignored.
+
+mod cost;
+pub(super) mod edit;
+mod shadow;
+mod watch;
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{
+    Loaded, Report,
+    fault::{Faults, Place, listed, quoted},
+    file::read_tree,
+    keys::{Keys, Record, Shape, document},
+    shape::List,
+    tree::{Kind, Node, parse},
+};
+use umbra_domain::{ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
+
+pub use edit::{EditError, set_mode};
+
+/// The file's one key, and the key of a shadow's name.
+const AGENTS: &str = "shadow_agents";
+const NAME: &str = "name";
+/// Most shadows in a file.
+const MAX_SHADOWS: usize = 1_000;
+
+/// The models that shadows may name, and what counts as cheap.
+#[derive(Debug, Clone, Copy)]
+pub struct Models<'a> {
+    /// Every model by its alias: built-in and declared.
+    pub specs: &'a BTreeMap<String, ModelSpec>,
+    /// The dearest output price that needs no `allow_costly_model`.
+    pub ceiling: PricePerMtok,
+}
+
+impl Models<'_> {
+    /// The model whose written tokens cost least, among those with a price.
+    fn cheapest(&self) -> Option<(&ModelSpec, PricePerMtok)> {
+        self.specs
+            .values()
+            .filter(|spec| spec.provider != Provider::Checks)
+            .filter_map(|spec| Some((spec, spec.prices?.output)))
+            .min_by_key(|(_, price)| *price)
+    }
+
+    /// Why an alias cannot stand where a model belongs, and what would be right. `escape` is how a dear one may stand there
+    /// all the same; without it any price will do.
+    pub(super) fn refusal(&self, alias: &str, escape: Option<&str>) -> Option<(String, String)> {
+        let Some(spec) = self.specs.get(alias) else {
+            let known: Vec<&str> = self.specs.keys().map(String::as_str).collect();
+            let meant = nearest(alias, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+            let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
+            return Some((format!("no model {} is declared", quoted(alias)), help));
+        };
+        let price = spec.prices.map(|prices| prices.output).filter(|price| *price > self.ceiling)?;
+        let cheapest = self.cheapest().map_or_else(
+            || "declare a cheaper model".to_owned(),
+            |(spec, price)| format!("the cheapest declared model is `{}` at {} USD", spec.alias, price.usd()),
+        );
+        let (price, ceiling) = (price.usd(), self.ceiling.usd());
+        let message =
+            format!("`{alias}` costs {price} USD per million tokens written; at most {ceiling} count as cheap");
+        Some((message, format!("{cheapest}; or {}", escape?)))
+    }
+}
+
+/// Reads a shadows file.
+pub fn read(path: &Path, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let mut faults = Faults::default();
+    let root = read_tree(path, &mut faults);
+    check(root, models, faults)
+}
+
+/// Reads shadows from a text; `file_name` is what faults call it.
+pub fn load(file_name: &str, text: &str, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(file_name, text);
+    let root = parse(source, text, &mut faults);
+    check(root, models, faults)
+}
+
+/// The JSON Schema (draft 2020-12) of the shadows file, for editors.
+pub fn shadows_schema() -> serde_json::Value {
+    let models = Models { specs: &BTreeMap::new(), ceiling: PricePerMtok(0) };
+    document("Umbra shadows", Record(|keys: &mut Keys<'_>| file(keys, &models)).schema())
+}
+
+fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<Loaded<Vec<Shadow>>, Report> {
+    let found = root.and_then(|root| {
+        refuse_twins(&root, &mut faults);
+        Record(|keys: &mut Keys<'_>| file(keys, models)).read(&root, &mut faults)
+    });
+    faults.finish(found)
+}
+
+/// The file's one key.
+fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
+    let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
+    keys.required(AGENTS, "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
+}
+
+/// Names are unique: budgets, findings and versions are kept by them. Looks at the nodes, so that a twin is told of
+/// among the other faults of its shadow.
+fn refuse_twins(root: &Node, faults: &mut Faults) {
+    let Some(Kind::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
+    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    for (index, shadow) in shadows.iter().enumerate() {
+        let Some(Node { kind: Kind::Text(name), at }) = shadow.get(NAME) else { continue };
+        if let Some(earlier) = first.get(name.as_str()) {
+            let message = format!("the name {} is taken", quoted(name));
+            let help = format!("the shadow at line {} has it; choose another", earlier.line);
+            faults.within(format!(".{AGENTS}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
+        } else {
+            first.insert(name, *at);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One shadow: its keys, and what must hold between them and its model.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{
+    super::{
+        keys::{Keys, Record, Shape},
+        number::{Time, whole},
+        shape::{Flag, List, word},
+        text::{free_text, host_pattern, printable},
+    },
+    Models, NAME, cost, watch,
+};
+use umbra_domain::{
+    CheckName, Datamark, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
+    verdict::{Otherwise, VerdictRules},
+};
+
+/// Most characters of a shadow's criteria in all.
+const MAX_CRITERIA_CHARS: usize = 4_000;
+/// Most hosts that a shadow allows.
+const MAX_ALLOWED_HOSTS: usize = 200;
+/// Most watch rules of a shadow.
+const MAX_WATCH_RULES: usize = 100;
+/// Characters of an event that a model is shown, unless the shadow says otherwise.
+const DEFAULT_INPUT_CHARS: u32 = 24_000;
+
+/// Declares a shadow's keys.
+pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow> {
+    let name = keys.required(NAME, "Its unique name.", printable("a shadow's name", 100));
+    let model = keys.required(
+        "model",
+        "The model that reviews: an alias from the settings' `models`, or a built-in one.",
+        printable("a model's alias", 64),
+    );
+    let mode = keys.required(
+        "mode",
+        "passive: kept out of the feed. review: comments that people and orchestrators see. active: may also reject \
+         an output; senders can wait for its verdict.",
+        word(&Mode::ALL, Mode::as_str),
+    );
+    let rule = Record(watch::declare);
+    let watch = keys.required(
+        "watch",
+        "Which agents' events it looks at.",
+        List { len: 1..=MAX_WATCH_RULES, single: false, item: rule },
+    );
+    let spec = model.as_ref().and_then(|alias| models.specs.get(alias));
+    let cost_control = cost::declare(keys, mode, spec);
+    let criteria = keys.optional(
+        "criteria",
+        "More things to check, in words: a text or a list of texts.",
+        List { len: 1..=50, single: true, item: free_text(MAX_CRITERIA_CHARS) },
+    );
+    let checks = keys.optional(
+        "checks",
+        "Which built-in checks run: all (default), none, or a list.",
+        List { len: 0..=CheckName::ALL.len(), single: true, item: checks_shape() },
+    );
+    let allowed_hosts = keys.optional(
+        "allowed_hosts",
+        "The hosts that watched agents may reach, as `api.acme.io`, `*.acme.io` or an address; the check outside_hosts \
+         reports others. Without it only hosts that exist to catch data, and disguised ones, are reported.",
+        List { len: 0..=MAX_ALLOWED_HOSTS, single: true, item: host_pattern() },
+    );
+    let flag_at = keys.optional(
+        "flag_at",
+        "Findings of this severity make FLAG (critical unless set).",
+        word(&[Severity::Warning, Severity::Critical], Severity::as_str),
+    );
+    let max_input_chars = keys.optional(
+        "max_input_chars",
+        "Most characters of an event that the model is shown (24000 unless set).",
+        whole(1_000..=200_000).to(),
+    );
+    let (datamark, canary) = protocol(keys);
+    let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
+    let verdict = verdict(keys, mode);
+    let scope = scope(keys, mode, watch.as_deref(), cost_control.batch.is_some());
+    fixed_keys(keys);
+    if let Some(batch) = cost_control.batch
+        && batch.max_chars > max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS)
+    {
+        let message = format!("a batch may have {} characters, more than max_input_chars", batch.max_chars);
+        keys.warn("cost_control", message, "lower cost_control.batch.max_chars, or raise max_input_chars");
+    }
+    let criteria = criteria.unwrap_or_default();
+    let checks: BTreeSet<CheckName> =
+        checks.map_or_else(|| CheckName::ALL.into(), |named| named.into_iter().flatten().copied().collect());
+    check_criteria(keys, &criteria);
+    if let Some(alias) = &model {
+        check_model(keys, alias, models, cost_control.allow_costly_model);
+    }
+    if spec.is_some_and(|spec| spec.provider == Provider::Checks) && checks.is_empty() {
+        keys.fault("checks", "neither a model nor a check would look at anything", "name some checks, or a model");
+    }
+    Some(Shadow {
+        name: name?,
+        model: model?,
+        mode: mode?,
+        watch: watch?,
+        cost_control,
+        criteria,
+        checks,
+        allowed_hosts,
+        flag_at: flag_at.unwrap_or(Severity::Critical),
+        max_input_chars: max_input_chars.unwrap_or(DEFAULT_INPUT_CHARS),
+        datamark,
+        canary,
+        scope,
+        verdict,
+        enabled: enabled.unwrap_or(true),
+    })
+}
+
+/// How the model is kept from taking the reviewed text's orders.
+fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
+    let datamark = keys.optional(
+        "datamark",
+        "How the reviewed text is marked as data for the model. lines (unless set): each line begins with a random mark. \
+         words: so it does, and a sign stands for each space; harder to overlook, but up to twice the tokens, and small \
+         models quote worse. off: tags alone.",
+        word(&Datamark::ALL, Datamark::as_str),
+    );
+    let canary = keys.optional(
+        "canary",
+        "Whether each call holds a planted fault, and a reply that misses it is INCONCLUSIVE (true unless set). false is \
+         for small models that cannot follow it.",
+        Flag,
+    );
+    (datamark.unwrap_or_default(), canary.unwrap_or(true))
+}
+
+/// How an active shadow comes to its verdict. Others give none, and must not seem to.
+fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
+    let default = VerdictRules::default();
+    let otherwise = || word(&Otherwise::ALL, Otherwise::as_str);
+    let rules = VerdictRules {
+        within: keys
+            .optional(
+                "verdict_within",
+                "Active: a result counts that comes this soon after the event (20s unless set).",
+                Time(Duration::from_millis(100)..=Duration::from_hours(1)),
+            )
+            .unwrap_or(default.within),
+        on_timeout: keys
+            .optional("on_timeout", "Active: what no result in time means (accept unless set).", otherwise())
+            .unwrap_or(default.on_timeout),
+        on_inconclusive: keys
+            .optional(
+                "on_inconclusive",
+                "Active: what a review means that could not tell (accept unless set).",
+                otherwise(),
+            )
+            .unwrap_or(default.on_inconclusive),
+    };
+    for key in ["verdict_within", "on_timeout", "on_inconclusive"] {
+        if mode.is_some_and(|mode| mode != Mode::Active) && keys.has(key) {
+            keys.fault(key, "only an active shadow gives verdicts", "write mode: active, or leave the key out");
+        }
+    }
+    rules
+}
+
+/// What one review is of, and what does not go with a whole task.
+fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, batch: bool) -> ReviewScope {
+    let scope = keys.optional(
+        "scope",
+        "What one review is of. event (unless set), or trajectory: the whole task, when its task_complete arrives.",
+        word(&[ReviewScope::Event, ReviewScope::Trajectory], ReviewScope::as_str),
+    );
+    if scope != Some(ReviewScope::Trajectory) {
+        return ReviewScope::Event;
+    }
+    if mode == Some(Mode::Active) {
+        let message = "a verdict is of one event, and cannot be of a whole task";
+        keys.fault("scope", message, "write mode: review, or scope: event");
+    }
+    if batch {
+        let message = "with scope: trajectory a review is of a whole task already";
+        keys.fault("cost_control", message, "leave out cost_control.batch, or write scope: event");
+    }
+    if watch.is_some_and(|rules| rules.iter().any(|rule| !rule.triggers.contains(&Trigger::TaskComplete))) {
+        let message = "with scope: trajectory a review begins when task_complete arrives, and a rule does not name it";
+        keys.fault("watch", message, "write triggers: [task_complete]");
+    }
+    ReviewScope::Trajectory
+}
+
+/// Keys that take only one value so far: others are refused, not ignored.
+fn fixed_keys(keys: &mut Keys<'_>) {
+    let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
+    if redact == Some(false) {
+        keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
+    }
+    keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
+}
+
+/// One word of `checks`, and the checks that it stands for.
+fn checks_shape() -> impl Shape<Value = &'static [CheckName]> {
+    static ALL: [CheckName; CheckName::ALL.len()] = CheckName::ALL;
+    let each: Vec<&'static [CheckName]> = ALL.chunks(1).collect();
+    word(&each, |checks| checks.first().map_or("", |check| check.as_str())).or("all", &ALL).or("none", &[])
+}
+
+fn check_criteria(keys: &mut Keys<'_>, criteria: &[String]) {
+    let chars: usize = criteria.iter().map(|text| text.chars().count()).sum();
+    if chars > MAX_CRITERIA_CHARS {
+        let message = format!("{chars} characters of criteria are out of bounds");
+        keys.fault("criteria", message, format!("write at most {MAX_CRITERIA_CHARS} in all"));
+    }
+}
+
+/// What must hold between a shadow and its model.
+fn check_model(keys: &mut Keys<'_>, alias: &str, models: &Models<'_>, costly_allowed: bool) {
+    let escape = (!costly_allowed).then_some("say cost_control.allow_costly_model: true");
+    if let Some((message, help)) = models.refusal(alias, escape) {
+        keys.fault("model", message, help);
+    }
+}

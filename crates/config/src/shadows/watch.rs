@@ -1,0 +1,99 @@
+//! `watch`: which agents' events a shadow looks at.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::{
+        fault::Faults,
+        keys::{Keys, Shape},
+        shape::{List, Table, shown, word},
+        text::{agent_glob, printable},
+        tree::{Kind, Node},
+    },
+    cost::usd,
+};
+use umbra_domain::{Trigger, WatchRule};
+
+/// Declares one rule.
+pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
+    let agent = keys.required("agent", "An agent's name, or a glob such as \"*\" or writer-*.", agent_glob());
+    let triggers = keys.required(
+        "triggers",
+        "The kinds of action that it looks at; all is every one, and events without any.",
+        List { len: 1..=8, single: true, item: word(&Trigger::NAMED, Trigger::as_str).or("all", Trigger::All) },
+    );
+    let task_type = keys.optional("task_type", "Only events of this task type.", printable("a task type", 200));
+    let min_cost = keys.optional("min_cost", "Only events whose known cost is at least so many USD.", usd());
+    let metadata = keys.optional(
+        "metadata",
+        "Only events whose metadata holds these values.",
+        Table { max: 32, key: metadata_key, value: Scalar },
+    );
+    let except = keys.optional(
+        "except",
+        "Agents (names or globs) that are left out.",
+        List { len: 0..=256, single: true, item: agent_glob() },
+    );
+    let words = triggers?;
+    let all = words.contains(&Trigger::All);
+    if all {
+        keys.warn(
+            "triggers",
+            "`all` also reviews events that carry no trigger, and is costly",
+            "prefer naming the triggers that matter",
+        );
+    }
+    let triggers = if all { Trigger::NAMED.to_vec() } else { distinct(words) };
+    Some(WatchRule {
+        agent: agent?,
+        triggers,
+        all,
+        task_type,
+        min_cost,
+        metadata: metadata.unwrap_or_default().into_iter().collect::<Map<String, Value>>(),
+        except: except.unwrap_or_default(),
+    })
+}
+
+/// The triggers in the order of the file, each once.
+fn distinct(words: Vec<Trigger>) -> Vec<Trigger> {
+    let mut triggers: Vec<Trigger> = Vec::new();
+    for trigger in words {
+        if !triggers.contains(&trigger) {
+            triggers.push(trigger);
+        }
+    }
+    triggers
+}
+
+fn metadata_key(key: &str) -> Result<(), &'static str> {
+    if (1..=200).contains(&key.chars().count()) { Ok(()) } else { Err("use 1 to 200 characters") }
+}
+
+/// A text, a number or a flag, as JSON.
+struct Scalar;
+
+impl Shape for Scalar {
+    type Value = Value;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
+        match &node.kind {
+            Kind::Text(text) => Some(json!(text)),
+            Kind::Flag(flag) => Some(json!(flag)),
+            Kind::Whole(number) if i64::try_from(*number).is_ok() => Some(json!(i64::try_from(*number).ok())),
+            Kind::Decimal(number) => Some(json!(number)),
+            _ => {
+                faults.fault(
+                    node.at,
+                    format!("{} is not a single value", shown(node)),
+                    "write a text, a number, true or false",
+                );
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": ["string", "number", "boolean"]})
+    }
+}

@@ -1,0 +1,207 @@
+//! What values may look like: flags, words, lists and tables. Nodes in, values out; the same rules as JSON
+//! Schema.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use serde_json::{Value, json};
+
+use super::{
+    fault::{Faults, listed, quoted},
+    keys::Shape,
+    tree::{Kind, Node},
+};
+use umbra_domain::nearest::nearest;
+
+/// A node's value, for messages.
+pub(super) fn shown(node: &Node) -> String {
+    match &node.kind {
+        Kind::Text(text) => quoted(text),
+        Kind::Flag(flag) => flag.to_string(),
+        Kind::Whole(number) => number.to_string(),
+        Kind::Decimal(number) => number.to_string(),
+        other => other.describe().to_owned(),
+    }
+}
+
+/// `true` or `false`.
+pub(super) struct Flag;
+
+impl Shape for Flag {
+    type Value = bool;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<bool> {
+        let Kind::Flag(flag) = node.kind else {
+            faults.fault(node.at, format!("{} is neither true nor false", shown(node)), "write true or false");
+            return None;
+        };
+        Some(flag)
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": "boolean"})
+    }
+}
+
+/// `off`, or what is on: what is read is `Some`.
+pub(super) struct Off<S>(pub S);
+
+impl<S: Shape> Shape for Off<S> {
+    type Value = Option<S::Value>;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
+        match &node.kind {
+            Kind::Flag(false) => Some(None),
+            Kind::Text(text) if text == "off" => Some(None),
+            Kind::Map(_) => self.0.read(node, faults).map(Some),
+            _ => {
+                let help = "write off, or its keys: {key: value}; {} takes the default of each";
+                faults.fault(node.at, format!("{} is neither off nor a mapping", shown(node)), help);
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"anyOf": [{"enum": ["off", false]}, self.0.schema()]})
+    }
+}
+
+/// One of a few words.
+pub(super) struct Word<T> {
+    words: Vec<(&'static str, T)>,
+}
+
+/// One of `all`, by its name.
+pub(super) fn word<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Word<T> {
+    Word { words: all.iter().map(|value| (name(*value), *value)).collect() }
+}
+
+impl<T: Copy> Word<T> {
+    /// The same with one more word.
+    pub fn or(mut self, word: &'static str, value: T) -> Self {
+        self.words.push((word, value));
+        self
+    }
+}
+
+impl<T: Copy> Shape for Word<T> {
+    type Value = T;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
+        let word = if let Kind::Text(text) = &node.kind { text.as_str() } else { "" };
+        let found = self.words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+        if found.is_none() {
+            let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
+            let help = match nearest(word, names.iter().copied()) {
+                Some(meant) if !word.is_empty() => format!("did you mean `{meant}`? It may be {}", listed(&names)),
+                _ => format!("write {}", listed(&names)),
+            };
+            faults.fault(node.at, format!("{} is not a word that is known here", shown(node)), help);
+        }
+        found
+    }
+
+    fn schema(&mut self) -> Value {
+        let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
+        json!({"type": "string", "enum": names})
+    }
+}
+
+/// A list, or where `single` one value that stands for a list of one.
+pub(super) struct List<S> {
+    /// How many items.
+    pub len: RangeInclusive<usize>,
+    /// Whether a bare item is accepted.
+    pub single: bool,
+    /// Each item.
+    pub item: S,
+}
+
+impl<S: Shape> Shape for List<S> {
+    type Value = Vec<S::Value>;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Vec<S::Value>> {
+        let items = match &node.kind {
+            Kind::List(items) => items,
+            _ if self.single => return Some(vec![self.item.read(node, faults)?]),
+            _ => {
+                faults.fault(
+                    node.at,
+                    format!("{} is not a list", shown(node)),
+                    "write `- item` lines, or [item, item]",
+                );
+                return None;
+            }
+        };
+        if !self.len.contains(&items.len()) {
+            let help = format!("write {} to {} items", self.len.start(), self.len.end());
+            faults.fault(node.at, format!("a list of {} items is out of bounds", items.len()), help);
+            return None;
+        }
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            values.extend(faults.within(format!("[{index}]"), |faults| self.item.read(item, faults)));
+        }
+        (values.len() == items.len()).then_some(values)
+    }
+
+    fn schema(&mut self) -> Value {
+        let item = self.item.schema();
+        let list = json!({"type": "array", "items": item, "minItems": self.len.start(), "maxItems": self.len.end()});
+        if self.single { json!({"anyOf": [item, list]}) } else { list }
+    }
+}
+
+/// A mapping with keys of the user's own.
+pub(super) struct Table<S> {
+    /// Most entries.
+    pub max: usize,
+    /// What a key must be; the error says what would be right.
+    pub key: fn(&str) -> Result<(), &'static str>,
+    /// Each value.
+    pub value: S,
+}
+
+impl<S: Shape> Shape for Table<S> {
+    type Value = BTreeMap<String, S::Value>;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
+        let Kind::Map(entries) = &node.kind else {
+            faults.fault(node.at, format!("{} is not a mapping", shown(node)), "write `name: value` lines");
+            return None;
+        };
+        if entries.len() > self.max {
+            let help = format!("write at most {}", self.max);
+            faults.fault(node.at, format!("{} entries are too many", entries.len()), help);
+            return None;
+        }
+        let mut values = BTreeMap::new();
+        for entry in entries {
+            if let Err(help) = (self.key)(&entry.key) {
+                faults.fault(entry.at, format!("{} is not a name that can stand here", quoted(&entry.key)), help);
+            }
+            let value = faults.within(format!(".{}", entry.key), |faults| self.value.read(&entry.value, faults));
+            values.extend(value.map(|value| (entry.key.clone(), value)));
+        }
+        (values.len() == entries.len()).then_some(values)
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": "object", "additionalProperties": self.value.schema(), "maxProperties": self.max})
+    }
+}
+
+/// A value that may be left out: what is read is `Some`.
+pub(super) struct Maybe<S>(pub S);
+
+impl<S: Shape> Shape for Maybe<S> {
+    type Value = Option<S::Value>;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
+        self.0.read(node, faults).map(Some)
+    }
+
+    fn schema(&mut self) -> Value {
+        self.0.schema()
+    }
+}

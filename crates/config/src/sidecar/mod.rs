@@ -1,0 +1,88 @@
+//! The sidecar file: YAML in, the rules of the guardrail out, or every fault at once.
+//!
+//! Rules about calls are those of the tools file, by the same grammar ([`super::rules`]), and stand beside them: one name is
+//! one rule over both files. What a condition or a document's name means is the business of the rooms that apply it; whoever
+//! reads the file brings their judgement along ([`Judgement`]).
+
+mod rule;
+
+use std::path::Path;
+
+use super::{
+    Loaded, Report,
+    fault::Faults,
+    file::read_tree,
+    keys::{Keys, Record, Shape, document},
+    rules::{ConditionRule, POLICIES, policies, refuse_twins},
+    tree::{Node, parse},
+};
+use umbra_domain::sidecar::SidecarRules;
+
+/// The lists of rules besides those about calls.
+const DOCUMENTS: &str = "documents";
+const TEXTS: &str = "texts";
+const MODELS: &str = "models";
+
+/// Says what is wrong with the name of a document or a shadow, if anything is.
+pub type NameRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// The judgement of those who apply what the file says.
+#[derive(Clone, Copy)]
+pub struct Judgement<'a> {
+    /// Of a condition of a rule about calls.
+    pub condition: ConditionRule<'a>,
+    /// Of a document's name.
+    pub document: NameRule<'a>,
+    /// Of the name of a shadow.
+    pub shadow: NameRule<'a>,
+    /// Whether a rule of the tools file has this name.
+    pub taken: &'a dyn Fn(&str) -> bool,
+}
+
+impl Judgement<'_> {
+    /// No judgement: what reads well is taken.
+    pub const NONE: Judgement<'static> =
+        Judgement { condition: &|_| Ok(()), document: &|_| Ok(()), shadow: &|_| Ok(()), taken: &|_| false };
+}
+
+/// Reads a sidecar file.
+pub fn read(path: &Path, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules>, Report> {
+    let mut faults = Faults::default();
+    let root = read_tree(path, &mut faults);
+    check(root, judgement, faults)
+}
+
+/// Reads the rules of a text; `file_name` is what faults call it.
+pub fn load(file_name: &str, text: &str, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules>, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(file_name, text);
+    let root = parse(source, text, &mut faults);
+    check(root, judgement, faults)
+}
+
+/// The JSON Schema (draft 2020-12) of the sidecar file, for editors.
+pub fn sidecar_schema() -> serde_json::Value {
+    let shape = Record(|keys: &mut Keys<'_>| file(keys, Judgement::NONE)).schema();
+    document("Umbra sidecar", shape)
+}
+
+fn check(root: Option<Node>, judgement: Judgement<'_>, mut faults: Faults) -> Result<Loaded<SidecarRules>, Report> {
+    let found = root.and_then(|root| {
+        let lists = [POLICIES, DOCUMENTS, TEXTS, MODELS];
+        refuse_twins(&root, &lists, &mut faults);
+        rule::refuse_taken(&root, &lists, judgement.taken, &mut faults);
+        Record(|keys: &mut Keys<'_>| file(keys, judgement)).read(&root, &mut faults)
+    });
+    faults.finish(found)
+}
+
+/// The file's keys.
+#[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
+fn file(keys: &mut Keys<'_>, judgement: Judgement<'_>) -> Option<SidecarRules> {
+    Some(SidecarRules {
+        policies: policies(keys, judgement.condition),
+        documents: rule::documents(keys, judgement.document),
+        texts: rule::texts(keys),
+        models: rule::models(keys, judgement.shadow),
+    })
+}

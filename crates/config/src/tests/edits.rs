@@ -1,0 +1,62 @@
+//! A shadow's mode is changed in its file, and nothing beside it.
+
+use super::{
+    super::{
+        Models,
+        shadows::{EditError, edit::with_mode},
+    },
+    models,
+};
+use umbra_domain::{Mode, PricePerMtok};
+
+fn edited(text: &str, to: Mode) -> Result<(String, usize), EditError> {
+    let specs = models();
+    with_mode("s.yaml", text, "b", to, &Models { specs: &specs, ceiling: PricePerMtok::from_usd(5.0).unwrap() })
+}
+
+/// A file with shadow `b`, whose mode is written as `mode`, between two others.
+fn file(mode: &str) -> String {
+    format!(
+        "# é comment with mode: passive\nshadow_agents:\n  - {{name: a, model: haiku, mode: &m passive, watch: \
+         [{{agent: x, triggers: [error]}}]}}\n  - name: b # mode: passive\r\n    model: haiku\n    {mode}\n    watch:\n    \
+         - agent: '*'\n      triggers: [error]\n  - {{name: c, model: haiku, mode: passive, watch: [{{agent: x, \
+         triggers: [error]}}]}}\n"
+    )
+}
+
+#[test]
+fn one_word_is_replaced_and_every_comment_stays() {
+    for (before, after) in [
+        ("mode: passive # is quiet", "mode: review # is quiet"),
+        ("mode:   \"passive\"", "mode:   \"review\""),
+        ("mode: 'passive'   ", "mode: 'review'   "),
+        ("\"mode\": passive", "\"mode\": review"),
+        ("mode:\n      passive", "mode:\n      review"),
+    ] {
+        let (text, line) = edited(&file(before), Mode::Review).unwrap();
+        assert_eq!(text, file(after), "{before}");
+        assert_eq!(line, 6 + before.matches('\n').count());
+    }
+    let flow = "shadow_agents: [{mode: review, name: b, model: haiku, watch: [{agent: é, triggers: [error]}]}]";
+    assert_eq!(edited(flow, Mode::Active).unwrap().0, flow.replace("review", "active"));
+    let bom = format!("\u{feff}{flow}");
+    assert_eq!(edited(&bom, Mode::Active).unwrap().0, bom.replace("review", "active"));
+}
+
+#[test]
+fn a_word_that_others_share_is_left_alone() {
+    for mode in
+        ["mode: *m", "mode: &n passive", "mode: !!str passive", "mode: \"p\\x61ssive\"", "mode: >-\n      passive"]
+    {
+        match edited(&file(mode), Mode::Review) {
+            Err(EditError::Entangled { .. }) => {}
+            Ok((text, _)) => assert_eq!(text, file(&mode.replace("passive", "review")), "{mode}"),
+            Err(other) => panic!("{mode}: {other}"),
+        }
+    }
+    assert!(matches!(edited(&file("mode: *m"), Mode::Review), Err(EditError::Entangled { .. })));
+    let other = "shadow_agents:\n  - {name: a, model: haiku, mode: review, watch: [{agent: x, triggers: [error]}]}\n";
+    assert!(matches!(edited(other, Mode::Active), Err(EditError::Missing { .. })));
+    let passive_key = file("mode: active\n    on_timeout: reject");
+    assert!(matches!(edited(&passive_key, Mode::Passive), Err(EditError::Faults(_))));
+}

@@ -1,0 +1,146 @@
+//! The environment: what it sets, what goes before what, how its faults are named.
+
+use secrecy::ExposeSecret;
+
+use super::{
+    super::{Environment, Settings},
+    faults, one_fault,
+};
+use umbra_domain::Provider;
+
+fn env(variables: &[(&str, &str)]) -> Environment {
+    variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn over(file: &str, variables: &[(&str, &str)]) -> Result<Settings, super::Report> {
+    Settings::parse("s.yaml", file, &env(variables), &|_, _| Ok(())).map(|loaded| loaded.value)
+}
+
+#[test]
+fn variables_go_before_the_file_and_leave_the_rest() {
+    let file = "server: {bind: '0.0.0.0:80', max_headers: 32}\noutbound: {allow: [a]}\n";
+    let settings = over(
+        file,
+        &[
+            ("UMBRA__SERVER__BIND", "127.0.0.1:0"),
+            ("UMBRA__SHADOWS__PATH", "/etc/umbra/shadows.yaml"),
+            ("UMBRA__STORAGE__DATA_DIR", "/var/lib/umbra"),
+            ("UMBRA__STORAGE__DOWNLOAD_POSTGRES", "false"),
+            ("UMBRA__OUTBOUND__ALLOW", "[ollama, 10.0.0.7]"),
+            ("UMBRA__QUEUE__HEARTBEAT", "500ms"),
+            ("UMBRA__MODELS__HOUSE__PROVIDER", "openai"),
+            ("UMBRA__MODELS__HOUSE__NAME", "qwen"),
+            ("UMBRA__LOGGING__LEVEL", ""),
+            ("UMBRA_PG_BIN", "/opt/pg/bin"),
+            ("HOME", "/root"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(settings.server.bind, "127.0.0.1:0".parse().unwrap());
+    assert_eq!(settings.server.max_headers, 32);
+    assert_eq!(settings.shadows.path.unwrap().to_str(), Some("/etc/umbra/shadows.yaml"));
+    assert_eq!(settings.storage.data_dir.to_str(), Some("/var/lib/umbra"));
+    assert!(!settings.storage.download_postgres);
+    assert_eq!(settings.storage.pg_bin.unwrap().to_str(), Some("/opt/pg/bin"));
+    assert_eq!(settings.outbound.allow, ["ollama", "10.0.0.7"]);
+    assert_eq!(settings.queue.heartbeat.as_millis(), 500);
+    assert_eq!((settings.models["house"].provider, settings.models["house"].name.as_str()), (Provider::Openai, "qwen"));
+}
+
+/// A name, the variables, and what the fault says.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+#[test]
+fn the_database_url_comes_from_where_it_is_said_last() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "postgres://from-file/d").unwrap();
+    let secret = file.path().to_str().unwrap();
+    let in_file = "database: {url: 'postgres://settings/d'}";
+    let twin = format!("database: {{url_file: '{secret}'}}");
+    let cases: [Case<'_>; 6] = [
+        (in_file, &[], "settings"),
+        (in_file, &[("DATABASE_URL", "postgres://short/d")], "short"),
+        (in_file, &[("DATABASE_URL", "postgres://short/d"), ("UMBRA__DATABASE__URL", "postgres://long/d")], "long"),
+        (&twin, &[("DATABASE_URL", "postgres://short/d")], "short"),
+        (in_file, &[("UMBRA__DATABASE__URL_FILE", secret)], "from-file"),
+        (in_file, &[("DATABASE_URL", "postgres://short/d"), ("UMBRA__DATABASE__URL_FILE", secret)], "from-file"),
+    ];
+    for (file, variables, host) in cases {
+        let settings = over(file, variables).unwrap();
+        let url = settings.database.url.unwrap();
+        assert_eq!(url.expose_secret(), format!("postgres://{host}/d"), "{file} {variables:?}");
+    }
+    let both = [("UMBRA__DATABASE__URL", "postgres://long/d"), ("UMBRA__DATABASE__URL_FILE", secret)];
+    assert!(faults(over("{}", &both))[0].message.contains("both"));
+}
+
+#[test]
+fn faults_name_the_variable() {
+    let cases: [(&str, &str, &[&str]); 7] = [
+        ("UMBRA__SERVER__BND", "127.0.0.1:1", &["UMBRA__SERVER__BND:1:1: server: unknown key", "`bind`"]),
+        ("UMBRA__SERVR__BIND", "127.0.0.1:1", &["UMBRA__SERVR__BIND:1:1: unknown key", "`server`"]),
+        ("UMBRA__SERVER__BIND", "[broken", &["UMBRA__SERVER__BIND:1:1: server.bind: \"[broken\" is not an address"]),
+        ("UMBRA__QUEUE__WORKERS", "-1", &["UMBRA__QUEUE__WORKERS:1:1: queue.workers: -1 is out of bounds"]),
+        ("UMBRA__SERVER", "x", &["UMBRA__SERVER:1:1: server: text stands where keys"]),
+        ("UMBRA__", "x", &["UMBRA__:1:1: unknown key"]),
+        ("UMBRA__MODELS__HAIKU__NAME", "x", &["models.haiku: `provider` is missing"]),
+    ];
+    for (name, value, words) in cases {
+        one_fault(name, &faults(over("{}", &[(name, value)])), 1, words);
+    }
+}
+
+#[test]
+fn values_are_not_shown() {
+    for name in ["DATABASE_URL", "UMBRA__DATABASE__URL", "UMBRA__DATABASE__PASSWORD", "UMBRA__DATABSE__URL"] {
+        let report = over("{}", &[(name, "hunter2 hunter2")]).unwrap_err();
+        assert_eq!(report.faults.len(), 1);
+        assert!(!format!("{report}{report:?}").contains("hunter2"), "{report}");
+    }
+    assert!(!format!("{:?}", env(&[("A", "hunter2")])).contains("hunter2"));
+}
+
+#[test]
+fn a_broken_file_hides_no_fault_of_the_environment() {
+    let found = faults(over("a: [", &[("UMBRA__QUEUE__WORKERS", "-1")]));
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn a_variable_that_was_meant_as_a_setting_is_a_fault() {
+    for (name, value, meant) in [
+        ("UMBRA_BOUNDARY_EXECUTION", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
+        ("umbra__boundary__execution", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
+        ("UMBRA_Server_Bind", "127.0.0.1:0", "`UMBRA__SERVER__BIND`"),
+        ("UMBRA_SERVER_PORT", "8080", "UMBRA__SECTION__KEY"),
+        ("UMBRA_SAFE_MODE", "1", "`UMBRA__BOUNDARY__SAFE_MODE_VARIABLE`"),
+        ("UMBRA_ZZ", "hunter2", "UMBRA_PG_BIN"),
+    ] {
+        let found = faults(over("{}", &[(name, value)]));
+        let meant = meant.trim_matches('`');
+        one_fault(name, &found, 1, &[&format!("{name}:1:1"), "no setting", meant]);
+        assert!(!found[0].to_string().contains("hunter2"));
+    }
+}
+
+#[test]
+fn variables_of_others_are_left_alone() {
+    let settings =
+        "models: {own: {provider: openai, name: x, base_url: 'http://127.0.0.1:1', api_key_env: UMBRA_OWN_KEY}}";
+    let variables = [
+        ("UMBRA_OWN_KEY", "k"),
+        ("UMBRA_PG_BIN", "/opt/pg"),
+        ("UMBRA_AGENT", "writer"),
+        ("UMBRA_SERVICE_HOST", "10.0.0.1"),
+        ("UMBRA_SERVICE_PORT_HTTP", "7817"),
+        ("UMBRA_PORT", "tcp://10.0.0.1:7817"),
+        ("UMBRA_PORT_7817_TCP", "tcp://10.0.0.1:7817"),
+        ("UMBRA_DB_PORT_5432_TCP_PROTO", "tcp"),
+        ("UMBRA_DB_PORT", "tcp://10.0.0.2:5432"),
+        ("UMBRELLA", "x"),
+    ];
+    assert!(over(settings, &variables).is_ok(), "{:?}", faults(over(settings, &variables)));
+    for name in ["Agent_safe_MODE", "AGENT_SAFEMODE", "agent-safe-mode"] {
+        assert_eq!(env(&[(name, "1"), ("X", "2")]).spelled("AGENT_SAFE_MODE").collect::<Vec<_>>(), ["1"], "{name}");
+    }
+}

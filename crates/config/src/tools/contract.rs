@@ -1,0 +1,350 @@
+//! One contract: its keys, and what must hold between them.
+
+use std::{cell::RefCell, time::Duration};
+
+use globset::Glob;
+use serde_json::Value;
+
+use super::{
+    super::{
+        fault::{Faults, is_printable},
+        keys::{Keys, Record, Shape},
+        number::{Time, decimal, whole},
+        shape::{Flag, List, word},
+        text::{Text, free_text, printable, text},
+        tree::Node,
+    },
+    ContractRule, TOOL,
+    json::{Json, JsonObject},
+    openapi::{Files, Operation},
+};
+use umbra_domain::{
+    Effect,
+    contract::{
+        Arguments, Delete, FaultRule, ListBack, OnUnavailable, Overlay, Put, ReadBack, Response, Staleness,
+        ToolContract,
+    },
+};
+
+/// Longest expression, in characters.
+const MAX_EXPRESSION: usize = 4_096;
+/// Most responses, faults, readers, listers and labels of a contract.
+const MAX_RESPONSES: usize = 64;
+const MAX_FAULTS: usize = 16;
+const MAX_READERS: usize = 32;
+const MAX_TAINTS: usize = 16;
+
+/// Declares a contract's keys.
+pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule<'_>) -> Option<ToolContract> {
+    let tool = keys.required(TOOL, "The tool: `server.tool`, a name, or a glob such as `stripe.get_*`.", tool_glob());
+    let version = keys.optional(
+        "version",
+        "Its edition: raise it with each change; the audit stores tool@version (1 unless set).",
+        whole(1..=1_000_000).to(),
+    );
+    let effect = keys.required(
+        "effect",
+        "What calling it does. read: nothing is changed. write: something is added or changed. destructive: something \
+         is lost, or cannot be taken back.",
+        word(&Effect::ALL, Effect::as_str),
+    );
+    let arguments = keys.optional(
+        "arguments",
+        "Whether its arguments can make more of a tool that reads. looked_at (unless set): a call whose arguments are not \
+         understood as a read is none. trusted: they cannot, whatever they say.",
+        word(&Arguments::ALL, Arguments::as_str),
+    );
+    let example = RefCell::new(None);
+    let input_schema = keys.optional(
+        "input_schema",
+        "JSON Schema of its arguments, or {openapi: FILE, operation: ID}; calls that do not fit are refused.",
+        SchemaShape { files, part: Part::Input, example: None },
+    );
+    let output_schema = keys.optional(
+        "output_schema",
+        "JSON Schema of its result, or {openapi: FILE, operation: ID}; every stub must fit it.",
+        SchemaShape { files, part: Part::Output, example: Some(&example) },
+    );
+    let responses = keys.optional(
+        "responses",
+        "How it is answered without being run: the first whose `when` holds.",
+        List { len: 1..=MAX_RESPONSES, single: false, item: Record(response) },
+    );
+    let faults = keys.optional(
+        "faults",
+        "Errors that are shown at a rate, in runs that ask for faults; off otherwise.",
+        List { len: 0..=MAX_FAULTS, single: false, item: Record(fault_rule) },
+    );
+    let overlay = keys.optional(
+        "overlay",
+        "What a call that did not run leaves to be read back in the same run.",
+        Record(overlay),
+    );
+    let stale = keys.optional("stale", "When the contract is no longer believed.", Record(staleness));
+    let on_unavailable = keys.optional(
+        "on_unavailable",
+        "What happens to a live call when no decision can be stored. block (unless set): it is not executed. allow: it \
+         is, where the last known state was live.",
+        word(&OnUnavailable::ALL, OnUnavailable::as_str),
+    );
+    let sandbox = keys.optional("sandbox", "An endpoint where the real thing can be tried dry.", endpoint());
+    let taints = keys.optional(
+        "taints",
+        "Labels that a call of it adds to its session, for policy rules on `session.taint`.",
+        List { len: 0..=MAX_TAINTS, single: true, item: label() },
+    );
+    let contract = ToolContract {
+        tool: tool?,
+        version: version.unwrap_or(1),
+        effect: effect?,
+        arguments: arguments.unwrap_or_default(),
+        input_schema,
+        output_schema,
+        example: example.into_inner(),
+        responses: responses.unwrap_or_default(),
+        faults: faults.unwrap_or_default(),
+        overlay,
+        stale: stale.unwrap_or_default(),
+        on_unavailable: on_unavailable.unwrap_or_default(),
+        sandbox,
+        taints: taints.unwrap_or_default(),
+    };
+    check(keys, &contract);
+    for fault in rule(&contract) {
+        keys.fault_of(fault.key, fault.index, fault.message, fault.help);
+    }
+    Some(contract)
+}
+
+/// What must hold between the keys.
+fn check(keys: &mut Keys<'_>, contract: &ToolContract) {
+    let last = contract.responses.len().saturating_sub(1);
+    for (index, response) in contract.responses.iter().enumerate() {
+        if response.when.is_none() && index < last {
+            let help = "give it a `when`, or move it to the end";
+            keys.fault_of("responses", Some(index), "nothing below this response is ever reached", help);
+        }
+    }
+    if contract.responses.get(last).is_some_and(|response| response.when.is_some()) {
+        let message = "a call for which no `when` holds is refused in shadow";
+        keys.warn("responses", message, "end with a response without `when`");
+    }
+    if contract.effect == Effect::Read && contract.overlay.as_ref().is_some_and(writes) {
+        let help = "say effect: write, or name the tool under the writing tool's overlay.reads";
+        keys.fault("overlay", "a tool that only reads stores and removes nothing", help);
+    }
+    if contract.effect == Effect::Read && contract.on_unavailable == OnUnavailable::Allow {
+        let help = "leave it out: reads are executed anyway";
+        keys.warn("on_unavailable", "this says nothing of a tool that only reads", help);
+    }
+    if contract.effect != Effect::Read && contract.arguments == Arguments::Trusted {
+        let help = "leave it out: arguments can only make more of a tool that reads";
+        keys.warn("arguments", "this says nothing of a tool that changes something", help);
+    }
+    if let Some(overlay) = contract.overlay.as_ref().filter(|overlay| !writes(overlay)) {
+        let named = overlay.reads.iter().map(|read| &read.collection);
+        if named.chain(overlay.lists.iter().map(|list| &list.collection)).any(Option::is_none) {
+            keys.fault("overlay", "it is not said what is read back", "add put or delete, or a collection to each");
+        }
+    }
+}
+
+fn writes(overlay: &Overlay) -> bool {
+    overlay.put.is_some() || overlay.delete.is_some()
+}
+
+fn response(keys: &mut Keys<'_>) -> Option<Response> {
+    let when = keys.optional("when", "When it applies, in CEL over args and tool; always unless set.", expression());
+    let result = keys.required(
+        "result",
+        "The result. A text that is one {{ CEL }} takes the value's type; known are args, tool, uuid(prefix), \
+         seq(prefix), now().",
+        Json,
+    );
+    Some(Response { when, result: result? })
+}
+
+fn fault_rule(keys: &mut Keys<'_>) -> Option<FaultRule> {
+    let rate = keys.required("rate", "Share of calls, from 0 to 1.", decimal("a share", 0.0..=1.0, Some));
+    let error = keys.required("error", "The error's code, such as rate_limited.", label());
+    let message = keys.optional("message", "The error in words.", free_text(500));
+    let result = keys.optional("result", "What the tool gives then; the error and its message unless set.", Json);
+    Some(FaultRule { rate: rate?, error: error?, message, result })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
+fn overlay(keys: &mut Keys<'_>) -> Option<Overlay> {
+    let put = keys.optional("put", "A record that the call stores.", Record(put));
+    let delete = keys.optional("delete", "A record that the call removes.", Record(delete));
+    let reads = keys.optional(
+        "reads",
+        "Tools that read one record by its key.",
+        List { len: 0..=MAX_READERS, single: false, item: Record(read_back) },
+    );
+    let lists = keys.optional(
+        "lists",
+        "Tools that list records; what was stored is merged into their live result.",
+        List { len: 0..=MAX_READERS, single: false, item: Record(list_back) },
+    );
+    Some(Overlay { put, delete, reads: reads.unwrap_or_default(), lists: lists.unwrap_or_default() })
+}
+
+fn put(keys: &mut Keys<'_>) -> Option<Put> {
+    let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
+    let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
+    let value = keys.optional(
+        "value",
+        "The record, over args, tool, result and record (what the run had stored there, or {}); the result unless set.",
+        Json,
+    );
+    let partial = keys.optional(
+        "partial",
+        "Whether the record holds only the fields that change: a read of a live record runs, and these are laid over its \
+         result, members of members as well; a list is replaced. false unless set.",
+        Flag,
+    );
+    Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default() })
+}
+
+fn delete(keys: &mut Keys<'_>) -> Option<Delete> {
+    let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
+    let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
+    Some(Delete { collection: collection?, key: key? })
+}
+
+fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
+    let tool = keys.required(TOOL, "The tool that reads.", printable("a tool's name", 256));
+    let collection =
+        keys.optional("collection", "Where it looks; the collection of put or delete unless set.", label());
+    let key = keys.required("key", "The key that it is asked for, in CEL over args and tool.", expression());
+    let at = keys.optional(
+        "at",
+        "Where the record stands in the result, as data.item; the result itself unless set.",
+        field_path(),
+    );
+    let result = keys.optional("result", "What it gives, over record besides; the record unless set.", Json);
+    let on_missing =
+        keys.optional("on_missing", "What it gives for a removed record; an error not_found unless set.", Json);
+    Some(ReadBack { tool: tool?, collection, key: key?, at: at.unwrap_or_default(), result, on_missing })
+}
+
+fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
+    let tool = keys.required(TOOL, "The tool that lists.", printable("a tool's name", 256));
+    let collection =
+        keys.optional("collection", "Where it looks; the collection of put or delete unless set.", label());
+    let items = keys.optional(
+        "items",
+        "Where the list stands in the result, as data.items; the result itself unless set.",
+        field_path(),
+    );
+    let key = keys.required("key", "The field of an item that is its key.", printable("a field's name", 128));
+    let more = keys.optional(
+        "more",
+        "Where the result says that more pages follow, as has_more or next_cursor; what the run added comes with the last.",
+        field_path(),
+    );
+    Some(ListBack { tool: tool?, collection, items: items.unwrap_or_default(), key: key?, more })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
+fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
+    let live_mismatches = keys.optional(
+        "live_mismatches",
+        "After so many live results in a row that do not fit it; 3 unless set.",
+        whole(1..=1_000).to(),
+    );
+    let max_age = keys.optional(
+        "max_age",
+        "When no live result has fitted it for so long; never unless set.",
+        Time(Duration::from_mins(1)..=Duration::from_hours(24 * 3_650)),
+    );
+    Some(Staleness { live_mismatches, max_age })
+}
+
+/// A tool's name, or a glob over names.
+fn tool_glob() -> Text<String> {
+    text("a tool's name or a glob", 256, |text| {
+        if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
+            return Err("use printable characters without spaces: server.tool, name, server.get_*".to_owned());
+        }
+        match Glob::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(format!("{}; globs are like stripe.get_*, *.delete_{{user,team}}", error.kind())),
+        }
+    })
+}
+
+fn expression() -> Text<String> {
+    free_text(MAX_EXPRESSION)
+}
+
+/// A word of letters, digits and joints.
+fn label() -> Text<String> {
+    text("a name", 64, |text| {
+        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+        if plain { Ok(text.to_owned()) } else { Err("use letters, digits, `_`, `-`, `.` and `/`".to_owned()) }
+    })
+}
+
+/// Fields, joined by dots.
+fn field_path() -> Text<String> {
+    text("a path of fields", 256, |text| {
+        if text.split('.').all(|part| !part.is_empty() && part.chars().all(is_printable)) {
+            Ok(text.to_owned())
+        } else {
+            Err("write fields joined by dots: data.items".to_owned())
+        }
+    })
+}
+
+fn endpoint() -> Text<String> {
+    text("a URL", 2_048, |text| {
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let plain = text.chars().all(|c| is_printable(c) && !c.is_whitespace());
+        match rest.and_then(|rest| rest.split(['/', '?', '#']).next()) {
+            Some(host) if plain && !host.is_empty() && !host.contains('@') => Ok(text.to_owned()),
+            _ => Err("write http:// or https:// with a host, without a password: https://sandbox.acme.io".to_owned()),
+        }
+    })
+}
+
+/// Which of an operation's schemas is meant.
+#[derive(Clone, Copy)]
+enum Part {
+    Input,
+    Output,
+}
+
+/// A JSON Schema, written out or in an OpenAPI file.
+struct SchemaShape<'a> {
+    files: &'a Files<'a>,
+    part: Part,
+    /// Where the operation's own example goes.
+    example: Option<&'a RefCell<Option<Value>>>,
+}
+
+impl Shape for SchemaShape<'_> {
+    type Value = Value;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
+        if node.get("openapi").is_none() {
+            return JsonObject.read(node, faults);
+        }
+        let Operation { input, output, example } = self.files.operation(node, faults)?;
+        if let Some(slot) = self.example {
+            slot.replace(example);
+        }
+        let (schema, what) = match self.part {
+            Part::Input => (input, "arguments"),
+            Part::Output => (output, "a JSON result of a 2xx response"),
+        };
+        if schema.is_none() {
+            faults.fault(node.at, format!("the operation declares no {what}"), "write the schema out instead");
+        }
+        schema
+    }
+
+    fn schema(&mut self) -> Value {
+        JsonObject.schema()
+    }
+}

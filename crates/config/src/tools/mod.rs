@@ -1,0 +1,123 @@
+//! The tools file: YAML in, contracts, policy rules and what is known of effects out, or every fault at once.
+//!
+//! What a contract or a rule means is the business of the rooms that apply it; whoever reads the file brings their
+//! judgement along ([`Rules`]), so that their faults are told with line and column beside those of the file.
+
+mod contract;
+mod effects;
+mod json;
+mod openapi;
+mod write;
+
+use std::{collections::BTreeMap, path::Path};
+
+pub use super::rules::ConditionRule;
+use super::{
+    Loaded, Report,
+    fault::{Faults, Place, quoted},
+    file::read_tree,
+    keys::{Keys, Record, Shape, document},
+    rules::{POLICIES, policies, refuse_twins as refuse_namesakes},
+    shape::List,
+    tree::{Kind, Node, parse},
+};
+use openapi::Files;
+use umbra_domain::{
+    ToolDeclarations,
+    contract::{ContractFault, ToolContract},
+    tool::canonical,
+};
+pub use write::write;
+
+/// The keys of the file, and those by which a contract is told from another.
+const TOOLS: &str = "tools";
+const TOOL: &str = "tool";
+/// Most contracts in a file.
+const MAX_CONTRACTS: usize = 1_000;
+
+/// What is wrong with a contract that reads well.
+pub type ContractRule<'a> = &'a dyn Fn(&ToolContract) -> Vec<ContractFault>;
+
+/// The judgement of those who apply what the file says.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// Of a contract: its schemas, predicates and stubs.
+    pub contract: ContractRule<'a>,
+    /// Of a condition of a policy rule.
+    pub condition: ConditionRule<'a>,
+}
+
+impl Rules<'_> {
+    /// No judgement: what reads well is taken.
+    pub const NONE: Rules<'static> = Rules { contract: &|_| Vec::new(), condition: &|_| Ok(()) };
+}
+
+/// Reads a tools file. OpenAPI files that it names are read beside it.
+pub fn read(path: &Path, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
+    let mut faults = Faults::default();
+    let root = read_tree(path, &mut faults);
+    let folder = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    check(root, folder, rules, faults)
+}
+
+/// Reads the tools of a text; `file_name` is what faults call it. It can name no other file.
+pub fn load(file_name: &str, text: &str, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(file_name, text);
+    let root = parse(source, text, &mut faults);
+    check(root, None, rules, faults)
+}
+
+/// The JSON Schema (draft 2020-12) of the tools file, for editors.
+pub fn tools_schema() -> serde_json::Value {
+    let shape = Record(|keys: &mut Keys<'_>| file(keys, None, Rules::NONE)).schema();
+    document("Umbra tools", shape)
+}
+
+fn check(
+    root: Option<Node>,
+    folder: Option<&Path>,
+    rules: Rules<'_>,
+    mut faults: Faults,
+) -> Result<Loaded<ToolDeclarations>, Report> {
+    let found = root.and_then(|root| {
+        refuse_twins(&root, &mut faults);
+        refuse_namesakes(&root, &[POLICIES], &mut faults);
+        Record(|keys: &mut Keys<'_>| file(keys, folder, rules)).read(&root, &mut faults)
+    });
+    faults.finish(found)
+}
+
+/// The file's keys.
+#[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
+fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<ToolDeclarations> {
+    let files = Files::below(folder);
+    let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
+    let contracts = keys.optional(
+        TOOLS,
+        "Contracts: what each tool does, takes and gives, and how it is answered where nothing may run.",
+        List { len: 0..=MAX_CONTRACTS, single: false, item },
+    );
+    Some(ToolDeclarations {
+        contracts: contracts.unwrap_or_default(),
+        policies: policies(keys, rules.condition),
+        effects: effects::declare(keys),
+        trusted_servers: effects::declare_trusted_servers(keys),
+    })
+}
+
+/// One contract a tool: which of two would hold is nobody's guess.
+fn refuse_twins(root: &Node, faults: &mut Faults) {
+    let Some(Kind::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
+    let mut first: BTreeMap<String, Place> = BTreeMap::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let Some(Node { kind: Kind::Text(name), at }) = tool.get(TOOL) else { continue };
+        if let Some(earlier) = first.get(&canonical(name)) {
+            let message = format!("there is a contract of {} already", quoted(name));
+            let help = format!("it stands at line {}; keep one, and raise its version when it changes", earlier.line);
+            faults.within(format!(".{TOOLS}[{index}].{TOOL}"), |faults| faults.fault(*at, message, help));
+        } else {
+            first.insert(canonical(name), *at);
+        }
+    }
+}

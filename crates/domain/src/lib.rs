@@ -1,0 +1,66 @@
+//! The nouns of the product, as the user meets them in YAML, URLs and tables.
+//! Plain data and its rules; no input or output, nothing of the rooms.
+
+pub mod audit;
+pub mod backtest;
+pub mod breaker;
+pub mod call;
+pub mod clock;
+pub mod contract;
+pub mod declarations;
+pub mod disposition;
+pub mod effect;
+pub mod event;
+pub mod execution;
+pub mod finding;
+pub mod hit;
+pub mod ids;
+pub mod json;
+pub mod key;
+pub mod mode;
+pub mod model;
+pub mod money;
+pub mod nearest;
+pub mod notice;
+pub mod pattern;
+mod plain;
+pub mod policy;
+pub mod redacted;
+pub mod review;
+pub mod session;
+pub mod shadow;
+pub mod share;
+pub mod sidecar;
+pub mod tool;
+pub mod trajectory;
+pub mod trigger;
+pub mod verdict;
+
+pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
+pub use breaker::BreakerState;
+pub use call::{Call, CallOutcome, OutcomeStatus};
+pub use contract::ToolContract;
+pub use declarations::ToolDeclarations;
+pub use disposition::{Disposition, Outcome, SkipReason};
+pub use effect::{Effect, EffectOverride, EffectSource};
+pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
+pub use execution::{Execution, Override, OverrideScope};
+pub use finding::{Category, Evidence, Finding, Severity, Source};
+pub use hit::{CheckName, Hit, Mark};
+pub use ids::{
+    ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, PatternId, ReflexionId,
+    ReviewId, SessionId, WorkerId,
+};
+pub use mode::Mode;
+pub use model::{ModelSpec, Prices, Provider};
+pub use money::{NanoUsd, PricePerMtok};
+pub use pattern::{NewPattern, Pattern, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse};
+pub use plain::plain;
+pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
+pub use redacted::Redacted;
+pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
+pub use session::{Objective, Session, SessionState, ShownTool, StepKind};
+pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};
+pub use share::Share;
+pub use tool::{ToolAnnotations, ToolName};
+pub use trigger::{Trigger, TriggerMark, TriggerSource};

@@ -1,0 +1,49 @@
+//! "Did you mean": a mistaken word and the known ones in, the nearest one out, or none that is near.
+
+/// The known word that was most likely meant.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "_");
+    let word = plain(word);
+    let bound = 1 + word.chars().count() / 4;
+    known
+        .into_iter()
+        .filter_map(|candidate| {
+            let plain = plain(candidate);
+            let near = distance(&word, &plain);
+            // A part of the right word (`reviews_per_day`) is near too, though less so.
+            let part = word.len() >= 4 && plain.contains(&word) || plain.len() >= 4 && word.contains(&plain);
+            (near <= bound || part).then_some((near, candidate))
+        })
+        .min_by_key(|(near, _)| *near)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The known word of which this one is a misspelling: one or two letters differ, according to its length.
+pub fn misspelling_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.trim().to_lowercase();
+    let bound = if word.chars().count() < 7 { 1 } else { 2 };
+    let near = known.into_iter().map(|known| (distance(&word, &known.trim().to_lowercase()), known));
+    near.filter(|(near, _)| (1..=bound).contains(near)).min_by_key(|(near, _)| *near).map(|(_, known)| known)
+}
+
+/// Optimal string alignment: edits, and swaps of neighbours, between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let at = |row: &[usize], k: usize| row.get(k).copied().unwrap_or(usize::MAX - 1);
+            let mut best = (at(&last, j + 1) + 1).min(at(&row, j) + 1).min(at(&last, j) + usize::from(x != y));
+            let swapped = i > 0 && j > 0 && b.get(j - 1) == Some(&x) && a.get(i - 1) == Some(&y);
+            if swapped {
+                best = best.min(at(&before, j - 1) + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(0)
+}

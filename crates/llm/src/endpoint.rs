@@ -1,0 +1,162 @@
+//! One model at one address with one key: a single exchange with it, in its wire protocol.
+//!
+//! In: a request and a deadline. Out: a reply or a failure. It sends once and never again; at most 1 MiB of an
+//! answer is read; no prompt, key or answer reaches an error.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, Response, Url,
+    header::{HeaderMap, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, timeout};
+
+use umbra_domain::{ModelSpec, Provider};
+
+use super::{
+    Failure, FailureKind, OutboundPolicy, Reply, Request,
+    connect::{self, ClientError},
+    gateway::GatewayError,
+    protocol::{self, Answer, Protocol},
+    retry_after, schema,
+};
+
+/// Marks our own traffic, so that a proxy which reports what passes through it can leave it out and the loop
+/// guard can tell it.
+pub const ORIGIN_HEADER: &str = "umbra-origin";
+/// The value of [`ORIGIN_HEADER`].
+pub const ORIGIN: &str = "review";
+
+/// Most of an answer that is read.
+const LONGEST_ANSWER: usize = 1024 * 1024;
+/// Longest name of a model that is believed.
+const LONGEST_MODEL_NAME: usize = 128;
+
+/// What makes two aliases one endpoint, with one health.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub provider: Provider,
+    pub base_url: Option<String>,
+    pub model: String,
+    pub key_env: Option<String>,
+    pub key: Option<SecretString>,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |identity: &Self| identity.key.as_ref().map(|key| key.expose_secret().to_owned());
+        self.provider == other.provider
+            && self.base_url == other.base_url
+            && self.model == other.model
+            && self.key_env == other.key_env
+            && key(self) == key(other)
+    }
+}
+
+/// A model that can be called.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    protocol: &'static dyn Protocol,
+    client: Client,
+    base: Url,
+    url: Url,
+    headers: HeaderMap,
+    model: String,
+    key: Option<SecretString>,
+}
+
+impl Endpoint {
+    /// The inner error says why there is no model to call, though nothing is wrong with the settings.
+    pub fn new(
+        alias: &str,
+        identity: &Identity,
+        policy: &OutboundPolicy,
+    ) -> Result<Result<Self, String>, GatewayError> {
+        let Some(protocol) = protocol::of(identity.provider) else {
+            return Ok(Err(format!("`{alias}` is no model: the built-in checks review alone")));
+        };
+        let base = identity.base_url.as_deref().unwrap_or_else(|| protocol.default_base());
+        let (client, base) = match connect::client(base, policy) {
+            Ok(built) => built,
+            Err(error @ ClientError::Tls(_)) => return Ok(Err(error.to_string())),
+            Err(ClientError::Url(source)) => return Err(GatewayError::Url { alias: alias.to_owned(), source }),
+        };
+        let mut headers = protocol.headers(&base, identity.key.as_ref()).map_err(|_| GatewayError::Key {
+            alias: alias.to_owned(),
+            env: identity.key_env.clone().unwrap_or_default(),
+        })?;
+        headers.insert(ORIGIN_HEADER, HeaderValue::from_static(ORIGIN));
+        let url = protocol.url(&base, &identity.model);
+        Ok(Ok(Self { protocol, client, base, url, headers, model: identity.model.clone(), key: identity.key.clone() }))
+    }
+
+    /// Asks once. The model's own limits hold.
+    pub async fn ask(&self, spec: &ModelSpec, request: &Request) -> Result<Reply, Failure> {
+        let deadline = spec.timeout;
+        timeout(deadline, self.exchange(spec.output_limit(request.items), request)).await.unwrap_or_else(|_| {
+            let message = format!("no answer within {deadline:?}: raise the model's timeout if that is too short");
+            Err(Failure::after_sending(FailureKind::Timeout, message))
+        })
+    }
+
+    async fn exchange(&self, max_output_tokens: u32, request: &Request) -> Result<Reply, Failure> {
+        let started = Instant::now();
+        let limit = request.max_output_tokens.min(max_output_tokens);
+        let body = self.protocol.body(&self.base, &self.model, request, schema::narrow(&request.schema), limit);
+        let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).json(&body);
+        let mut response = sending.send().await.map_err(|error| broken(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let wait = retry_after::from_headers(response.headers());
+            // An error without a legible body is still that error.
+            let body = read(&mut response).await.unwrap_or_default();
+            let key = self.key.as_ref().map(ExposeSecret::expose_secret);
+            return Err(Failure::of_status(status, wait, &body, key));
+        }
+        let body = read(&mut response).await?;
+        let answer = self.protocol.read(&body).ok_or_else(|| {
+            let message = "the answer is not of the provider's protocol: check provider and base_url";
+            Failure::after_sending(FailureKind::BadReply, message)
+        })?;
+        Ok(self.reply(answer, started.elapsed()))
+    }
+
+    fn reply(&self, answer: Answer, latency: Duration) -> Reply {
+        let named = answer.model.filter(|name| {
+            !name.is_empty() && name.len() <= LONGEST_MODEL_NAME && name.chars().all(|c| c.is_ascii_graphic())
+        });
+        Reply {
+            text: answer.text,
+            // A server that counts nothing says 0; that is not to be taken for a free call.
+            usage: answer.usage.filter(|usage| usage.input_tokens > 0),
+            finish: answer.finish,
+            model: named.unwrap_or_else(|| self.model.clone()),
+            latency,
+        }
+    }
+}
+
+async fn read(response: &mut Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
+        if body.len() + chunk.len() > LONGEST_ANSWER {
+            let message = format!("the answer is longer than {LONGEST_ANSWER} bytes: check provider and base_url");
+            return Err(Failure::after_sending(FailureKind::BadReply, message));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// A fault of the transport. Its own text may hold the URL, so only its kind is told.
+fn broken(error: &reqwest::Error) -> Failure {
+    if let Some(refused) = connect::refusal(error) {
+        return Failure::free(FailureKind::Refused, refused.to_string());
+    }
+    if error.is_connect() || error.is_builder() {
+        let what = if error.is_timeout() { "the connection timed out" } else { "no connection" };
+        return Failure::free(FailureKind::Connect, format!("{what}: check base_url and that the provider is up"));
+    }
+    Failure::after_sending(FailureKind::Connect, "the connection broke before the whole answer was read")
+}

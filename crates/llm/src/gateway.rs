@@ -1,0 +1,335 @@
+//! All declared models behind one face: who can review, what a call may cost at most, the call itself, health.
+//!
+//! In: the models, keys and outbound policy of the settings. Out: replies and failures. A gateway does not
+//! change: after a reload a new one is built, which takes over the health of every endpoint that stayed the
+//! same. It never retries and never spends more than it said.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use umbra_domain::{ModelSpec, NanoUsd, Provider};
+
+use super::{
+    Charge, Failure, FailureKind, OutboundPolicy, Reply, Request, UrlRefused, Usage,
+    breaker::{Breaker, Outcome, State},
+    endpoint::{Endpoint, Identity},
+    prices,
+};
+
+/// Tokens that a protocol adds around a prompt: roles, separators, the decoder's own instructions. Generous; the
+/// makers name a few hundred for structured output.
+const FRAME_TOKENS: u64 = 1024;
+
+/// Why the settings make no gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Two models share an alias.
+    #[error("model `{0}` is declared twice: give each alias once")]
+    Twice(String),
+    /// The base URL is not allowed.
+    #[error("model `{alias}`: base_url")]
+    Url {
+        /// The model.
+        alias: String,
+        /// What is wrong.
+        source: UrlRefused,
+    },
+    /// The key holds characters that no HTTP header may have.
+    #[error("model `{alias}`: the key in {env} holds a line break or another character that no header may have")]
+    Key {
+        /// The model.
+        alias: String,
+        /// The environment variable.
+        env: String,
+    },
+}
+
+/// Whether an alias can review with its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// It can be called.
+    Ready,
+    /// Only the built-in checks can.
+    ChecksOnly {
+        /// In words for status, review and log.
+        why: String,
+    },
+}
+
+/// The most that one call can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorstCase {
+    /// Tokens read and written together.
+    pub tokens: u64,
+    /// Their cost; `None` where the model's prices are unknown.
+    pub usd: Option<NanoUsd>,
+}
+
+/// How an endpoint is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct ProviderHealth {
+    /// The aliases that lead to it, in order.
+    pub aliases: Vec<String>,
+    /// Its wire protocol.
+    pub provider: Provider,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Whether it is called.
+    pub state: ProviderState,
+    /// Failures since the last good call.
+    pub consecutive_failures: u32,
+    /// What went wrong last; `None` after a good call.
+    pub last_error: Option<String>,
+    /// While open: milliseconds until it is tried again.
+    pub retry_in_ms: Option<u64>,
+}
+
+/// Whether a model is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderState {
+    /// It is.
+    Ok,
+    /// It failed too often and is left alone for a while.
+    Open,
+    /// The next call is a probe.
+    HalfOpen,
+    /// Its key is not set: reviews run on checks.
+    NoKey,
+    /// There is no model behind it, or no way to it from here (`last_error` says why).
+    Checks,
+}
+
+/// Why a model is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rest {
+    /// It failed too often; it is tried again after a while.
+    Sick {
+        /// The while.
+        wait: Duration,
+        /// Its last failure, in words.
+        why: String,
+    },
+    /// It refuses our key or account: somebody must act, waiting does not help.
+    Barred {
+        /// Its word.
+        why: String,
+    },
+}
+
+/// The declared models, ready to be called.
+pub struct Gateway {
+    routes: BTreeMap<String, Route>,
+    policy: OutboundPolicy,
+}
+
+struct Route {
+    spec: ModelSpec,
+    link: Arc<Link>,
+}
+
+/// An endpoint and its health; shared by aliases, and by one gateway with the next.
+struct Link {
+    identity: Identity,
+    /// Or why there is none.
+    endpoint: Result<Endpoint, String>,
+    breaker: Arc<Breaker>,
+}
+
+impl Gateway {
+    /// Builds the clients. `keys` are those that are set, by the name of their environment variable; health is
+    /// taken over from `previous` where provider, base URL, model and key stayed the same.
+    pub fn new(
+        models: Vec<ModelSpec>,
+        keys: &HashMap<String, SecretString>,
+        policy: OutboundPolicy,
+        previous: Option<&Self>,
+    ) -> Result<Self, GatewayError> {
+        let mut routes = BTreeMap::<String, Route>::new();
+        for spec in models {
+            let identity = Identity {
+                provider: spec.provider,
+                base_url: spec.base_url.clone(),
+                model: spec.name.clone(),
+                key: spec.api_key_env.as_ref().and_then(|env| keys.get(env)).filter(|key| !is_blank(key)).cloned(),
+                key_env: spec.api_key_env.clone(),
+            };
+            let same = |routes: &BTreeMap<String, Route>| {
+                routes.values().find(|route| route.link.identity == identity).map(|route| Arc::clone(&route.link))
+            };
+            let before = previous.and_then(|gateway| same(&gateway.routes));
+            let link = match (same(&routes), before) {
+                (Some(link), _) => link,
+                (None, Some(link)) if previous.is_some_and(|gateway| gateway.policy == policy) => link,
+                (None, before) => {
+                    let endpoint = Endpoint::new(&spec.alias, &identity, &policy)?;
+                    let breaker = before.map(|link| Arc::clone(&link.breaker)).unwrap_or_default();
+                    Arc::new(Link { identity, endpoint, breaker })
+                }
+            };
+            let alias = spec.alias.clone();
+            if routes.insert(alias.clone(), Route { spec, link }).is_some() {
+                return Err(GatewayError::Twice(alias));
+            }
+        }
+        Ok(Self { routes, policy })
+    }
+
+    /// The same models with a health of their own: what fails here keeps nobody else from calling.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let mut links: Vec<(&Arc<Link>, Arc<Link>)> = Vec::new();
+        let mut routes = BTreeMap::new();
+        for (alias, Route { spec, link }) in &self.routes {
+            let known = links.iter().find(|(before, _)| Arc::ptr_eq(before, link)).map(|(_, own)| Arc::clone(own));
+            let own = known.unwrap_or_else(|| {
+                let (identity, endpoint) = (link.identity.clone(), link.endpoint.clone());
+                let own = Arc::new(Link { identity, endpoint, breaker: Arc::default() });
+                links.push((link, Arc::clone(&own)));
+                own
+            });
+            routes.insert(alias.clone(), Route { spec: spec.clone(), link: own });
+        }
+        Self { routes, policy: self.policy.clone() }
+    }
+
+    /// Every model, by its alias.
+    pub fn specs(&self) -> BTreeMap<String, ModelSpec> {
+        self.routes.iter().map(|(alias, route)| (alias.clone(), route.spec.clone())).collect()
+    }
+
+    /// The model behind an alias.
+    pub fn spec(&self, alias: &str) -> Option<&ModelSpec> {
+        self.routes.get(alias).map(|route| &route.spec)
+    }
+
+    /// Whether the alias can review with its model, or only with checks. A provider that is down for now is
+    /// still a reviewer.
+    pub fn reviewer(&self, alias: &str) -> Readiness {
+        match self.callable(alias) {
+            Ok(_) => Readiness::Ready,
+            Err(failure) => Readiness::ChecksOnly { why: failure.message },
+        }
+    }
+
+    /// A true upper bound of one call's tokens and cost: a token for each byte of the prompt (no tokenizer makes
+    /// more), the protocol's frame, and all the output that is allowed. `prompt_bytes` is
+    /// [`Request::prompt_bytes`] or more; without `max_output_tokens` the model's own limit counts. `None` for an
+    /// unknown alias.
+    pub fn worst_case(&self, alias: &str, prompt_bytes: usize, max_output_tokens: Option<u32>) -> Option<WorstCase> {
+        self.worst_case_of(alias, prompt_bytes, max_output_tokens, 1)
+    }
+
+    /// The same for a call that judges so many events.
+    pub fn worst_case_of(
+        &self,
+        alias: &str,
+        prompt_bytes: usize,
+        max_output_tokens: Option<u32>,
+        items: usize,
+    ) -> Option<WorstCase> {
+        let spec = self.spec(alias)?;
+        if spec.provider == Provider::Checks {
+            return Some(WorstCase { tokens: 0, usd: Some(NanoUsd::ZERO) });
+        }
+        let limit = max_output_tokens.unwrap_or(u32::MAX).min(spec.output_limit(items));
+        let usage = Usage {
+            input_tokens: u64::try_from(prompt_bytes).unwrap_or(u64::MAX).saturating_add(FRAME_TOKENS),
+            output_tokens: u64::from(limit),
+        };
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        Some(WorstCase { tokens, usd: prices::cost(spec, usage) })
+    }
+
+    /// Why the model is left alone for now; `None` if it may be asked.
+    pub fn rest(&self, alias: &str) -> Option<Rest> {
+        let snapshot = self.routes.get(alias)?.link.breaker.snapshot(Instant::now());
+        let wait = snapshot.rest?;
+        let why = snapshot.last_error.unwrap_or_default();
+        Some(if snapshot.barred { Rest::Barred { why } } else { Rest::Sick { wait, why } })
+    }
+
+    /// Asks a model once, within its timeout. Cancelling it (dropping the future) leaves the health as it was.
+    pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
+        let (route, endpoint) = self.callable(alias)?;
+        let breaker = &route.link.breaker;
+        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
+        let result = endpoint.ask(&route.spec, request).await;
+        let result = result.map_err(|failure| failure.without_quotes_of(request));
+        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
+        permit.settle(outcome, Instant::now());
+        result
+    }
+
+    /// The health of each endpoint, in the order of its first alias.
+    pub fn health(&self) -> Vec<ProviderHealth> {
+        let mut links: Vec<(&Arc<Link>, Vec<String>)> = Vec::new();
+        for (alias, route) in &self.routes {
+            match links.iter_mut().find(|(link, _)| Arc::ptr_eq(link, &route.link)) {
+                Some((_, aliases)) => aliases.push(alias.clone()),
+                None => links.push((&route.link, vec![alias.clone()])),
+            }
+        }
+        links.into_iter().map(|(link, aliases)| link.health(aliases, Instant::now())).collect()
+    }
+
+    fn callable(&self, alias: &str) -> Result<(&Route, &Endpoint), Failure> {
+        let route = self.routes.get(alias).ok_or_else(|| {
+            Failure::free(FailureKind::NotFound, format!("no model `{alias}`: declare it under `models`"))
+        })?;
+        if let Some(env) = route.link.missing_key() {
+            return Err(Failure::free(FailureKind::Auth, format!("no key: {env} is not set")));
+        }
+        match &route.link.endpoint {
+            Ok(endpoint) => Ok((route, endpoint)),
+            Err(why) => Err(Failure::free(FailureKind::NotFound, why.clone())),
+        }
+    }
+}
+
+impl Link {
+    fn missing_key(&self) -> Option<&str> {
+        self.identity.key_env.as_deref().filter(|_| self.identity.key.is_none())
+    }
+
+    fn health(&self, aliases: Vec<String>, now: Instant) -> ProviderHealth {
+        let snapshot = self.breaker.snapshot(now);
+        let state = match snapshot.state {
+            _ if self.missing_key().is_some() => ProviderState::NoKey,
+            _ if self.endpoint.is_err() => ProviderState::Checks,
+            State::Closed => ProviderState::Ok,
+            State::Open => ProviderState::Open,
+            State::HalfOpen => ProviderState::HalfOpen,
+        };
+        ProviderHealth {
+            aliases,
+            provider: self.identity.provider,
+            model: self.identity.model.clone(),
+            state,
+            consecutive_failures: snapshot.in_a_row,
+            last_error: snapshot.last_error.or_else(|| self.endpoint.as_ref().err().cloned()),
+            retry_in_ms: snapshot.rest.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+fn left_alone(breaker: &Breaker, rest: Duration) -> Failure {
+    let last = breaker.snapshot(Instant::now()).last_error.unwrap_or_default();
+    Failure {
+        kind: FailureKind::BreakerOpen,
+        message: format!("not asked, it failed before ({last}): next try in {} s", rest.as_secs().max(1)),
+        retry_after: Some(rest),
+        charge: Charge::None,
+    }
+}
+
+fn is_blank(key: &SecretString) -> bool {
+    key.expose_secret().trim().is_empty()
+}

@@ -1,0 +1,147 @@
+//! The breaker, in given time.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use crate::breaker::{Breaker, Outcome, State};
+
+fn sick() -> Outcome {
+    Outcome::Sick { why: "down".to_owned(), not_before: None }
+}
+
+fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// Lets `times` calls end like this at `now`; each must be admitted.
+fn run(breaker: &Breaker, times: usize, outcome: &Outcome, now: Instant) {
+    for _ in 0..times {
+        breaker.admit(now).expect("admitted").settle(outcome.clone(), now);
+    }
+}
+
+#[test]
+fn opens_after_five_in_a_row_and_probes_once() {
+    let (breaker, start) = (Breaker::default(), Instant::now());
+    run(&breaker, 4, &sick(), start);
+    assert_eq!(breaker.snapshot(start).state, State::Closed);
+    run(&breaker, 1, &sick(), start);
+    assert_eq!(breaker.admit(start + seconds(10)).expect_err("open"), seconds(20));
+    assert_eq!(breaker.snapshot(start + seconds(29)).state, State::Open);
+
+    let later = start + seconds(30);
+    assert_eq!(breaker.snapshot(later).state, State::HalfOpen);
+    let probe = breaker.admit(later).expect("the probe");
+    assert!(breaker.admit(later).is_err(), "one probe only");
+    probe.settle(Outcome::Well, later);
+    assert_eq!(breaker.snapshot(later).state, State::Closed);
+    assert_eq!(breaker.snapshot(later).last_error, None);
+    run(&breaker, 4, &sick(), later);
+    assert_eq!(breaker.snapshot(later).state, State::Closed, "the count began anew");
+}
+
+#[test]
+fn a_good_call_breaks_the_row() {
+    let (breaker, now) = (Breaker::default(), Instant::now());
+    run(&breaker, 4, &sick(), now);
+    run(&breaker, 1, &Outcome::Well, now);
+    run(&breaker, 4, &sick(), now);
+    assert_eq!(breaker.snapshot(now).state, State::Closed);
+}
+
+#[test]
+fn stays_open_twice_as_long_each_time_up_to_five_minutes() {
+    let (breaker, mut now) = (Breaker::default(), Instant::now());
+    run(&breaker, 5, &sick(), now);
+    for expected in [30, 60, 120, 240, 300, 300, 300] {
+        let rest = breaker.snapshot(now).rest.expect("open");
+        assert_eq!(rest, seconds(expected));
+        now += rest;
+        run(&breaker, 1, &sick(), now);
+    }
+}
+
+#[test]
+fn opens_when_half_of_twenty_fail_within_thirty_seconds() {
+    for (spacing, expected) in [(1, State::Open), (2, State::Closed)] {
+        let (breaker, start) = (Breaker::default(), Instant::now());
+        for call in 0..20 {
+            let outcome = if call % 2 == 0 { Outcome::Well } else { sick() };
+            run(&breaker, 1, &outcome, start + seconds(call * spacing));
+        }
+        assert_eq!(breaker.snapshot(start + seconds(19 * spacing)).state, expected, "spacing {spacing}");
+    }
+    let (breaker, now) = (Breaker::default(), Instant::now());
+    for call in 0..60 {
+        run(&breaker, 1, &if call % 5 < 3 { Outcome::Well } else { sick() }, now);
+    }
+    assert_eq!(breaker.snapshot(now).state, State::Closed, "two in five is less than half");
+}
+
+#[test]
+fn keeps_to_the_providers_own_word_within_five_minutes() {
+    for (asked, expected) in [(7, 30), (200, 200), (9000, 300)] {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        run(&breaker, 4, &sick(), now);
+        run(&breaker, 1, &Outcome::Sick { why: String::new(), not_before: Some(seconds(asked)) }, now);
+        assert_eq!(breaker.snapshot(now).rest, Some(seconds(expected)));
+    }
+}
+
+#[test]
+fn a_refused_key_opens_it_at_once_and_a_bad_request_never() {
+    let (breaker, now) = (Breaker::default(), Instant::now());
+    run(&breaker, 50, &Outcome::Blameless { why: "bad".to_owned() }, now);
+    assert_eq!(breaker.snapshot(now).state, State::Closed);
+    assert_eq!(breaker.snapshot(now).last_error.as_deref(), Some("bad"));
+    run(&breaker, 1, &Outcome::Barred { why: "wrong key".to_owned() }, now);
+    assert_eq!(breaker.snapshot(now).rest, Some(seconds(300)));
+    let probe = now + seconds(300);
+    run(&breaker, 1, &Outcome::Blameless { why: "bad".to_owned() }, probe);
+    assert_eq!(breaker.snapshot(probe).state, State::Closed, "an answered probe shows that it is well");
+}
+
+#[test]
+fn a_cancelled_probe_leaves_room_for_the_next() {
+    let (breaker, start) = (Breaker::default(), Instant::now());
+    run(&breaker, 5, &sick(), start);
+    let later = start + seconds(31);
+    drop(breaker.admit(later).expect("the probe"));
+    assert_eq!(breaker.snapshot(later).state, State::HalfOpen);
+    assert!(breaker.admit(later).is_ok());
+}
+
+#[test]
+fn a_call_from_before_it_opened_changes_nothing() {
+    let (breaker, now) = (Breaker::default(), Instant::now());
+    let early = breaker.admit(now).expect("admitted");
+    run(&breaker, 5, &sick(), now);
+    early.settle(Outcome::Well, now);
+    assert_eq!(breaker.snapshot(now).state, State::Open);
+}
+
+proptest! {
+    #[test]
+    fn never_more_than_one_probe_and_never_open_for_long(
+        steps in prop::collection::vec((0_u64..400, 0_u8..4), 1..200)
+    ) {
+        let (breaker, mut now) = (Breaker::default(), Instant::now());
+        for (wait, how) in steps {
+            now += seconds(wait);
+            if let Ok(permit) = breaker.admit(now) {
+                if breaker.snapshot(now).state == State::HalfOpen {
+                    prop_assert!(breaker.admit(now).is_err());
+                }
+                match how {
+                    0 => permit.settle(Outcome::Well, now),
+                    1 => permit.settle(sick(), now),
+                    2 => permit.settle(Outcome::Barred { why: String::new() }, now),
+                    _ => drop(permit),
+                }
+            }
+            prop_assert!(breaker.snapshot(now).rest.is_none_or(|rest| rest <= seconds(300)));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The recommendation in words where a model's own does not stand.
+//! In: hits, or the conclusion. Out: one to three plain sentences of ours. Never: agents' text.
+
+use std::cmp::Reverse;
+
+use umbra_domain::{Assessment, CheckName, Hit, Severity};
+
+/// Most sentences that the checks' recommendation has.
+const MAX_SENTENCES: usize = 3;
+
+/// What to do about the hits of at least a warning, the worst kind first.
+pub(super) fn of_hits(hits: &[&Hit]) -> String {
+    let mut worst: Vec<&Hit> = hits.iter().copied().filter(|hit| hit.severity >= Severity::Warning).collect();
+    worst.sort_by_key(|hit| (Reverse(hit.severity), hit.check));
+    let mut kinds: Vec<CheckName> = Vec::new();
+    for hit in worst {
+        if !kinds.contains(&hit.check) {
+            kinds.push(hit.check);
+        }
+    }
+    if kinds.is_empty() {
+        let clean = "No concerns found by the built-in checks.";
+        let noted = "The built-in checks found nothing beyond what is noted for information.";
+        return if hits.is_empty() { clean } else { noted }.to_owned();
+    }
+    kinds.into_iter().take(MAX_SENTENCES).map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+/// What to do where neither the checks nor the model's own recommendation say it.
+pub(super) fn of_assessment(assessment: Assessment) -> &'static str {
+    match assessment {
+        Assessment::Approve => "No concerns found.",
+        Assessment::Inconclusive => "No verdict: have a person look, or review it again, before relying on it.",
+        Assessment::Suggest => "Look at the findings before relying on it.",
+        Assessment::Flag => "Do not use it before its findings are resolved.",
+    }
+}
+
+fn sentence(check: CheckName) -> &'static str {
+    match check {
+        CheckName::Secrets => "Rotate the credential and keep it out of the output.",
+        CheckName::Commands => "Have a person confirm the command before it runs.",
+        CheckName::Injection => "Treat the marked text as data, and do not let it steer the agent or its reviewer.",
+        CheckName::Truncation => "Have the cut-off part produced again.",
+        CheckName::Emptiness => "Have the work done again: there is no usable output.",
+        CheckName::Loops => "Stop the loop: the same calls are repeated and bring nothing new.",
+        CheckName::Pii => "Take the personal data out, unless the task is to hand it to whom it is about.",
+        CheckName::Contradictions => "Compare the claim with what the tool returned, and correct it.",
+        CheckName::OutsideHosts => "Have a person confirm that the agent may reach the host.",
+        CheckName::Hidden => "Find out where the hidden characters come from before the text is used.",
+    }
+}

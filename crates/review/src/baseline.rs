@@ -1,0 +1,75 @@
+//! Compares a score with what the agent usually reaches: arithmetic, which no text can talk out of it.
+//! In: a judgement, a baseline. Out: the judgement, with one finding more where the score is a fall. Never: a milder one.
+
+use super::{
+    Baseline, Judgement,
+    assess::{grade, score_stands},
+};
+use umbra_domain::{Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
+
+/// Least that counts as one spread, in points: scores that hardly ever differ make no fall of a trifle.
+const LEAST_SPREAD: f64 = 5.0;
+/// The rule under which a fall is filed.
+const RULE: &str = "baseline.fall";
+
+/// What counts as a fall.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FallRules {
+    /// Fewest scores by which a fall is told.
+    pub min_scores: u32,
+    /// A score so many spreads below the mean is a fall; 0 tells none.
+    pub spreads: f64,
+}
+
+/// What a review by the checks alone counts with, since the checks give no score: 100 for APPROVE, 60 for SUGGEST, 20
+/// for FLAG.
+pub fn score_of_checks(assessment: Assessment) -> Option<u8> {
+    match assessment {
+        Assessment::Approve => Some(100),
+        Assessment::Suggest => Some(60),
+        Assessment::Flag => Some(20),
+        Assessment::Inconclusive => None,
+    }
+}
+
+/// Adds a finding where the score falls below what is usual: for information, or a warning at twice the distance.
+pub fn compare(
+    shadow: &Shadow,
+    event_id: EventId,
+    usual: Option<Baseline>,
+    rules: &FallRules,
+    judgement: &mut Judgement,
+) {
+    let score = match (judgement.reviewer, judgement.assessment) {
+        (_, Assessment::Inconclusive) => None,
+        _ if !score_stands(&judgement.notes) => None,
+        (Reviewer::Model, _) => judgement.score,
+        (Reviewer::Checks, assessment) => score_of_checks(assessment),
+    };
+    let (Some(usual), Some(score)) = (usual.filter(|usual| usual.count >= rules.min_scores), score) else { return };
+    let distance = (usual.mean - f64::from(score)) / usual.spread.max(LEAST_SPREAD);
+    if rules.spreads <= 0.0 || distance < rules.spreads {
+        return;
+    }
+    let severity = if distance >= 2.0 * rules.spreads { Severity::Warning } else { Severity::Info };
+    judgement.findings.push(Finding {
+        event_id,
+        severity,
+        category: Category::Quality,
+        description: format!(
+            "The score of {score} falls below what this agent usually reaches for this type of task: a mean of {:.0} \
+             with a spread of {:.0} over {} reviews.",
+            usual.mean, usual.spread, usual.count
+        ),
+        evidence: None,
+        verified: false,
+        source: Source::Check,
+        rule: RULE.to_owned(),
+    });
+    let raised = grade(severity, shadow);
+    if raised > judgement.assessment {
+        judgement.assessment = raised;
+        "Compare the result with earlier ones of this agent: it falls below them."
+            .clone_into(&mut judgement.recommendation);
+    }
+}

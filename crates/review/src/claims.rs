@@ -1,0 +1,81 @@
+//! Takes what a model claims apart: what it says of the work, with the text it stands on, and what it says of the canary.
+//! In: the findings of a reply, and what the model was shown. Out: findings whose evidence is looked up, and how much of
+//! the reply does not fit what was shown. Never: a finding about the canary, or a mark of ours in a text for people.
+
+use super::{FENCE_MARK, Shown, Subject, evidence, reply::Claim, sections::stored_texts};
+use umbra_domain::{Finding, Source};
+
+/// The findings of a reply.
+pub(super) struct Claims {
+    /// What it says of the work.
+    pub found: Vec<Finding>,
+    /// Quotes that are not in the text.
+    pub not_found: usize,
+    /// Findings about steps that the model was not shown.
+    pub unknown_steps: usize,
+    /// Whether it reports the canary, or there is none.
+    pub told: bool,
+}
+
+/// Looks the quotes up in the texts of these events, each with the number of its step.
+pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims: Vec<Claim>) -> Claims {
+    let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
+    let of_task = steps.iter().any(|(number, _)| number.is_some());
+    let last = steps.len().saturating_sub(1);
+    let mut all = Claims { found: Vec::new(), not_found: 0, unknown_steps: 0, told: shown.canary.is_none() };
+    for claim in claims {
+        let bare = shown.marks.remove(&claim.evidence_quote);
+        if claim.is_canary() && is_canary_named(shown, &[&bare, &claim.description]) {
+            all.told = true;
+            continue;
+        }
+        // The step that it names first, then the others, the latest first: there the work ended.
+        let named = claim.step.and_then(|step| usize::try_from(step).ok());
+        let named = named.and_then(|step| steps.iter().position(|(number, _)| *number == Some(step)));
+        let mut places = named.into_iter().chain((0..steps.len()).rev());
+        let quote = |place: usize| {
+            let fields = fields.get(place)?;
+            evidence::of_quote(fields, &claim.evidence_quote).or_else(|| evidence::of_quote(fields, &bare))
+        };
+        let at = |place: usize| Some((place, quote(place)?));
+        let (place, evidence) =
+            places.find_map(at).map_or((named.unwrap_or(last), None), |(at, quote)| (at, Some(quote)));
+        let Some((_, subject)) = steps.get(place) else { continue };
+        // What is said of the canary and not of the work is for nobody, be it right or wrong.
+        if evidence.is_none() && (claim.is_canary() || is_canary_meant(shown, &[&bare, &claim.description])) {
+            all.told |= is_canary_named(shown, &[&bare]);
+            continue;
+        }
+        all.unknown_steps += usize::from(of_task && claim.step.is_some() && named.is_none());
+        all.not_found += usize::from(evidence.is_none() && !claim.evidence_quote.trim().is_empty());
+        all.found.push(Finding {
+            event_id: subject.event_id,
+            severity: claim.severity,
+            category: claim.category,
+            verified: evidence.is_some(),
+            evidence,
+            source: Source::Model,
+            description: for_people(shown, &claim.description),
+            rule: claim.filed_under(),
+        });
+    }
+    all
+}
+
+/// What a model wrote, without our marks, the nonce, and its sentences about the canary. Our fence would make whatever
+/// quotes this text later pass for our own traffic.
+pub(super) fn for_people(shown: &Shown, text: &str) -> String {
+    let bare = shown.marks.remove(text).replace(&shown.nonce, "").replace(FENCE_MARK, "fence");
+    match &shown.canary {
+        Some(canary) => canary.without(bare),
+        None => bare,
+    }
+}
+
+fn is_canary_named(shown: &Shown, texts: &[&str]) -> bool {
+    shown.canary.as_ref().is_some_and(|canary| texts.iter().any(|text| canary.is_named(text)))
+}
+
+fn is_canary_meant(shown: &Shown, texts: &[&str]) -> bool {
+    shown.canary.as_ref().is_some_and(|canary| texts.iter().any(|text| canary.is_meant(text)))
+}

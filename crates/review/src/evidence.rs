@@ -1,0 +1,72 @@
+//! Finds the stored text that a finding stands on.
+//! In: stored fields, and a model's quote or a hit's offsets. Out: evidence whose quote is exactly the stored text
+//! at its offsets, or none. Never: a quote that only nearly matches.
+
+use std::borrow::Cow;
+
+use super::sections::{quoted, stored_text};
+use umbra_domain::{Event, Evidence, FieldName, Hit};
+
+/// Fewest characters other than white space by which a quote points at a place, and fewest of small letters alone: such
+/// words stand in any text.
+const MIN_QUOTE_CHARS: usize = 3;
+const MIN_SMALL_LETTERS: usize = 5;
+/// Most characters stored of a model's quote.
+const MAX_QUOTE_CHARS: usize = 500;
+/// Most characters stored of what a check hit.
+const MAX_HIT_CHARS: usize = 300;
+
+/// Looks a model's quote up in the fields, in their order. It must match whole and exactly, white space included;
+/// a quote that was escaped once too often or once too little for JSON counts as the same.
+pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evidence> {
+    let mut readings = vec![Cow::Borrowed(quote)];
+    if quote.contains('\\') {
+        readings.push(Cow::Owned(unescape(quote)));
+    }
+    let escaped = quoted(quote);
+    readings.extend(escaped.get(1..escaped.len() - 1).filter(|inner| *inner != quote).map(Cow::Borrowed));
+    readings.retain(|reading| {
+        let signs = || reading.chars().filter(|c| !c.is_whitespace());
+        let least = if signs().all(|c| c.is_ascii_lowercase()) { MIN_SMALL_LETTERS } else { MIN_QUOTE_CHARS };
+        signs().count() >= least
+    });
+    readings.iter().find_map(|reading| {
+        fields.iter().find_map(|(field, text)| {
+            let start = text.find(reading.as_ref())?;
+            cut(field, text, start, start + reading.len(), MAX_QUOTE_CHARS)
+        })
+    })
+}
+
+/// The text that a check hit; `None` if its offsets do not fit the stored field. An empty range at the start of a
+/// field that is absent fits: that is how emptiness is pointed at.
+pub(super) fn of_hit(event: &Event, hit: &Hit) -> Option<Evidence> {
+    let text = stored_text(event, &hit.field).unwrap_or_default();
+    cut(&hit.field, text, hit.start, hit.end, MAX_HIT_CHARS)
+}
+
+/// The evidence at these offsets, shortened to `max_chars` at its end.
+fn cut(field: &FieldName, text: &str, start: usize, end: usize, max_chars: usize) -> Option<Evidence> {
+    let quote = text.get(start..end)?;
+    let quote = quote.char_indices().nth(max_chars).and_then(|(at, _)| quote.get(..at)).unwrap_or(quote);
+    Some(Evidence { field: field.clone(), quote: quote.to_owned(), start, end: start + quote.len() })
+}
+
+/// Resolves JSON's escapes; what is none stays as it is.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        // The longest form is a pair of `\uXXXX`, for a character beyond the first plane.
+        let escape = [11, 5, 1].into_iter().find_map(|len| {
+            let body = after.get(..len).filter(|body| len == 1 || body.starts_with('u'))?;
+            let resolved = serde_json::from_str::<String>(&format!("\"\\{body}\"")).ok()?;
+            (resolved.chars().count() == 1).then_some((len, resolved))
+        });
+        let (len, resolved) = escape.unwrap_or((0, "\\".to_owned()));
+        out.push_str(&resolved);
+        rest = after.get(len..).unwrap_or_default();
+    }
+    out + rest
+}

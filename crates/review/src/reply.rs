@@ -1,0 +1,244 @@
+//! Reads a model's reply.
+//! In: any text. Out: a verdict of the wanted shape with bounded, cleaned strings, or why it is none. Never: a guess
+//! at what a malformed reply meant, or a word of the reply in an error.
+
+use std::{cmp::Reverse, sync::LazyLock};
+
+use serde::Deserialize;
+use serde_json::{Value, error::Category as JsonFault, json};
+
+use super::canary::CANARY;
+use umbra_domain::{Assessment, Category, ReviewScope, Severity};
+
+/// Most findings kept of one reply, worst first.
+const MAX_FINDINGS: usize = 20;
+/// Most characters kept of a description.
+const DESCRIPTION_CHARS: usize = 1_000;
+/// Most characters kept of a recommendation.
+const RECOMMENDATION_CHARS: usize = 2_000;
+/// A longer reply is not read, in bytes: twenty full findings take a quarter of it.
+const MAX_REPLY_BYTES: usize = 256 * 1024;
+/// The checklist's items, as the system prompt names them. Nothing is filed under the last.
+pub(super) const CHECKLIST: [&str; 7] =
+    ["addresses_task", "consistent", "safe", "complete", "baseline", "criteria", CANARY];
+/// Tags between which models think aloud: `DeepSeek`, Qwen and most others; Cohere and some templates.
+const THOUGHTS: [&str; 3] = ["think", "thinking", "reasoning"];
+/// Stands for any other word in a finding's `checklist_item`.
+const OTHER_ITEM: &str = "other";
+
+static SCHEMAS: LazyLock<[Value; 3]> = LazyLock::new(|| ReviewScope::ALL.map(build_schema));
+/// Length of the longest schema's compact text.
+pub(super) static SCHEMA_BYTES: LazyLock<usize> =
+    LazyLock::new(|| SCHEMAS.iter().map(|schema| schema.to_string().len()).max().unwrap_or_default());
+
+/// A model's verdict as it came, its strings cleaned.
+#[derive(Deserialize)]
+pub(super) struct Verdict {
+    pub nonce: String,
+    pub assessment: Assessment,
+    /// 0 to 100, checked by [`parse`].
+    score: f64,
+    pub recommendation: String,
+    pub findings: Vec<Claim>,
+}
+
+/// A finding as the model states it, before its quote is looked up.
+#[derive(Deserialize)]
+pub(super) struct Claim {
+    pub severity: Severity,
+    pub category: Category,
+    pub description: String,
+    pub evidence_quote: String,
+    pub checklist_item: String,
+    /// The step of a task that it is about.
+    #[serde(default)]
+    pub step: Option<u32>,
+}
+
+/// The verdicts on a batch, one for each event.
+#[derive(Deserialize)]
+pub(super) struct Verdicts {
+    pub events: Vec<Verdict>,
+}
+
+/// Why a reply cannot be read; "it" is the reply. What to do about it, `repair_prompt` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unreadable {
+    #[error("it is longer than {MAX_REPLY_BYTES} bytes")]
+    TooLong,
+    #[error("it holds no JSON object")]
+    NoObject,
+    #[error("it holds more than one JSON object, or a brace outside the one")]
+    Surplus,
+    #[error("its JSON is broken or ends at line {0}, column {1} of the object")]
+    Broken(usize, usize),
+    #[error("its JSON does not fit the schema at line {0}, column {1} of the object")]
+    Misfit(usize, usize),
+    #[error("its score is not a number from 0 to 100")]
+    Score,
+}
+
+impl Verdict {
+    /// The score as a whole number from 0 to 100.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`parse` admits 0 to 100 only")]
+    pub(super) fn score(&self) -> u8 {
+        self.score.round() as u8
+    }
+
+    /// Checks the score, and bounds and cleans the strings.
+    fn tidy(&mut self) -> Result<(), Unreadable> {
+        if !(0.0..=100.0).contains(&self.score) {
+            return Err(Unreadable::Score);
+        }
+        self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
+        // The canary's own comes first, and takes no other's place.
+        self.findings.sort_by_key(|claim| (!claim.is_canary(), Reverse(claim.severity)));
+        let canary = usize::from(self.findings.first().is_some_and(Claim::is_canary));
+        self.findings.truncate(MAX_FINDINGS + canary);
+        for claim in &mut self.findings {
+            claim.description = clean(&claim.description, DESCRIPTION_CHARS);
+            if !CHECKLIST.contains(&claim.checklist_item.as_str()) {
+                OTHER_ITEM.clone_into(&mut claim.checklist_item);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Claim {
+    /// Whether it is said to be about the planted fault.
+    pub(super) fn is_canary(&self) -> bool {
+        self.checklist_item == CANARY
+    }
+
+    /// The item of the checklist under which it is filed.
+    pub(super) fn filed_under(self) -> String {
+        if self.is_canary() { OTHER_ITEM.to_owned() } else { self.checklist_item }
+    }
+}
+
+/// Reads the one JSON object of a reply; code fences and prose may surround it, another brace may not: it could be
+/// another verdict, and choosing between two is for whoever wrote the text to win.
+pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
+    let mut verdict: Verdict = object(text)?;
+    verdict.tidy()?;
+    Ok(verdict)
+}
+
+/// Reads the reply to a batch, by the same rules.
+pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
+    let Verdicts { mut events } = object(text)?;
+    for verdict in &mut events {
+        verdict.tidy()?;
+    }
+    Ok(events)
+}
+
+/// The reply without what a reasoning model thought aloud before it. Some servers open the thought in the prompt, so that
+/// only its end is in the reply; a reply that begins with its object has none, whatever tags its strings hold.
+fn without_thoughts(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if text.starts_with(['{', '`']) {
+        return text;
+    }
+    for tag in THOUGHTS {
+        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        match text.split_once(&close) {
+            Some((_, said)) => return said,
+            // It thought to the end.
+            None if text.starts_with(&open) => return "",
+            None => {}
+        }
+    }
+    text
+}
+
+fn object<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+    if text.len() > MAX_REPLY_BYTES {
+        return Err(Unreadable::TooLong);
+    }
+    let text = without_thoughts(text);
+    let object = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
+    let mut stream = serde_json::Deserializer::from_str(object).into_iter::<T>();
+    let found = match stream.next() {
+        Some(Ok(found)) => found,
+        Some(Err(error)) if error.classify() == JsonFault::Data => {
+            return Err(Unreadable::Misfit(error.line(), error.column()));
+        }
+        Some(Err(error)) => return Err(Unreadable::Broken(error.line(), error.column())),
+        None => return Err(Unreadable::NoObject),
+    };
+    if object.get(stream.byte_offset()..).is_none_or(|rest| rest.contains(['{', '}'])) {
+        return Err(Unreadable::Surplus);
+    }
+    Ok(found)
+}
+
+/// The reply's JSON Schema. Lengths and ranges are told in words and kept by [`parse`]: not every provider's strict
+/// mode takes them.
+pub(super) fn schema(scope: ReviewScope) -> &'static Value {
+    let [event, batch, trajectory] = &*SCHEMAS;
+    match scope {
+        ReviewScope::Event => event,
+        ReviewScope::Batch => batch,
+        ReviewScope::Trajectory => trajectory,
+    }
+}
+
+fn build_schema(scope: ReviewScope) -> Value {
+    let mut finding = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["severity", "category", "description", "evidence_quote", "checklist_item"],
+        "properties": {
+            "severity": {"type": "string", "enum": [Severity::Info, Severity::Warning, Severity::Critical]},
+            "category": {"type": "string", "enum": Category::ALL},
+            "description": {"type": "string", "description": "one or two sentences"},
+            "evidence_quote": {"type": "string", "description": "copied verbatim from one block, or empty"},
+            "checklist_item": {"type": "string", "enum": CHECKLIST},
+        },
+    });
+    if scope == ReviewScope::Trajectory
+        && let Some(required) = finding.pointer_mut("/required").and_then(Value::as_array_mut)
+    {
+        required.push("step".into());
+        finding["properties"]["step"] = json!({"type": "integer", "description": "the number of the step it is about"});
+    }
+    let nonce = if scope == ReviewScope::Batch { "the event's own nonce" } else { "the message's nonce" };
+    let verdict = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["nonce", "assessment", "score", "recommendation", "findings"],
+        "properties": {
+            "nonce": {"type": "string", "description": format!("{nonce}, copied exactly")},
+            "assessment": {"type": "string", "enum": Assessment::ALL},
+            "score": {"type": "integer", "description": "0 to 100"},
+            "recommendation": {"type": "string", "description": "what to do, in one to three sentences"},
+            "findings": {"type": "array", "description": "at most 20", "items": finding},
+        },
+    });
+    if scope != ReviewScope::Batch {
+        return verdict;
+    }
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["events"],
+        "properties": {
+            "events": {"type": "array", "description": "one for each event, in their order", "items": verdict},
+        },
+    })
+}
+
+/// Bounds a text that a model wrote, on one line and without control, hidden or bidirectional characters.
+fn clean(text: &str, max_chars: usize) -> String {
+    let spaced = text.chars().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
+    let visible = spaced.filter(|c| !c.is_control() && !is_hidden(*c));
+    visible.collect::<String>().trim().chars().take(max_chars).collect()
+}
+
+/// Characters that show nothing, or turn the direction of what follows.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,69 @@
+//! What a reviewer is reminded of: the most alike, within a budget, and nothing that has nothing to do with the event.
+
+use serde_json::Value;
+
+use super::{event, hit};
+use crate::{Case, Lesson, recall};
+use umbra_domain::{CheckName, Event, Severity};
+
+fn case(description: &str, quote: Option<&str>) -> Case {
+    Case {
+        was_right: false,
+        same_agent: false,
+        rule: "consistent".to_owned(),
+        description: description.to_owned(),
+        quote: quote.map(ToOwned::to_owned),
+        note: None,
+    }
+}
+
+fn told(event: &Event, cases: &[Case]) -> Vec<String> {
+    let lines = recall(event, &[], cases, &[]);
+    let finding = |line: &String| serde_json::from_str::<Value>(line).unwrap()["earlier_finding"].clone();
+    lines.iter().map(|line| finding(line).as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_most_alike_come_first_and_strange_ones_not_at_all() {
+    let cases = [
+        case("half", Some("Sales went down in spring")),
+        case("strange", Some("kubectl delete namespace")),
+        case("whole", Some("Sales went up")),
+        Case { same_agent: true, ..case("whole, of the agent", Some("sales WENT up")) },
+        case("The reason given for the rise in sales is unknown", None),
+        case("third part", Some("reason sales elsewhere nowhere anywhere")),
+    ];
+    assert_eq!(
+        told(&event(), &cases),
+        ["whole, of the agent", "whole", "The reason given for the rise in sales is unknown"]
+    );
+    assert_eq!(told(&event(), &cases[1..2]), Vec::<String>::new());
+    assert_eq!(told(&event(), &[cases[2].clone(), cases[2].clone()]), ["whole"], "told once");
+}
+
+#[test]
+fn what_the_same_rule_hit_is_alike() {
+    let mut strange = case("A key of a test.", Some("kubectl"));
+    strange.rule = "secrets.some_rule".to_owned();
+    let hits = [hit(CheckName::Secrets, Severity::Critical, "output", 0, 5)];
+    let lines = recall(&event(), &hits, &[strange], &[]);
+    assert_eq!(
+        lines,
+        [
+            r#"{"earlier_finding":"A key of a test.","people_said":"false_positive","quote":"kubectl","rule":"secrets.some_rule","same_agent":false}"#
+        ]
+    );
+}
+
+#[test]
+fn lessons_come_first_and_all_of_it_is_bounded() {
+    let lesson = |text: &str| Lesson { text: text.to_owned(), description: None };
+    let lessons: Vec<Lesson> = ["one", "two", "three", "four"].map(lesson).into();
+    let cases: Vec<Case> = (0..9).map(|n| case(&format!("{n}{}", "\u{1}".repeat(900)), Some("Sales"))).collect();
+    let lines = recall(&event(), &[], &cases, &lessons);
+    assert_eq!(
+        lines[..3],
+        [r#"{"recurring_fault":"one"}"#, r#"{"recurring_fault":"two"}"#, r#"{"recurring_fault":"three"}"#]
+    );
+    assert!(lines.len() > 3 && lines.iter().map(|line| line.len() + 1).sum::<usize>() <= 4_096);
+}

@@ -1,0 +1,70 @@
+//! A splice of the text, and the look at what it left.
+
+use super::EditError;
+use crate::document::{Document, Limits, lines};
+
+/// A part of a text and what takes its place, and how many elements may come and go with it.
+pub(super) struct Splice {
+    pub from: usize,
+    pub to: usize,
+    pub by: String,
+    /// Elements that are touched, of those that were there.
+    pub touched: std::ops::Range<usize>,
+    /// Elements that stand in their place; any number where none is said.
+    pub left: Option<usize>,
+}
+
+impl Document {
+    pub(super) fn spliced(&self, splice: &Splice, limits: &Limits) -> Result<Self, EditError> {
+        let text = [&self.text[..splice.from], &splice.by, &self.text[splice.to..]].concat();
+        let edited = Self::parse(text, self.format, limits)?;
+        let before = splice.touched.start;
+        let behind = self.nodes.len() - splice.touched.end;
+        let same = |at: usize, other: usize| {
+            let (a, b) = (&self.nodes[at], &edited.nodes[other]);
+            let ends = |own| str::trim_end_matches(own, ['\r', '\n']);
+            a.kind == b.kind && a.level == b.level && ends(self.own(at)) == ends(edited.own(other))
+        };
+        let count = edited.nodes.len();
+        let stays = count >= before + behind
+            && splice.left.is_none_or(|left| count == before + behind + left)
+            && (0..before).all(|at| same(at, at))
+            && (1..=behind).all(|back| same(self.nodes.len() - back, count - back));
+        if stays { Ok(edited) } else { Err(EditError::BeyondItsPlace) }
+    }
+
+    /// An element with all that lies within it goes; the blank lines before it stay if another one follows beside it.
+    pub(super) fn cut(&self, at: usize) -> Splice {
+        let node = &self.nodes[at];
+        let next = self.nodes.get(node.until).filter(|next| next.parent == node.parent && next.kind == node.kind);
+        let (from, to) = match next {
+            Some(next) => (node.own.start, next.own.start),
+            None => (node.start, self.end_of(at)),
+        };
+        Splice { from, to, by: String::new(), touched: at..node.until, left: Some(0) }
+    }
+
+    /// Where the last line of an element is over, and of all that lies within it.
+    pub(super) fn end_of(&self, at: usize) -> usize {
+        self.nodes[self.nodes[at].until - 1].own.end
+    }
+
+    /// Text that comes in behind an element, as lines of its own, apart by a blank line or not.
+    pub(super) fn insert(&self, before: usize, lines: &str, apart: bool, left: Option<usize>) -> Splice {
+        let end = self.line_end();
+        let at = before.checked_sub(1).map_or(0, |last| self.nodes[last].own.end);
+        let (above, below) = (&self.text[..at], &self.text[at..]);
+        let mut by = String::new();
+        if !above.is_empty() && !above.ends_with('\n') {
+            by.push_str(end);
+        }
+        if apart && !above.is_empty() {
+            by.push_str(end);
+        }
+        by.extend(lines.trim_end().lines().flat_map(|line| [line, end]));
+        if apart && !below.is_empty() && !below.lines().next().is_some_and(lines::is_blank) {
+            by.push_str(end);
+        }
+        Splice { from: at, to: at, by, touched: before..before, left }
+    }
+}

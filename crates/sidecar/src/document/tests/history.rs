@@ -1,0 +1,103 @@
+//! Etags, patches, replay, and whether a section moved on.
+
+use proptest::prelude::*;
+
+use super::{lines, markdown, yaml};
+use crate::document::{
+    patch::Patch,
+    revision::{Change, Entry, Etag, Moved, ReplayError, moved, replay},
+};
+
+#[test]
+fn an_etag_is_strong_and_matches_as_the_standard_says() {
+    let etag = Etag::of("- [ ] one\n");
+    assert_ne!(etag, Etag::of("- [ ] one"));
+    assert_eq!(etag.to_string().parse(), Ok(etag));
+    assert_eq!(serde_json::from_str::<Etag>(&serde_json::to_string(&etag).unwrap()).unwrap(), etag);
+    for (header, matches) in [
+        (etag.header(), true),
+        (format!("\"x\", {}", etag.header()), true),
+        (" * ".into(), true),
+        (format!("W/{}", etag.header()), false),
+        (etag.to_string(), false),
+        (Etag::of("other").header(), false),
+        (String::new(), false),
+    ] {
+        assert_eq!(etag.matches(&header), matches, "{header}");
+    }
+    for wrong in ["", "9F64A747E1B97F131FABB6B447296C9B", "9f64", "ü9f64a747e1b97f131fabb6b447296c9"] {
+        assert!(wrong.parse::<Etag>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_difference_is_read_as_usual() {
+    let before = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
+    let after = "a\nb\nC\nd\ne\nf\ng\nh\ni\nj\nk\nl";
+    let patch = Patch::between(before, after);
+    assert_eq!(
+        patch.unified(before),
+        "@@ -1,6 +1,6 @@\n a\n b\n-c\n+C\n d\n e\n f\n@@ -9,3 +9,4 @@\n i\n j\n k\n+l\n\\ No newline at end of file\n"
+    );
+    assert!(patch.apply("a\nb\nx\nd\n").is_err());
+    assert_eq!(Patch::between("", "x\n").unified(""), "@@ -0,0 +1,1 @@\n+x\n");
+    assert_eq!(Patch::between(before, before), Patch::default());
+}
+
+#[test]
+fn a_history_with_a_gap_is_refused() {
+    let texts = ["", "- a\n", "- a\n- b\n", "- b\n"];
+    let entry = |pair: &[&str]| Entry::between("writer", None, Change::Put, pair[0], pair[1]);
+    let entries: Vec<Entry> = texts.windows(2).map(entry).collect();
+    assert_eq!(replay("", &entries), Ok("- b\n".into()));
+    assert_eq!(replay("", &entries[1..]), Err(ReplayError::Gap { entry: 1 }));
+    assert_eq!(replay("", [&entries[0], &entries[2]]), Err(ReplayError::Gap { entry: 2 }));
+    let mut forged = entries.clone();
+    forged[1].patch.0[0].added = vec!["- c\n".into()];
+    assert_eq!(replay("", &forged), Err(ReplayError::Other { entry: 2 }));
+    forged[1].patch.0[0].at = usize::MAX;
+    assert!(matches!(replay("", &forged), Err(ReplayError::Patch { entry: 2, .. })));
+}
+
+#[test]
+fn a_section_is_updated_by_what_it_says() {
+    let before = markdown("# Plan\n- [ ] a\n\n## Findings\n\nNone  yet: Rust 1.\n\n# Other\n");
+    let findings = |text: &str| format!("# Plan\n- [ ] a\n\n## Findings\n\n{text}\n");
+    for (text, plan, of_findings) in [
+        ("# Plan\n\n- [ ] a\n## Findings\nNone yet: Rust 1.\n\n\n# Other\nnew\n", Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [ ] a <!-- id: a1 -->\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [x] a\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Updated, Moved::Unchanged),
+        ("# Plan\n- [~] a\n\n## Findings\n\nNone  yet: Rust 1.\n", Moved::Unchanged, Moved::Unchanged),
+        (&findings("Two."), Moved::Updated, Moved::Updated),
+        (&findings("None yet: Rust 1. None."), Moved::Updated, Moved::Updated),
+        (&findings("None yet: Rust 2."), Moved::Updated, Moved::Updated),
+        // Nothing is said by these.
+        (&findings(""), Moved::Unchanged, Moved::Unchanged),
+        (&findings("NONE YET; rust 1!"), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None.\n\nYet rust 1."), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None yet: Rust 1. <!-- more to come -->"), Moved::Unchanged, Moved::Unchanged),
+        (&findings("None yet: Rust 1.\n<!--\nmore -->\n\n### More"), Moved::Unchanged, Moved::Unchanged),
+        ("# Plan\n- [ ] a\n", Moved::Unchanged, Moved::Removed),
+    ] {
+        let after = markdown(text);
+        assert_eq!((moved(&before, &after, "plan"), moved(&before, &after, "findings")), (plan, of_findings), "{text}");
+    }
+    assert_eq!(moved(&markdown(""), &before, "plan"), Moved::Added);
+    assert_eq!(moved(&markdown(""), &before, "other"), Moved::Unchanged, "it is there, and says nothing");
+    assert_eq!(moved(&before, &before, "nothing"), Moved::Missing);
+    assert_eq!(moved(&before, &markdown(" "), ""), Moved::Unchanged);
+    let front = |by: u32| markdown(&format!("---\nat: {by}\n---\n- [ ] a\n"));
+    assert_eq!(moved(&front(1), &front(2), ""), Moved::Unchanged);
+    assert_eq!(moved(&yaml("a: 1 # x\nb:\n  c: 2\n"), &yaml("a: 1 # y\nb:\n  c: 2\n# z\nd:\n"), ""), Moved::Unchanged);
+    assert_eq!(moved(&yaml("a: 1\nb:\n  c: 2\n"), &yaml("a: 1\nb:\n  c: 3\n"), "b"), Moved::Updated);
+}
+
+proptest! {
+    #[test]
+    fn a_patch_leads_from_any_text_to_any_other(before in lines(), after in lines()) {
+        let patch = Patch::between(&before, &after);
+        prop_assert_eq!(patch.apply(&before).unwrap(), after);
+        let stored: Patch = serde_json::from_str(&serde_json::to_string(&patch).unwrap()).unwrap();
+        prop_assert_eq!(stored, patch);
+    }
+}

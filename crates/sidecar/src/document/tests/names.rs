@@ -1,0 +1,119 @@
+//! Names that are safe as files, paths that stay inside, and files that come back.
+
+use std::path::{Component, Path};
+
+use proptest::prelude::*;
+
+use crate::document::{
+    Format, Limits,
+    merge::MergeError,
+    name::{Name, NameError, ReadBack, ReadBackError, export_folder, read_back},
+};
+
+#[test]
+fn names_mean_the_same_on_every_system() {
+    for (text, name, format) in [
+        ("todo", "todo", Format::Markdown),
+        ("TODO.md", "todo", Format::Markdown),
+        ("plan.v2.yaml", "plan.v2", Format::Yaml),
+        ("a.yml", "a", Format::Yaml),
+        ("notes_1-b", "notes_1-b", Format::Markdown),
+        ("console", "console", Format::Markdown),
+    ] {
+        let (read, its) = Name::of_document(text).expect(text);
+        assert_eq!((read.as_str(), its), (name, format), "{text}");
+        assert_eq!(Name::of_document(&read.file(its)), Ok((read, its)), "{text}");
+    }
+    for (text, error) in [
+        ("", NameError::Empty),
+        (".md", NameError::Empty),
+        ("..", NameError::Character),
+        ("../todo", NameError::Character),
+        ("a/b", NameError::Character),
+        ("a\\b", NameError::Character),
+        ("c:", NameError::Character),
+        (".hidden", NameError::Character),
+        ("a..b", NameError::Character),
+        ("a.", NameError::Character),
+        ("a ", NameError::Character),
+        ("a\0", NameError::Character),
+        ("a\u{200b}b", NameError::Character),
+        ("tоdo", NameError::Character),
+        ("%2e%2e", NameError::Character),
+        ("-rf", NameError::Character),
+        ("NUL", NameError::Device),
+        ("con.md", NameError::Device),
+        ("com1.txt", NameError::Device),
+        (&"a".repeat(65), NameError::Long),
+    ] {
+        assert_eq!(Name::of_document(text), Err(error), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_comes_back_is_an_edit_like_any_other() {
+    let exported = "# Plan\n- [ ] write tests\n- [ ] deploy\n";
+    let read = |current: &str, file: &[u8]| read_back(exported, current, file, Format::Markdown, &Limits::default());
+    assert_eq!(read("# Plan\n", exported.as_bytes()), Ok(ReadBack::Untouched));
+    assert_eq!(
+        read("# Plan\n- [x] write tests\n- [ ] deploy\n", b"# Plan\n- [ ] write tests\n- [ ] deploy at last\n"),
+        Ok(ReadBack::Changed("# Plan\n- [x] write tests\n- [ ] deploy at last\n".into()))
+    );
+    assert!(matches!(
+        read("# Plan\n- [ ] deploy\n", b"# Plan\n- [x] write tests\n- [ ] deploy\n"),
+        Err(ReadBackError::Merge(MergeError::Conflicts(_)))
+    ));
+    assert_eq!(read(exported, b"\xff\xfe"), Err(ReadBackError::NoText));
+    assert_eq!(read(exported, b"a\0b"), Err(ReadBackError::NoText));
+    let large = vec![b'x'; Limits::default().bytes + 1];
+    assert!(matches!(read(exported, &large), Err(ReadBackError::Merge(MergeError::Limit(_)))));
+}
+
+#[test]
+fn a_file_is_that_of_one_document_and_what_makes_room_is_that_of_none() {
+    for (file, is_document) in [
+        ("todo.md", true),
+        ("plan.v2.yaml", true),
+        ("TODO.md", false),
+        ("todo", false),
+        ("plan.yml", false),
+        ("todo.md~", false),
+        (".todo.md.exported", false),
+        ("todo.md.swp", false),
+        ("4913", false),
+    ] {
+        assert_eq!(Name::of_file(file).is_some(), is_document, "{file}");
+    }
+    let (name, format) = Name::of_file("todo.md").expect("a document");
+    let aside = name.aside(format, "9f64a747e1b97f131fabb6b447296c9b");
+    assert_eq!((aside.as_str(), Name::of_file(&aside)), ("todo~conflict-9f64a747.md", None));
+}
+
+#[test]
+fn a_session_may_be_at_work_in_a_folder_of_the_workspace_and_in_no_other() {
+    let session = Name::parse("ses_1").expect("a name");
+    let folder = |within: Option<&str>| export_folder(within, &session);
+    assert_eq!(folder(None).as_deref(), Ok(".umbra/ses_1"));
+    assert_eq!(folder(Some("My apps/site.de")).as_deref(), Ok("My apps/site.de/.umbra/ses_1"));
+    for within in
+        ["", ".", "..", "/etc", "a/../..", "a//b", "a/", "a/./b", "a\\b", "a\0b", "a\nb", ".umbra", "a/.Umbra/b"]
+    {
+        assert!(folder(Some(within)).is_err(), "{within:?}");
+    }
+    assert!(folder(Some(&"a".repeat(256))).is_err() && folder(Some(&["a"; 17].join("/"))).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_path_leads_out(within in "\\PC{0,12}", session in "\\PC{0,12}", document in "[a-zA-Z0-9./\\\\:%~ -]{0,12}") {
+        let names = Name::parse(&session).and_then(|session| Ok((session, Name::of_document(&document)?)));
+        if let Ok((session, (document, format))) = names {
+            for within in [None, Some(within.as_str())] {
+                let Ok(folder) = export_folder(within, &session) else { continue };
+                let path = Path::new(&folder).join(document.file(format));
+                prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
+                prop_assert!(path.components().count() >= 3 && Name::of_file(&document.file(format)).is_some());
+            }
+        }
+    }
+}

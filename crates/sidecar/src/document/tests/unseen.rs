@@ -1,0 +1,205 @@
+//! Files that were made from a state which others have moved on from.
+
+use proptest::prelude::*;
+
+use crate::document::{
+    Format, Limits,
+    merge::merge,
+    patch::Patch,
+    revision::{Change, Entry, Etag, WORKSPACE},
+    unseen::{Made, UnknownMaking, made_from as made},
+};
+
+fn made_from(first: &str, history: &[Entry], text: &str, format: Format) -> Result<String, UnknownMaking> {
+    made(first, history, text, format).map(|made| made.from)
+}
+
+/// A list of what stands between commas.
+fn list(items: &str) -> String {
+    items.split(',').flat_map(|item| ["- [ ] ", item, "\n"]).collect()
+}
+
+fn step(by: &str, before: &str, after: &str) -> Entry {
+    Entry::between(by, None, Change::Put, &list(before), &list(after))
+}
+
+#[test]
+fn a_text_was_made_from_the_state_that_its_editor_had_read() {
+    let (one, two, three, four, five) =
+        ("one", "one,two", "one,two,three", "one,two,three,four", "one,two,three,four,five");
+    let history = [step("a", one, two), step(WORKSPACE, two, three), step("a", three, four), step("b", four, five)];
+    let made = |said: &str| made_from(&list(one), &history, said, Format::Markdown).expect("a history");
+    for (said, from) in [
+        ("one,two,three,four,five,x", five),
+        // It lacks what came after it was read.
+        ("one,two,three,four,x", four),
+        ("one,x,two,three", three),
+        ("two,three,x", three),
+        // Something of it shows: in other words, or in its place alone.
+        ("one,two,three,five,x", five),
+        ("one,two,three,and five,x", five),
+        // An older state as it was is meant, and so is what undoes a change of the workspace itself.
+        (four, five),
+        (three, five),
+        ("one,two,x", three),
+    ] {
+        assert_eq!(made(&list(said)), list(from), "{said}");
+    }
+    let done = list(five).replace("[ ] five", "[x] five");
+    assert_eq!(made(&done), list(five), "who checks an item has seen it");
+    assert!(made_from("other", &history, &list(one), Format::Markdown).is_err());
+    assert_eq!(made_from("one\n", &[], "two\n", Format::Markdown).as_deref(), Ok("one\n"));
+}
+
+#[test]
+fn what_is_like_an_addition_was_not_made_of_it() {
+    for (added, said, is_seen) in [
+        ("write tests for the parser", "write tests for the lexer", false),
+        ("A item 0", "S item 0", false),
+        ("deploy to staging", "deploy to production", false),
+        ("release 1.2", "release 1.3", false),
+        ("read all", "call all", false),
+        // Corrected, or said at more length.
+        ("write tets for the parser", "write tests for the parser", true),
+        ("write tests for the parser", "write unit tests for the Parser, first", true),
+        ("five", "and five", true),
+    ] {
+        let now = format!("find the bug,{added}");
+        let history = [step("a", "find the bug", &now)];
+        let text = list(&format!("find the bug,{}", said.replace(',', "")));
+        let base = made_from(&list("find the bug"), &history, &text, Format::Markdown).expect("a history");
+        assert_eq!(base == list(&now), is_seen, "{added} {said}");
+        let both = merge(&base, &list(&now), &text, Format::Markdown, &Limits::default());
+        let lost = both.as_deref().is_ok_and(|both| !both.contains(&format!("- [ ] {added}\n")));
+        assert_eq!(lost, is_seen, "{added} {said}: {both:?}");
+    }
+}
+
+#[test]
+fn what_was_changed_or_removed_unseen_stays_so() {
+    let (before, text) = (list("write tests,deploy"), list("write tests,deploy,rest"));
+    for (now, merged) in [
+        (
+            list("write tests,deploy").replace("[ ] deploy", "[x] deploy"),
+            "- [ ] write tests\n- [x] deploy\n- [ ] rest\n",
+        ),
+        (list("write tests"), "- [ ] write tests\n- [ ] rest\n"),
+        (list("write more tests,deploy"), "- [ ] write more tests\n- [ ] deploy\n- [ ] rest\n"),
+    ] {
+        let history = [Entry::between("a", None, Change::Put, &before, &now)];
+        let base = made_from(&before, &history, &text, Format::Markdown).expect("a history");
+        let both = merge(&base, &now, &text, Format::Markdown, &Limits::default());
+        assert_eq!(both.as_deref(), Ok(merged));
+    }
+    // Reworded by both, and what was added is missing: a contradiction. Reworded again after it was seen: not.
+    let (now, text) = (list("write many tests,deploy,ship"), list("write no tests,deploy"));
+    let history = [Entry::between("a", None, Change::Put, &before, &now)];
+    assert_eq!(made_from(&before, &history, &text, Format::Markdown).as_deref(), Ok(&*before));
+    let now = list("write many tests,deploy");
+    let history = [Entry::between("a", None, Change::Put, &before, &now)];
+    assert_eq!(made_from(&before, &history, &text, Format::Markdown).as_deref(), Ok(&*now));
+    let (before, now) = ("a: 1\nb: 1\n", "a: 1\nb: 2\n");
+    let history = [Entry::between("a", None, Change::Put, before, now)];
+    assert_eq!(made_from(before, &history, "a: 5\nb: 1\n", Format::Yaml).as_deref(), Ok(before));
+    assert_eq!(made_from(before, &history, "a: 1\nb: 3\n", Format::Yaml).as_deref(), Ok(now));
+}
+
+/// What a file said, merged with what came since it was read: each from what stands between commas.
+fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
+    let said = Some(Patch::between(&list(after), &list(said)));
+    Entry::between(WORKSPACE, None, Change::Merge { from: Etag::of(&list(from)), said }, &list(before), &list(after))
+}
+
+#[test]
+fn an_editor_that_saves_again_has_its_own_text_in_mind() {
+    // It had read one, and saved x beside it when two was there already; three came since.
+    let history = [
+        step("a", "one", "one,two"),
+        saved("one,two", "one", "one,x", "one,two,x"),
+        step("a", "one,two,x", "one,two,x,three"),
+    ];
+    let made = |said: &str| made_from(&list("one"), &history, &list(said), Format::Markdown).expect("a history");
+    for (said, from) in [
+        ("one,x,y", "one,x"),
+        // Saved once more as it was: nothing was changed.
+        ("one,x", "one,x"),
+        // What was merged was read since, and then what came last.
+        ("one,two,x,y", "one,two,x"),
+        ("one,two,x,three,y", "one,two,x,three"),
+        ("one,x,three,y", "one,two,x,three"),
+    ] {
+        assert_eq!(made(said), list(from), "{said}");
+    }
+}
+
+#[test]
+fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
+    let named = |one: &str, two: &str| format!("- [ ] {one} <!-- id: one -->\n- [ ] {two} <!-- id: two -->\n");
+    let (before, now) = (named("alpha", "beta"), named("uno", "dos"));
+    let history = [Entry::between("a", None, Change::Put, &before, &now)];
+    let made = |one: &str, two: &str| made_from(&before, &history, &named(one, two), Format::Markdown);
+    assert_eq!(made("mine", "beta").as_deref(), Ok(&*before), "one of them is as it was");
+    assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &Limits::default()).is_err());
+    assert_eq!(made("mine", "dos").as_deref(), Ok(&*now), "one of them is as it is");
+    assert_eq!(made("mine", "yours").as_deref(), Ok(&*now), "nothing speaks against it");
+    // Sections of one title, and signs, are made by two who know nothing of each other.
+    let (first, fence) = ("- begun\n", "\n```\nrun\n```\n");
+    let theirs = format!("{first}\n## Notes\n\n- theirs\n{fence}");
+    let history = [Entry::between("a", None, Change::Put, first, &theirs)];
+    let ours = format!("{first}\n## Notes\n\n- ours\n{}", fence.replace("run", "stop"));
+    assert_eq!(made_from(first, &history, &ours, Format::Markdown).as_deref(), Ok(first));
+    // An item of its own that is like one that was added says nothing of the others.
+    let (before, now) = ("one", "one,write the docs,deploy");
+    let history = [step("a", before, now)];
+    assert_eq!(made_from(&list(before), &history, &list("one,write docs"), Format::Markdown), Ok(list(before)));
+}
+
+#[test]
+fn what_a_text_was_made_from_long_ago_is_found_or_not_guessed() {
+    let at = |count: usize| list(&(0..=count).map(|n| format!("item {n}")).collect::<Vec<_>>().join(","));
+    let history = |count: usize| {
+        (0..count).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect::<Vec<_>>()
+    };
+    let text = at(3) + "- [ ] mine\n";
+    for steps in [17, 300] {
+        assert_eq!(made_from(&at(0), &history(steps), &text, Format::Markdown), Ok(at(3)), "{steps}");
+    }
+    assert_eq!(made_from(&at(0), &history(500), &text, Format::Markdown), Err(UnknownMaking::TooOld));
+    let recent = at(495) + "- [ ] mine\n";
+    assert_eq!(made_from(&at(0), &history(500), &recent, Format::Markdown), Ok(at(495)));
+}
+
+#[test]
+fn what_a_save_takes_away_of_others_is_counted() {
+    let history = [step(WORKSPACE, "one", "one,two"), step("a", "one,two", "one,two,three,four")];
+    let made = |said: &str| made(&list("one"), &history, &list(said), Format::Markdown).expect("a history");
+    let last = list("one,two,three,four");
+    for (said, without) in [("one,two", 2), ("one,two,four,x", 1), ("one,two,and three,four", 0), ("one,four,three", 0)]
+    {
+        assert_eq!(made(said), Made { from: last.clone(), is_older: false, without }, "{said}");
+    }
+    assert_eq!(made("one,two,x"), Made { from: list("one,two"), is_older: true, without: 0 });
+}
+
+proptest! {
+    /// Whatever others added after the file was read, and whatever was added to what was read: it is all there.
+    #[test]
+    fn nothing_that_was_added_unseen_is_lost(text in "[a-z \\n-]{0,40}", theirs in 1_usize..6, seen in 0_usize..6) {
+        let first = format!("{}\n\n# Theirs\n\n- [ ] begun\n\n# Ours\n\n- [ ] begun\n", text.trim_end());
+        let seen = seen.min(theirs);
+        let at = |count: usize| {
+            let items = (0..count).map(|n| format!("- [ ] theirs {n}\n")).collect::<Vec<_>>().concat();
+            first.replacen("# Theirs\n\n- [ ] begun\n", &format!("# Theirs\n\n- [ ] begun\n{items}"), 1)
+        };
+        let history: Vec<Entry> = (0..theirs).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect();
+        let file = format!("{}- [ ] ours\n", at(seen));
+        let base = made_from(&first, &history, &file, Format::Markdown).expect("a history");
+        if let Ok(both) = merge(&base, &at(theirs), &file, Format::Markdown, &Limits::default()) {
+            for n in 0..theirs {
+                let item = format!("- [ ] theirs {n}\n");
+                prop_assert_eq!(both.matches(&item).count(), first.matches(&item).count() + 1, "{}", both);
+            }
+            prop_assert!(both.contains("- [ ] ours\n"), "{}", both);
+        }
+    }
+}

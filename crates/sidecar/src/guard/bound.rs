@@ -1,0 +1,102 @@
+//! Rules with whom and what they are about: in, a moment; out, the rules that are about it, in the order of the file.
+
+use super::moment::{Moment, Subject};
+use umbra_domain::{
+    PolicyMode,
+    sidecar::{DocumentRule, ModelRule, SidecarVerdict, TextRule},
+};
+use umbra_policy::{BadRule, Reach, ToolIndex};
+
+/// What every kind of rule has.
+pub(super) struct Head<'a> {
+    pub name: &'a str,
+    pub mode: PolicyMode,
+    pub verdict: SidecarVerdict,
+    pub reason: &'a str,
+    agents: &'a [String],
+    routes: &'a [String],
+    modes: &'a [String],
+    tools: &'a [String],
+}
+
+/// A rule of some kind.
+pub(super) trait Rule: Clone {
+    /// What it has in common with others.
+    fn head(&self) -> Head<'_>;
+}
+
+/// The head of a rule with these tools.
+macro_rules! head {
+    ($rule:ident, $tools:expr) => {
+        Head {
+            name: &$rule.name,
+            mode: $rule.mode,
+            verdict: $rule.verdict,
+            reason: &$rule.reason,
+            agents: &$rule.agents,
+            routes: &$rule.routes,
+            modes: &$rule.modes,
+            tools: $tools,
+        }
+    };
+}
+
+impl Rule for DocumentRule {
+    fn head(&self) -> Head<'_> {
+        head!(self, &self.tools)
+    }
+}
+
+impl Rule for TextRule {
+    fn head(&self) -> Head<'_> {
+        head!(self, &[])
+    }
+}
+
+impl Rule for ModelRule {
+    fn head(&self) -> Head<'_> {
+        head!(self, &self.tools)
+    }
+}
+
+/// Rules of one kind, compiled.
+#[derive(Debug)]
+pub(super) struct Bound<R> {
+    rules: Vec<(R, Reach)>,
+    by_tool: ToolIndex,
+}
+
+impl<R: Rule> Bound<R> {
+    pub(super) fn compile(rules: &[R]) -> Result<Self, BadRule> {
+        let by_tool = ToolIndex::compile(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
+        let compiled = rules.iter().map(|rule| {
+            let Head { name, agents, routes, modes, .. } = rule.head();
+            Reach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
+        });
+        Ok(Self { rules: compiled.collect::<Result<_, _>>()?, by_tool })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rules about an agent on a route in these modes.
+    pub(super) fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> Vec<R> {
+        self.rules.iter().filter(|(_, reach)| reach.has(agent, route, modes)).map(|(rule, _)| rule.clone()).collect()
+    }
+
+    /// The rules about a moment. One that names tools is about calls of these alone.
+    pub(super) fn about<'a>(&'a self, moment: &Moment<'_>) -> impl Iterator<Item = &'a R> {
+        let called = match moment.subject {
+            Subject::Call { tool, .. } => Some(self.by_tool.candidates(tool)),
+            Subject::Turn | Subject::Message { .. } | Subject::Result { .. } => None,
+        };
+        let is_about = move |place: usize, rule: &R| match &called {
+            Some(places) => places.binary_search(&place).is_ok(),
+            None => rule.head().tools.is_empty(),
+        };
+        let reached = move |reach: &Reach| reach.has(moment.agent, moment.route, moment.modes);
+        let rules = self.rules.iter().enumerate();
+        rules.filter(move |(place, (rule, reach))| is_about(*place, rule) && reached(reach)).map(|(_, (rule, _))| rule)
+    }
+}

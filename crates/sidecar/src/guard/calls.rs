@@ -1,0 +1,60 @@
+//! What the rules about calls say of one.
+
+use super::{
+    moment::{Moment, Subject},
+    ruling::{Said, take},
+};
+use umbra_domain::{
+    Guard, GuardVerdict, PolicyMode,
+    sidecar::{CheckedBy, Ruling, SidecarVerdict},
+    tool::plain_tool_name,
+};
+use umbra_policy::{Asked, Policy};
+
+/// Asks the rules, where the moment is a call.
+pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
+    let Subject::Call { tool, effect, args } = moment.subject else { return };
+    let names = std::iter::once(&tool.name).chain(&tool.server);
+    if let Some(reason) = names.map(|name| plain_tool_name(name)).find_map(Result::err) {
+        // Rules would be held against another name than the one that runs.
+        ruling.explain.push(format!("block: {reason}"));
+        take(ruling, &said(None, PolicyMode::Enforce, SidecarVerdict::Block, reason));
+    }
+    let Guard { verdict, would, mode, rule, reason, would_rule, taints, explain, .. } = policy.judge(&Asked {
+        agent: moment.agent,
+        route: moment.route,
+        modes: moment.modes,
+        tool,
+        effect,
+        args,
+        taints: moment.taints,
+        session: moment.session,
+    });
+    ruling.explain.extend(explain);
+    ruling.taints = taints;
+    let Some(rule) = rule else { return };
+    let held = mode == Some(PolicyMode::Enforce);
+    if held {
+        let mut reason = reason.unwrap_or_default();
+        if verdict == GuardVerdict::Ask {
+            reason.push_str(" (a person must approve it: ask POST /v1/decide)");
+        }
+        take(ruling, &said(Some(&rule), PolicyMode::Enforce, of_guard(verdict), &reason));
+    }
+    if let Some(tried) = would_rule.as_ref().or(Some(&rule).filter(|_| !held)) {
+        take(ruling, &said(Some(tried), PolicyMode::Audit, of_guard(would), ""));
+    }
+}
+
+fn said<'a>(rule: Option<&'a str>, mode: PolicyMode, verdict: SidecarVerdict, reason: &'a str) -> Said<'a> {
+    Said { rule, mode, verdict, reason, by: CheckedBy::Rule }
+}
+
+/// Nobody approves anything here, so what a person must approve is blocked.
+fn of_guard(verdict: GuardVerdict) -> SidecarVerdict {
+    match verdict {
+        GuardVerdict::Allow => SidecarVerdict::Allow,
+        GuardVerdict::Warn => SidecarVerdict::Warn,
+        GuardVerdict::Ask | GuardVerdict::Block => SidecarVerdict::Block,
+    }
+}

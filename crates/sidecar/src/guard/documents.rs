@@ -1,0 +1,72 @@
+//! What the rules about documents say: which document has to be in order before the agent goes on, and is not.
+
+use super::{
+    super::document::name::Name,
+    BadGuard,
+    bound::{Bound, Rule},
+    moment::{Moment, Standing, Subject},
+    ruling::{Said, take},
+};
+use umbra_domain::{
+    PolicyMode,
+    sidecar::{CheckedBy, DocumentDue, DocumentNeed, DocumentRule, Ruling},
+};
+
+/// Compiles the rules.
+pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, BadGuard> {
+    for rule in rules {
+        Name::parse(&rule.document).map_err(|error| BadGuard::Document {
+            rule: rule.name.clone(),
+            document: rule.document.clone(),
+            error,
+        })?;
+    }
+    Ok(Bound::compile(rules)?)
+}
+
+/// Asks the rules. What a tool has answered needs no document any more; where nobody knows how the documents stand, none
+/// is missed.
+pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
+    if matches!(moment.subject, Subject::Result { .. }) {
+        return;
+    }
+    let Some(documents) = moment.documents else { return };
+    for rule in rules.about(moment).filter(|rule| !is_in_order(rule, documents)) {
+        take(ruling, &Said::of(&rule.head(), CheckedBy::Rule));
+        let of = rule.section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
+        let (mode, verdict, needs) = (rule.mode.as_str(), rule.verdict.as_str(), rule.needs.as_str());
+        let line = format!("{} ({mode}): {verdict}, since it does not hold: {}{of} {needs}", rule.name, rule.document);
+        ruling.explain.push(line);
+        if rule.mode == PolicyMode::Enforce {
+            ruling.due.push(DocumentDue {
+                document: rule.document.clone(),
+                section: rule.section.clone(),
+                rule: rule.name.clone(),
+                needs: rule.needs,
+                verdict: rule.verdict,
+                reason: rule.reason.clone(),
+            });
+        }
+    }
+}
+
+/// Whether a document is as a rule wants it. What is not there fulfils nothing: else it would be enough to delete it.
+fn is_in_order(rule: &DocumentRule, documents: &[Standing<'_>]) -> bool {
+    let found = documents.iter().find(|standing| standing.name.eq_ignore_ascii_case(&rule.document));
+    let Some((standing, document)) = found.and_then(|standing| Some((standing, standing.document?))) else {
+        return false;
+    };
+    let slug = match &rule.section {
+        None => None,
+        Some(name) => match document.slug_of(name) {
+            None => return false,
+            slug => slug,
+        },
+    };
+    let Some(progress) = document.progress(slug) else { return false };
+    match rule.needs {
+        DocumentNeed::Exists => slug.is_none() || !progress.is_empty,
+        DocumentNeed::Updated => (standing.changed)(slug, rule.since),
+        DocumentNeed::Complete => progress.is_complete(),
+    }
+}

@@ -1,0 +1,79 @@
+//! How what rules say becomes one answer.
+
+use super::bound::{Head, Rule};
+use umbra_checks::redact;
+use umbra_domain::{
+    PolicyMode,
+    sidecar::{CheckedBy, ModelRule, Ruling, SidecarVerdict},
+};
+
+/// Most characters of what a model says for its reason.
+const MOST_WHY: usize = 300;
+
+/// What one rule says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    /// Its name; without one it is no rule of the operator's.
+    pub rule: Option<&'a str>,
+    pub mode: PolicyMode,
+    pub verdict: SidecarVerdict,
+    pub reason: &'a str,
+    pub by: CheckedBy,
+}
+
+impl<'a> Said<'a> {
+    /// What a rule says that matches.
+    pub(super) fn of(head: &Head<'a>, by: CheckedBy) -> Self {
+        Self { rule: Some(head.name), mode: head.mode, verdict: head.verdict, reason: head.reason, by }
+    }
+}
+
+/// Adds the word of one rule to a ruling: the gravest wins, of several the first.
+pub(super) fn take(ruling: &mut Ruling, said: &Said<'_>) {
+    let first = ruling.checked_by.is_none() && said.verdict == ruling.decision;
+    if said.mode == PolicyMode::Enforce && (first || said.verdict > ruling.decision) {
+        ruling.decision = said.verdict;
+        ruling.rule = said.rule.map(str::to_owned);
+        ruling.reason = Some(said.reason.to_owned());
+        ruling.checked_by = Some(said.by);
+    }
+    if said.verdict > ruling.would {
+        ruling.would = said.verdict;
+        ruling.would_rule = said.rule.map(str::to_owned);
+    }
+    // Where a rule in force says as much as one that is tried, it is the one that is named.
+    if ruling.would == ruling.decision {
+        ruling.would_rule = None;
+    }
+}
+
+/// Adds a model's answer about a rule in words to a ruling: its policy is violated, or not, or no answer came. An answer
+/// raises the decision, or what it would be, and never lowers it; no answer changes nothing. The model's reason stands in
+/// `explain` alone, cut and on one line, since the model has read what agents wrote.
+#[must_use]
+pub fn with_model(mut ruling: Ruling, rule: &ModelRule, violated: Option<bool>, why: &str) -> Ruling {
+    let (name, mode, verdict) = (&rule.name, rule.mode.as_str(), rule.verdict.as_str());
+    let why = told(why);
+    ruling.explain.push(match violated {
+        Some(true) => format!("{name} ({mode}): {verdict}, its shadow says: {why}"),
+        Some(false) => format!("{name} ({mode}): its shadow sees no violation: {why}"),
+        None => format!("{name} ({mode}): its shadow came to nothing, which changes nothing: {why}"),
+    });
+    if violated == Some(true) {
+        take(&mut ruling, &Said::of(&rule.head(), CheckedBy::Model));
+    }
+    ruling
+}
+
+/// A model's words on one line, without what nobody sees.
+fn told(why: &str) -> String {
+    let words: String = why.chars().take(4 * MOST_WHY).collect();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut words = redact(&words.join(" ")).as_str().to_owned();
+    words.retain(|c| !c.is_control());
+    if let Some((end, _)) = words.char_indices().nth(MOST_WHY) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}

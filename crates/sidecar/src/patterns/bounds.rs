@@ -1,0 +1,104 @@
+//! What somebody may post as a pattern. In: a pattern as it came, before anything was taken out of it. Out: every fault,
+//! with where it stands; none repeats a value.
+
+use crate::words::words;
+use umbra_domain::{NanoUsd, NewPattern, ToolName, tool::plain_tool_name};
+
+/// Bytes of a name or label, as of those in events.
+const NAME: usize = 256;
+/// Bytes of a task: a request, not what it is about.
+pub(super) const TASK: usize = 2 * 1024;
+/// Bytes of a prompt. Five thousand patterns lie in memory.
+pub(super) const PROMPT: usize = 8 * 1024;
+/// Bytes of a summary.
+pub(super) const SUMMARY: usize = 2 * 1024;
+/// Tools: what takes more is no way that anybody would follow again.
+pub(super) const TOOLS: usize = 50;
+/// A million dollars: more for one task is a mistake of units.
+const COST: NanoUsd = NanoUsd(1_000_000_000_000_000);
+/// A month, in milliseconds.
+const MS: u64 = 31 * 24 * 60 * 60 * 1_000;
+
+/// One thing wrong with a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, as a JSON pointer (RFC 6901); empty is the whole.
+    pub pointer: String,
+    /// The kind, in a word of the API: `missing`, `range` or `format`.
+    pub code: &'static str,
+    /// What is wrong and what would be right, for a person.
+    pub detail: String,
+}
+
+/// Everything that is wrong with a pattern; nothing where it may be kept. At most two faults for each of its tools.
+pub fn faults(new: &NewPattern) -> Vec<Fault> {
+    let mut faults = Faults(Vec::new());
+    faults.text("/agent", Some(&new.agent), NAME);
+    faults.required("/agent", &new.agent, "name the agent that did it");
+    faults.text("/task", Some(&new.task), TASK);
+    if new.task.trim().is_empty() {
+        faults.required("/task", &new.task, "say what was to be done");
+    } else if words(&new.task).next().is_none() {
+        faults.add("/task", "format", "has no word that would tell it from other tasks: say what was to be done");
+    }
+    for (pointer, text, most) in [
+        ("/task_type", &new.task_type, NAME),
+        ("/prompt", &new.prompt, PROMPT),
+        ("/summary", &new.summary, SUMMARY),
+        ("/session", &new.session, NAME),
+        ("/task_id", &new.task_id, NAME),
+    ] {
+        faults.text(pointer, text.as_deref(), most);
+    }
+    if new.tools.is_empty() && new.prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
+        faults.add("", "missing", "nothing to do again: give the tools that did it, or the prompt");
+    }
+    if new.tools.len() > TOOLS {
+        faults.add("/tools", "range", &format!("may have {TOOLS} entries, has {}", new.tools.len()));
+    }
+    for (at, tool) in new.tools.iter().take(TOOLS).enumerate() {
+        faults.tool(at, tool);
+    }
+    if new.cost_usd.is_some_and(|cost| !(NanoUsd::ZERO..=COST).contains(&cost)) {
+        faults.add("/cost_usd", "range", "must be from 0 to 1000000 dollars");
+    }
+    if new.ms.is_some_and(|ms| ms > MS) {
+        faults.add("/ms", "range", &format!("must be a whole number from 0 to {MS}"));
+    }
+    faults.0
+}
+
+struct Faults(Vec<Fault>);
+
+impl Faults {
+    fn add(&mut self, pointer: &str, code: &'static str, detail: &str) {
+        self.0.push(Fault { pointer: pointer.to_owned(), code, detail: detail.to_owned() });
+    }
+
+    fn required(&mut self, pointer: &str, text: &str, what: &str) {
+        if text.trim().is_empty() {
+            self.add(pointer, "missing", &format!("required: {what}"));
+        }
+    }
+
+    fn text(&mut self, pointer: &str, text: Option<&str>, most: usize) {
+        let length = text.map_or(0, str::len);
+        if length > most {
+            self.add(pointer, "range", &format!("may have {most} bytes, has {length}"));
+        }
+    }
+
+    fn tool(&mut self, at: usize, tool: &ToolName) {
+        for (member, name) in [("server", tool.server.as_deref()), ("name", Some(tool.name.as_str()))] {
+            let Some(name) = name else { continue };
+            let pointer = format!("/tools/{at}/{member}");
+            if name.is_empty() {
+                self.add(&pointer, "missing", "required: the name by which the tool is called");
+            } else if name.len() > NAME {
+                self.text(&pointer, Some(name), NAME);
+            } else if let Err(instead) = plain_tool_name(name) {
+                self.add(&pointer, "format", instead);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What is not to be kept of a pattern, and what is not to be offered. In: a pattern as it came, redacted or not. Out: the
+//! pattern without secrets and hidden characters, and why it is quarantined, if it is.
+
+use std::collections::BTreeSet;
+
+use umbra_domain::{CheckName, Event, NewPattern, Severity, ToolName};
+
+/// How every mark that stands in the place of a secret begins.
+const SECRET: &str = "[secret:";
+
+/// A pattern that may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Screened {
+    /// Without secrets and hidden characters.
+    pub pattern: NewPattern,
+    /// Why it is never to be offered, in words of ours; none where the checks see nothing.
+    pub quarantine: Option<String>,
+}
+
+/// Makes a pattern fit to be kept, and has the built-in checks look for what no pattern needs: words that speak to the model,
+/// hidden characters, secrets. To screen it again changes nothing in its texts.
+///
+/// A text that was redacted before shows by its marks that it held a secret. Which characters were hidden in it nobody sees
+/// any more: they are gone, and what is left is looked at all the same.
+pub fn screen(mut new: NewPattern) -> Screened {
+    let mut seen = Seen::default();
+    for text in [Some(&mut new.task), new.prompt.as_mut(), new.summary.as_mut()].into_iter().flatten() {
+        seen.clean(text);
+    }
+    let labels = [Some(&mut new.agent), new.task_type.as_mut(), new.session.as_mut(), new.task_id.as_mut()];
+    for name in labels.into_iter().flatten().chain(new.tools.iter_mut().flat_map(names)) {
+        seen.clean(name);
+        // Blanks for what holds the words of a name together.
+        seen.orders(&name.replace(|c: char| !c.is_alphanumeric(), " "));
+    }
+    // An order may be told in parts.
+    let texts = [Some(new.task.as_str()), new.prompt.as_deref(), new.summary.as_deref()];
+    seen.orders(&texts.into_iter().flatten().collect::<Vec<_>>().join(" "));
+    Screened { quarantine: seen.reason(), pattern: new }
+}
+
+fn names(tool: &mut ToolName) -> impl Iterator<Item = &mut String> {
+    tool.server.as_mut().into_iter().chain(std::iter::once(&mut tool.name))
+}
+
+/// What the checks saw.
+#[derive(Default)]
+struct Seen {
+    /// Rules about words that speak to the model.
+    orders: BTreeSet<String>,
+    /// Kinds of hidden characters.
+    hidden: BTreeSet<String>,
+    secret: bool,
+}
+
+impl Seen {
+    /// Looks at a text, and leaves of it what may be kept.
+    fn clean(&mut self, text: &mut String) {
+        let checked = umbra_checks::screen(given(std::mem::take(text)));
+        for mark in checked.marks.iter().filter(|mark| mark.severity >= Severity::Warning) {
+            if mark.check == CheckName::Hidden {
+                self.hidden.insert(mark.rule.clone());
+            }
+        }
+        self.look(&checked.event);
+        *text = checked.event.input.unwrap_or_default();
+        self.secret |= text.contains(SECRET);
+    }
+
+    fn orders(&mut self, text: &str) {
+        self.look(&given(text.to_owned()));
+    }
+
+    fn look(&mut self, event: &Event) {
+        let hits = umbra_checks::review(event, &[], &[CheckName::Injection].into());
+        self.orders.extend(hits.into_iter().filter(|hit| hit.severity >= Severity::Warning).map(|hit| hit.rule));
+    }
+
+    fn reason(self) -> Option<String> {
+        let list = |rules: BTreeSet<String>| rules.into_iter().collect::<Vec<_>>().join(", ");
+        let mut parts = Vec::new();
+        if !self.orders.is_empty() {
+            parts.push(format!("it speaks to the model ({})", list(self.orders)));
+        }
+        if !self.hidden.is_empty() {
+            parts.push(format!("it hid characters ({})", list(self.hidden)));
+        }
+        if self.secret {
+            parts.push("a secret stood in it".to_owned());
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// A text as the checks look at it: given to whoever reads the pattern, as a person's request would be, which may ask a
+/// great deal and sets no rules aside. What is looked for in results of tools alone finds nothing more in patterns.
+fn given(text: String) -> Event {
+    Event { input: Some(text), ..Event::default() }
+}

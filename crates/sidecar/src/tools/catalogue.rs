@@ -1,0 +1,204 @@
+//! The index of a set of tools. In: tools as their servers list them. Out: for a word, the tools that have it, in which of
+//! their fields and with which weight.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use super::parameter::Parameter;
+use crate::words::words;
+use umbra_domain::{CheckName, Effect, Event, Severity, ToolAnnotations, ToolName};
+
+/// What of a tool can match, in the order of [`FIELDS`].
+pub(super) const FIELD_NAMES: [&str; 3] = ["name", "description", "parameters"];
+/// Bytes of a text that are read.
+const MOST_BYTES: usize = 8 * 1024;
+
+/// How a field counts. A field is the set of its words: what is said again counts no more and makes it no longer, so whoever
+/// repeats what may be asked for stands where one honest mention stands. To count up to three would find the right tool for
+/// one request in a hundred more (of a public set), and lift who repeats by a third. Chosen with `umbra bench tools` on two
+/// public sets, on halves of them; either half would have chosen about the same.
+struct Field {
+    weight: f64,
+    /// How far a long field counts less: 0 not at all, 1 in proportion (b of BM25).
+    length: f64,
+    /// Words from its beginning that count.
+    most_words: usize,
+}
+
+const FIELDS: [Field; 3] = [
+    Field { weight: 3.0, length: 0.3, most_words: 16 },
+    Field { weight: 1.0, length: 0.5, most_words: 100 },
+    Field { weight: 0.5, length: 0.75, most_words: 200 },
+];
+
+/// A tool as its server lists it, with the effect that the boundary gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// What it is called.
+    pub name: ToolName,
+    /// What its server says of it.
+    pub description: String,
+    /// What it takes.
+    pub parameters: Vec<Parameter>,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// What its server claims beside; handed on, and used for nothing.
+    pub annotations: ToolAnnotations,
+}
+
+/// An index of tools.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// In order of names: a tool's place here settles equal scores.
+    tools: Vec<Tool>,
+    /// The places of the tools of a name in its canonical spelling.
+    named: HashMap<String, Range<usize>>,
+    /// The places of those of a server, by their names there.
+    owned: HashMap<String, Vec<usize>>,
+    /// By stem, in order of places.
+    postings: HashMap<String, Vec<Posting>>,
+}
+
+/// A tool that has a word.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Posting {
+    pub place: usize,
+    /// In how many fields, by their weights and lengths.
+    pub weight: f64,
+    /// One bit for each of [`FIELDS`].
+    pub fields: u8,
+}
+
+impl Catalogue {
+    /// An index of these tools. Their order does not matter.
+    pub fn of(mut tools: Vec<Tool>) -> Self {
+        tools.sort_by_cached_key(|tool| {
+            (
+                tool.name.canonical().whole,
+                tool.name.clone(),
+                tool.description.clone(),
+                tool.parameters.clone(),
+                tool.effect,
+            )
+        });
+        // What was told twice is offered once.
+        tools.dedup();
+        let counts: Vec<[Counts; 3]> = tools.iter().map(Counts::of).collect();
+        let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
+        let (mut postings, mut named) =
+            (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
+        let mut owned = HashMap::<String, Vec<usize>>::new();
+        for (place, (tool, counts)) in tools.iter().zip(counts).enumerate() {
+            let name = tool.name.canonical();
+            named.entry(name.whole).or_insert(place..place).end = place + 1;
+            if name.has_server {
+                owned.entry(name.own).or_default().push(place);
+            }
+            for (at, (of, (field, average))) in counts.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
+                let norm = length_norm(field.length, of.words.len(), average);
+                let weight = field.weight / norm;
+                for stem in of.words {
+                    let of_stem = postings.entry(stem).or_default();
+                    match of_stem.last_mut().filter(|last| last.place == place) {
+                        Some(last) => {
+                            last.weight += weight;
+                            last.fields |= 1 << at;
+                        }
+                        None => of_stem.push(Posting { place, weight, fields: 1 << at }),
+                    }
+                }
+            }
+        }
+        Self { tools, named, owned, postings }
+    }
+
+    /// The tools that a call may mean which names no server: those of this name, each server's once.
+    pub fn meant(&self, name: &ToolName) -> Vec<&ToolName> {
+        let name = name.canonical();
+        if name.has_server || self.named.contains_key(&name.whole) {
+            return Vec::new();
+        }
+        let places = self.owned.get(&name.own).into_iter().flatten();
+        let mut meant: Vec<&ToolName> = places.filter_map(|place| self.tool(*place)).map(|tool| &tool.name).collect();
+        meant.dedup_by_key(|name| name.canonical().whole);
+        meant
+    }
+
+    /// How many tools it has.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    pub(super) fn tool(&self, place: usize) -> Option<&Tool> {
+        self.tools.get(place)
+    }
+
+    pub(super) fn with(&self, stem: &str) -> &[Posting] {
+        self.postings.get(stem).map_or(&[], Vec::as_slice)
+    }
+
+    /// Places of the tools of a canonical name.
+    pub(super) fn named(&self, canonical: &str) -> Range<usize> {
+        self.named.get(canonical).cloned().unwrap_or_default()
+    }
+}
+
+/// By how much the words of a field count less for its length.
+#[expect(clippy::cast_precision_loss, reason = "counts of words")]
+pub(super) fn length_norm(b: f64, length: usize, average: f64) -> f64 {
+    if average > 0.0 { 1.0 - b + b * length as f64 / average } else { 1.0 }
+}
+
+/// The words of one field of one tool.
+#[derive(Default)]
+struct Counts {
+    words: HashSet<String>,
+}
+
+impl Counts {
+    fn of(tool: &Tool) -> [Self; 3] {
+        let name = match &tool.name.server {
+            Some(server) => format!("{server} {}", tool.name.name),
+            None => tool.name.name.clone(),
+        };
+        let parameters: Vec<&str> =
+            tool.parameters.iter().flat_map(|one| [one.name.as_str(), one.description.as_str()]).collect();
+        let (description, parameters) = (cut(&tool.description), parameters.join("\n"));
+        let parameters = cut(&parameters);
+        let texts = if gives_orders(&format!("{description}\n{parameters}")) {
+            [name.as_str(), "", ""]
+        } else {
+            [name.as_str(), description, parameters]
+        };
+        let mut all = <[Self; 3]>::default();
+        for (counts, (text, field)) in all.iter_mut().zip(texts.into_iter().zip(&FIELDS)) {
+            counts.words.extend(words(text).take(field.most_words).map(|word| word.stem));
+        }
+        all
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of words")]
+    fn average_length<'a>(all: impl ExactSizeIterator<Item = &'a Self>) -> f64 {
+        let tools = all.len().max(1);
+        all.map(|of| of.words.len()).sum::<usize>() as f64 / tools as f64
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default()
+}
+
+/// Whether a text speaks to the model, or hides characters: what tells nobody what a tool does.
+fn gives_orders(text: &str) -> bool {
+    let event = Event { input: Some(text.to_owned()), ..Event::default() };
+    let stored = umbra_checks::screen(event);
+    let which = [CheckName::Injection, CheckName::Hidden].into();
+    umbra_checks::review(&stored.event, &stored.marks, &which).iter().any(|hit| hit.severity >= Severity::Warning)
+}

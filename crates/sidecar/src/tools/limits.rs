@@ -1,0 +1,79 @@
+//! What may be offered. In: rules, once; then a tool and the situation. Out: what the rules say of it, or why it is not
+//! offered.
+
+use serde_json::Value;
+
+use super::catalogue::Tool;
+use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations, ToolName, tool::plain_tool_name};
+use umbra_policy::{Asked, BadRule, Expression, Policy};
+
+/// What may be offered.
+#[derive(Debug)]
+pub struct Limits(Policy);
+
+/// Who asks, and how things stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Situation<'a> {
+    /// The agent.
+    pub agent: &'a str,
+    /// The route that it is on, where it has one.
+    pub route: Option<&'a str>,
+    /// The modes in which it works.
+    pub modes: &'a [String],
+    /// What clings to its session.
+    pub taints: &'a [String],
+    /// Its session.
+    pub session: Option<&'a str>,
+}
+
+impl Limits {
+    /// Limits by rules. Those that ask for arguments are left to the guard of the call: nobody has chosen them yet.
+    ///
+    /// # Errors
+    /// The first rule that cannot be compiled.
+    pub fn of(rules: &[PolicyRule]) -> Result<Self, BadRule> {
+        let asks_arguments = |rule: &&PolicyRule| {
+            let when = rule.when.as_deref().and_then(|when| Expression::compile(when).ok());
+            when.is_some_and(|when| when.variables().any(|name| name == "args"))
+        };
+        Ok(Self(Policy::compile(rules.iter().filter(|rule| !asks_arguments(rule)).cloned().collect())?))
+    }
+
+    /// Whether a tool may be named to an agent at all.
+    pub fn allows(&self, name: &ToolName, effect: Effect, situation: &Situation<'_>) -> bool {
+        let tool = Tool {
+            name: name.clone(),
+            description: String::new(),
+            parameters: Vec::new(),
+            effect,
+            annotations: ToolAnnotations::default(),
+        };
+        self.judge(&tool, situation).is_ok()
+    }
+
+    /// What the rules say of a tool that may be offered.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(super) fn judge(&self, tool: &Tool, situation: &Situation<'_>) -> Result<GuardVerdict, String> {
+        let name = &tool.name;
+        if std::iter::once(&name.name).chain(&name.server).any(|name| plain_tool_name(name).is_err()) {
+            return Err("its name has characters that cannot be seen or told apart".to_owned());
+        }
+        let guard = self.0.judge(&Asked {
+            agent: situation.agent,
+            route: situation.route,
+            modes: situation.modes,
+            tool: name,
+            effect: tool.effect,
+            args: &Value::Null,
+            taints: situation.taints,
+            session: situation.session,
+        });
+        if guard.verdict == GuardVerdict::Block {
+            let (rule, reason) = (guard.rule.unwrap_or_default(), guard.reason.unwrap_or_default());
+            return Err(format!("denied by the rule {rule}: {reason}"));
+        }
+        Ok(guard.verdict)
+    }
+}

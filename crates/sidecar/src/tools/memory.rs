@@ -1,0 +1,159 @@
+//! What came of tools before. In: tasks for which a tool was used, and whether that succeeded. Out: for a word, the tools
+//! that have it in such tasks; for a tool, how many like tasks succeeded and failed.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::catalogue::length_norm;
+use crate::words::{LIKE, Task};
+use umbra_domain::ToolName;
+
+/// How a word counts that stands in one remembered task of a tool. Chosen as the weights of fields are.
+const WEIGHT: f64 = 0.6;
+/// How far much memory counts less than little (b of BM25).
+const LENGTH: f64 = 0.6;
+/// Most tools that are remembered.
+const MOST_TOOLS: usize = 20_000;
+
+/// What is remembered of tools: for each the latest few tasks.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    most_of_a_tool: usize,
+    tools: Vec<Remembered>,
+    named: HashMap<String, usize>,
+    /// By stem: tools, in their order here, and how many of their tasks have it, by outcome.
+    stems: HashMap<String, Vec<(usize, Tally)>>,
+    /// Over all tools, by outcome.
+    totals: [Total; 2],
+}
+
+/// Counts by outcome: first of successes, then of failures.
+pub(super) type Tally = [u32; 2];
+
+#[derive(Debug, Clone, Default)]
+struct Remembered {
+    /// In its canonical spelling.
+    name: String,
+    tasks: VecDeque<(Task, Outcome)>,
+    /// Words of its tasks, by outcome.
+    lengths: [usize; 2],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Total {
+    words: usize,
+    tools: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Succeeded = 0,
+    Failed = 1,
+}
+
+impl Memory {
+    /// An empty memory that keeps this many tasks of each tool.
+    pub fn new(most_of_a_tool: usize) -> Self {
+        Self {
+            most_of_a_tool,
+            tools: Vec::new(),
+            named: HashMap::new(),
+            stems: HashMap::new(),
+            totals: [Total::default(); 2],
+        }
+    }
+
+    /// Remembers what came of using a tool for a task. The oldest task of that tool is forgotten where there are too many;
+    /// a task without words and more tools than twenty thousand are not remembered.
+    pub fn record(&mut self, tool: &ToolName, task: &Task, succeeded: bool) {
+        let name = tool.plain().whole;
+        let known = self.named.get(&name).copied();
+        if task.words().is_empty() || self.most_of_a_tool == 0 || known.is_none() && self.tools.len() == MOST_TOOLS {
+            return;
+        }
+        let at = known.unwrap_or_else(|| {
+            self.named.insert(name.clone(), self.tools.len());
+            self.tools.push(Remembered { name, ..Remembered::default() });
+            self.tools.len() - 1
+        });
+        let outcome = if succeeded { Outcome::Succeeded } else { Outcome::Failed };
+        let Some(tool) = self.tools.get_mut(at) else { return };
+        let oldest = if tool.tasks.len() == self.most_of_a_tool { tool.tasks.pop_front() } else { None };
+        tool.tasks.push_back((task.clone(), outcome));
+        self.count(at, task, outcome, true);
+        if let Some((task, outcome)) = oldest {
+            self.count(at, &task, outcome, false);
+        }
+    }
+
+    /// Adds a task to what is counted, or takes it away.
+    fn count(&mut self, at: usize, task: &Task, outcome: Outcome, add: bool) {
+        let side = outcome as usize;
+        let Some(tool) = self.tools.get_mut(at) else { return };
+        let (length, total) = (&mut tool.lengths[side], &mut self.totals[side]);
+        let had = *length > 0;
+        let words = task.words().len();
+        if add {
+            *length += words;
+            total.words += words;
+            total.tools += usize::from(!had);
+        } else {
+            *length -= words;
+            total.words -= words;
+            total.tools -= usize::from(*length == 0);
+        }
+        for word in task.words() {
+            let tools = self.stems.entry(word.stem.clone()).or_default();
+            let place = tools.binary_search_by_key(&at, |(tool, _)| *tool);
+            let place = place.unwrap_or_else(|place| {
+                tools.insert(place, (at, [0; 2]));
+                place
+            });
+            let Some((_, tally)) = tools.get_mut(place) else { continue };
+            tally[side] = if add { tally[side] + 1 } else { tally[side].saturating_sub(1) };
+            if *tally == [0, 0] {
+                tools.remove(place);
+            }
+            if tools.is_empty() {
+                self.stems.remove(&word.stem);
+            }
+        }
+    }
+
+    /// How many tools are remembered; they are numbered in the order in which they were met.
+    pub(super) fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// The canonical name of a remembered tool.
+    pub(super) fn name(&self, number: usize) -> &str {
+        self.tools.get(number).map_or("", |tool| &tool.name)
+    }
+
+    /// The tools that have a word in their tasks, by number, and how much it counts for and against them.
+    pub(super) fn with(&self, stem: &str) -> impl Iterator<Item = (usize, [f64; 2])> {
+        let averages = self.totals.map(Total::average);
+        self.stems.get(stem).into_iter().flatten().filter_map(move |(number, tally)| {
+            let tool = self.tools.get(*number)?;
+            let weight =
+                |side: usize| WEIGHT * f64::from(tally[side]) / length_norm(LENGTH, tool.lengths[side], averages[side]);
+            Some((*number, [weight(0), weight(1)]))
+        })
+    }
+
+    /// How many tasks like this one are remembered of a tool.
+    pub(super) fn like(&self, canonical: &str, task: &Task) -> Tally {
+        let mut tally = [0; 2];
+        let tool = self.named.get(canonical).and_then(|at| self.tools.get(*at));
+        for (known, outcome) in tool.into_iter().flat_map(|tool| &tool.tasks) {
+            tally[*outcome as usize] += u32::from(known.likeness(task) >= LIKE);
+        }
+        tally
+    }
+}
+
+impl Total {
+    #[expect(clippy::cast_precision_loss, reason = "counts of words")]
+    fn average(self) -> f64 {
+        self.words as f64 / self.tools.max(1) as f64
+    }
+}

@@ -1,0 +1,266 @@
+//! The audit as it lies in the database: rows appended, pages read, blocks sealed, payloads erased.
+
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+
+use super::{
+    Store, StoreError,
+    decisions::NewAudit,
+    erasure::Whose,
+    seek::{Span, equals, push_span},
+    transaction::{Tx, begin},
+};
+use umbra_domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal};
+
+/// Which rows are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this session.
+    pub session: Option<String>,
+    /// Of this run.
+    pub run: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// Of this call.
+    pub call_id: Option<String>,
+    /// Of these kinds; of all where there are none.
+    pub kinds: Vec<AuditKind>,
+    /// Of this time.
+    pub span: Span,
+}
+
+/// The right to seal, and what is to be sealed next.
+pub struct Sealing {
+    tx: Tx,
+    /// The newest block; none before the first.
+    pub last: Option<AuditSeal>,
+    /// The rows behind it, at most as many as were asked for.
+    pub rows: Vec<AuditRow>,
+}
+
+const COLUMNS: &str =
+    "SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
+    a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq WHERE true";
+
+/// The rows of a run that are about calls; an outcome without its payload.
+pub(super) const COLUMNS_OF_RUN: &str =
+    "/* runs.rows */ SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
+    a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
+    WHERE a.run = $1 AND a.seq > $2 AND a.kind IN ('decision', 'merged', 'outcome') ORDER BY a.seq LIMIT $3";
+
+pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
+    let kind: String = row.try_get("kind")?;
+    let kind = AuditKind::parse(&kind)
+        .ok_or_else(|| StoreError::Inconsistent { table: "audit", problem: "a kind that is not known".into() })?;
+    let salt: Option<Vec<u8>> = row.try_get("salt")?;
+    let payload: Option<String> = row.try_get("payload")?;
+    Ok(AuditRecord {
+        row: AuditRow {
+            seq: row.try_get("seq")?,
+            id: row.try_get("id")?,
+            at: row.try_get::<jiff_sqlx::Timestamp, _>("at")?.to_jiff(),
+            kind,
+            agent: row.try_get("agent")?,
+            session: row.try_get("session")?,
+            run: row.try_get("run")?,
+            call_id: row.try_get("call_id")?,
+            tool: row.try_get("tool")?,
+            body: row.try_get("body")?,
+            payload_mac: row.try_get("payload_mac")?,
+            stamp: row.try_get("stamp")?,
+        },
+        payload: salt.zip(payload).map(|(salt, body)| AuditPayload { salt, body }),
+    })
+}
+
+impl Store {
+    /// The rows behind a number, in order, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn audit(&self, filter: &AuditFilter, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new("/* audit.page */ ");
+        query.push(COLUMNS).push(" AND a.seq > ").push_bind(after);
+        for (column, value) in [
+            ("a.agent", &filter.agent),
+            ("a.session", &filter.session),
+            ("a.run", &filter.run),
+            ("a.tool", &filter.tool),
+            ("a.call_id", &filter.call_id),
+        ] {
+            equals(&mut query, column, value.as_deref());
+        }
+        if !filter.kinds.is_empty() {
+            let kinds: Vec<&str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
+            query.push(" AND a.kind = ANY(").push_bind(kinds).push(")");
+        }
+        push_span(&mut query, "a.at", filter.span);
+        query.push(" ORDER BY a.seq LIMIT ").push_bind(limit);
+        query.build().fetch_all(&self.read).await?.iter().map(record).collect()
+    }
+
+    /// The blocks behind a number, in order, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn seals(&self, after: i64, limit: i64) -> Result<Vec<AuditSeal>, StoreError> {
+        let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
+            "/* audit.seals */ SELECT block, first, last, hash FROM audit_seal WHERE block > $1 ORDER BY block LIMIT $2",
+        )
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows.into_iter().map(seal).collect())
+    }
+
+    /// The newest block.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn newest_seal(&self) -> Result<Option<AuditSeal>, StoreError> {
+        let row: Option<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
+            "/* audit.seal */ SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1",
+        )
+        .fetch_optional(&self.work)
+        .await?;
+        Ok(row.map(seal))
+    }
+
+    /// Takes the right to seal, and what comes next; `None` while another process has it, or nothing is there.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_sealing(&self, most: i64) -> Result<Option<Sealing>, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let held: Option<i64> =
+            sqlx::query_scalar("/* audit.hold */ SELECT seq FROM follower WHERE name = 'seal' FOR UPDATE SKIP LOCKED")
+                .fetch_optional(&mut *tx)
+                .await?;
+        if held.is_none() {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        let last: Option<(i64, i64, i64, Vec<u8>)> =
+            sqlx::query_as("SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1")
+                .fetch_optional(&mut *tx)
+                .await?;
+        let last = last.map(seal);
+        let mut query = QueryBuilder::<Postgres>::new("/* audit.unsealed */ ");
+        query.push(COLUMNS).push(" AND a.seq > ").push_bind(last.as_ref().map_or(0, |seal| seal.last));
+        // What stands ahead of the numbers that were drawn, none of ours has written.
+        query.push(" AND a.seq <= (SELECT last FROM feed WHERE name = 'audit') ORDER BY a.seq LIMIT ").push_bind(most);
+        let rows: Result<Vec<AuditRecord>, StoreError> =
+            query.build().fetch_all(&mut *tx).await?.iter().map(record).collect();
+        let rows: Vec<AuditRow> = rows?.into_iter().map(|record| record.row).collect();
+        if rows.is_empty() {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        Ok(Some(Sealing { tx, last, rows }))
+    }
+
+    /// How many payloads [`Store::erase_audit`] would erase.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count_audit(&self, whose: &Whose) -> Result<u64, StoreError> {
+        let Whose::Agent(agent) = whose else { return Ok(0) };
+        let count: i64 = sqlx::query_scalar(
+            "/* audit.count */ SELECT count(*) FROM audit_payload p JOIN audit a USING (seq) WHERE a.agent = $1",
+        )
+        .bind(agent)
+        .fetch_one(&self.work)
+        .await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Erases the payloads of so many of an agent's rows at most, with what was answered to its calls and what its runs
+    /// remember; `said` makes the row that says so, of their numbers and keyed hashes. Answers of how many rows.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again, what was erased stays so.
+    pub async fn erase_audit(
+        &self,
+        agent: &str,
+        most: i64,
+        said: impl FnOnce(&[(i64, Vec<u8>)]) -> NewAudit,
+    ) -> Result<u64, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+            "/* audit.erase */ DELETE FROM audit_payload p USING (
+                 SELECT seq, payload_mac FROM audit_payload JOIN audit a USING (seq) WHERE a.agent = $1
+                 ORDER BY seq LIMIT $2) a
+             WHERE p.seq = a.seq RETURNING p.seq, coalesce(a.payload_mac, '')",
+        )
+        .bind(agent)
+        .bind(most)
+        .fetch_all(&mut *tx)
+        .await?;
+        for sql in [
+            "/* audit.erase_answers */ UPDATE call SET answer = NULL WHERE agent = $1 AND answer IS NOT NULL",
+            "/* audit.erase_runs */ UPDATE boundary_run SET state = NULL WHERE agent = $1 AND state IS NOT NULL",
+        ] {
+            sqlx::query(sql).bind(agent).execute(&mut *tx).await?;
+        }
+        if !gone.is_empty() {
+            gone.sort_unstable();
+            self.append_row(&mut tx, &said(&gone)).await?;
+        }
+        tx.commit().await?;
+        Ok(gone.len() as u64)
+    }
+
+    /// Appends a row, the last thing before the commit; answers its number.
+    pub(super) async fn append_row(&self, tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
+        let seq: i64 = sqlx::query_scalar(
+            "/* audit.append */
+             WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)
+             INSERT INTO audit (seq, id, at, kind, agent, session, run, call_id, tool, body, payload_mac, stamp)
+             SELECT f.last, $1, clock(), $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM f RETURNING seq",
+        )
+        .bind(row.id)
+        .bind(row.kind.as_str())
+        .bind(&row.agent)
+        .bind(&row.session)
+        .bind(&row.run)
+        .bind(&row.call_id)
+        .bind(&row.tool)
+        .bind(&row.body)
+        .bind(row.payload.as_ref().map(|(_, mac)| mac))
+        .bind(self.stamper.stamp(std::slice::from_ref(row)))
+        .fetch_one(&mut *tx)
+        .await?;
+        if let Some((payload, _)) = &row.payload {
+            sqlx::query("INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)")
+                .bind(seq)
+                .bind(&payload.salt)
+                .bind(&payload.body)
+                .execute(tx)
+                .await?;
+        }
+        Ok(seq)
+    }
+}
+
+impl Sealing {
+    /// Stores a block and commits.
+    ///
+    /// # Errors
+    /// The database does not answer: it may be stored all the same.
+    pub async fn seal(mut self, block: &AuditSeal) -> Result<(), StoreError> {
+        sqlx::query("/* audit.sealed */ INSERT INTO audit_seal (block, first, last, hash) VALUES ($1, $2, $3, $4)")
+            .bind(block.block)
+            .bind(block.first)
+            .bind(block.last)
+            .bind(&block.hash)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(self.tx.commit().await?)
+    }
+}
+
+fn seal((block, first, last, hash): (i64, i64, i64, Vec<u8>)) -> AuditSeal {
+    AuditSeal { block, first, last, hash }
+}

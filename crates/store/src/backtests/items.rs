@@ -1,0 +1,241 @@
+//! The events of a backtest: planned and reviewed.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::Claim;
+use crate::{Store, StoreError};
+use umbra_domain::{
+    Assessment, BacktestId, Change, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason, Trigger,
+};
+
+/// What really became of an event under the shadow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Before {
+    /// The newest review of it that is done.
+    #[serde(rename = "review_id")]
+    #[schema(value_type = Option<String>)]
+    pub review: Option<ReviewId>,
+    /// The version that it ran under.
+    pub version: Option<String>,
+    /// What it concluded.
+    pub assessment: Option<Assessment>,
+    /// Why nothing ran, where the shadow watched the event.
+    pub reason: Option<SkipReason>,
+}
+
+/// An event that is planned.
+#[derive(Debug, Clone)]
+pub struct NewItem {
+    /// The event's number in the feed.
+    pub seq: i64,
+    /// The event.
+    pub event: EventId,
+    /// Its agent.
+    pub agent: String,
+    /// By which the version watches it.
+    pub trigger: Option<Trigger>,
+    /// Waiting, skipped or not watched.
+    pub outcome: ItemOutcome,
+    /// Why it is skipped.
+    pub reason: Option<SkipReason>,
+    /// What really became of it.
+    pub before: Before,
+}
+
+/// An event that waits to be reviewed.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// The event's number in the feed.
+    pub seq: i64,
+    /// The event.
+    pub event: EventId,
+    /// By which the version watches it.
+    pub trigger: Trigger,
+    /// The stored event, as JSON; `None` where it is gone.
+    pub payload: Option<Vec<u8>>,
+    /// What really ran concluded.
+    pub before: Option<Assessment>,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone)]
+pub struct Reviewed {
+    /// The event's number in the feed.
+    pub seq: i64,
+    /// Reviewed or failed.
+    pub outcome: ItemOutcome,
+    /// Why it failed.
+    pub reason: Option<SkipReason>,
+    /// The assessment.
+    pub assessment: Option<Assessment>,
+    /// The model's score.
+    pub score: Option<u8>,
+    /// Who reviewed.
+    pub reviewer: Option<Reviewer>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Beside what really ran.
+    pub change: Option<Change>,
+}
+
+/// A finding as it is kept: without its quote, whose place in the stored event it names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
+pub struct ItemFinding {
+    /// How bad.
+    pub severity: Severity,
+    /// About what.
+    pub category: umbra_domain::Category,
+    /// One or two sentences.
+    pub description: String,
+    /// A check or the model.
+    pub source: umbra_domain::Source,
+    /// The check's rule, or the model's checklist item.
+    pub rule: String,
+    /// Whether the evidence stands in the text.
+    pub verified: bool,
+    /// The event's field.
+    pub field: Option<String>,
+    /// First byte of the evidence in it.
+    pub start: Option<usize>,
+    /// One past its last byte.
+    pub end: Option<usize>,
+}
+
+impl From<&Finding> for ItemFinding {
+    fn from(finding: &Finding) -> Self {
+        let evidence = finding.evidence.as_ref();
+        Self {
+            severity: finding.severity,
+            category: finding.category,
+            description: finding.description.clone(),
+            source: finding.source,
+            rule: finding.rule.clone(),
+            verified: finding.verified,
+            field: evidence.map(|evidence| evidence.field.as_str().to_owned()),
+            start: evidence.map(|evidence| evidence.start),
+            end: evidence.map(|evidence| evidence.end),
+        }
+    }
+}
+
+impl Store {
+    /// Files a page of the plan. Answers whether the backtest is still being planned.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_items(&self, id: BacktestId, items: &[NewItem]) -> Result<bool, StoreError> {
+        // What is not to be reviewed has its change already.
+        let change = |item: &NewItem| match item.outcome {
+            ItemOutcome::Waiting => None,
+            _ => Change::between(item.before.assessment, None).map(Change::as_str),
+        };
+        let planning: bool = sqlx::query_scalar(
+            "/* backtests.items */
+             WITH b AS (SELECT id FROM backtest WHERE id = $1 AND state = 'planning' FOR KEY SHARE), i AS (
+                 INSERT INTO backtest_item (backtest, seq, event_id, agent, trigger, outcome, reason, before_review,
+                                            before_version, before_assessment, before_reason, change)
+                 SELECT b.id, i.* FROM b, unnest($2::bigint[], $3::uuid[], $4::text[], $5::int2[], $6::text[],
+                     $7::int2[], $8::uuid[], $9::text[], $10::text[], $11::int2[], $12::text[]) i)
+             SELECT EXISTS (SELECT FROM b)",
+        )
+        .bind(id.0)
+        .bind(items.iter().map(|item| item.seq).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.event.0).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.agent.as_str()).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.trigger.map(Trigger::code)).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.outcome.as_str()).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.reason.map(SkipReason::code)).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.before.review.map(|id| id.0)).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.before.version.as_deref()).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.before.assessment.map(Assessment::as_str)).collect::<Vec<_>>())
+        .bind(items.iter().map(|item| item.before.reason.map(SkipReason::code)).collect::<Vec<_>>())
+        .bind(items.iter().map(change).collect::<Vec<_>>())
+        .fetch_one(&self.work)
+        .await?;
+        Ok(planning)
+    }
+
+    /// Events that wait to be reviewed, in order of receipt.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn waiting_items(&self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<Waiting>, StoreError> {
+        type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* backtests.waiting */
+             WITH page AS MATERIALIZED (
+                 SELECT seq, event_id, trigger, before_assessment FROM backtest_item
+                 WHERE backtest = $1 AND outcome = 'waiting' AND seq > $2 ORDER BY seq LIMIT $3)
+             SELECT i.seq, i.event_id, i.trigger, e.payload, i.before_assessment
+             FROM page i LEFT JOIN event e ON e.id = i.event_id ORDER BY i.seq",
+        )
+        .bind(claim.id.0)
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&self.work)
+        .await?;
+        let waiting = rows.into_iter().map(|(seq, event, trigger, payload, before)| Waiting {
+            seq,
+            event: EventId(event),
+            trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
+            payload,
+            before: before.as_deref().and_then(Assessment::parse),
+        });
+        Ok(waiting.collect())
+    }
+
+    /// Stores what came of events, each once, and renews the claim. `false`: the claim is lost, and nothing is stored.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn store_items(&self, claim: &Claim, reviewed: &[Reviewed]) -> Result<bool, StoreError> {
+        let json = |value: &dyn Fn() -> Result<String, serde_json::Error>| value().unwrap_or_else(|_| "[]".into());
+        let kept = |one: &Reviewed| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
+        let list = |words: Vec<String>| format!("{{{}}}", words.join(","));
+        let held: bool = sqlx::query_scalar(
+            "/* backtests.store */
+             WITH b AS (
+                 UPDATE backtest SET heartbeat_at = clock() WHERE id = $1 AND worker = $2 AND state = 'running'
+                 RETURNING id
+             ), i AS (
+                 UPDATE backtest_item i SET outcome = n.outcome, reason = n.reason, assessment = n.assessment,
+                     score = n.score, reviewer = n.reviewer, severities = n.severities::int2[],
+                     categories = n.categories::text[], findings = n.findings, notes = n.notes, change = n.change
+                 FROM b, unnest($3::bigint[], $4::text[], $5::int2[], $6::text[], $7::int2[], $8::text[], $9::text[],
+                                $10::text[], $11::text[], $12::text[], $13::text[])
+                     n(seq, outcome, reason, assessment, score, reviewer, severities, categories, findings, notes, change)
+                 WHERE i.backtest = b.id AND i.seq = n.seq AND i.outcome = 'waiting')
+             SELECT EXISTS (SELECT FROM b)",
+        )
+        .bind(claim.id.0)
+        .bind(claim.worker)
+        .bind(reviewed.iter().map(|one| one.seq).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.outcome.as_str()).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.reason.map(SkipReason::code)).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.assessment.map(Assessment::as_str)).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.score.map(i16::from)).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.reviewer.map(Reviewer::as_str)).collect::<Vec<_>>())
+        .bind(
+            reviewed
+                .iter()
+                .map(|one| list(one.findings.iter().map(|f| f.severity.code().to_string()).collect()))
+                .collect::<Vec<_>>(),
+        )
+        .bind(
+            reviewed
+                .iter()
+                .map(|one| list(one.findings.iter().map(|f| f.category.as_str().to_owned()).collect()))
+                .collect::<Vec<_>>(),
+        )
+        .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&kept(one)))).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&one.notes))).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.change.map(Change::as_str)).collect::<Vec<_>>())
+        .fetch_one(&self.work)
+        .await?;
+        Ok(held)
+    }
+}

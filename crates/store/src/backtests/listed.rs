@@ -1,0 +1,137 @@
+//! The events of a backtest, as they are read, in the shape of the wire.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::items::{Before, ItemFinding};
+use crate::{
+    Store, StoreError,
+    events::received_at,
+    seek::{Page, Seek, equals},
+};
+use umbra_domain::{Assessment, BacktestId, Change, EventId, ItemOutcome, ReviewId, Reviewer, SkipReason, Trigger};
+
+/// An event of a backtest.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = BacktestItem)]
+pub struct Item {
+    /// The event.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub event_id: EventId,
+    /// Its agent.
+    pub agent: String,
+    /// When it was received.
+    #[schema(value_type = String, format = DateTime)]
+    pub received_at: Timestamp,
+    /// The trigger by which the version watches it.
+    pub trigger: Option<Trigger>,
+    /// What becomes of it.
+    pub outcome: Option<ItemOutcome>,
+    /// Why it is skipped, or failed.
+    pub reason: Option<SkipReason>,
+    /// What the version concludes.
+    pub assessment: Option<Assessment>,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// Who reviewed.
+    pub reviewer: Option<Reviewer>,
+    /// What it finds.
+    pub findings: Vec<ItemFinding>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// What really became of it under the shadow.
+    pub before: Before,
+    /// What differs.
+    pub change: Option<Change>,
+}
+
+#[derive(FromRow)]
+struct ItemRow {
+    seq: i64,
+    event_id: Uuid,
+    agent: String,
+    trigger: Option<i16>,
+    outcome: String,
+    reason: Option<i16>,
+    assessment: Option<String>,
+    score: Option<i16>,
+    reviewer: Option<String>,
+    findings: Option<String>,
+    notes: Option<String>,
+    before_review: Option<Uuid>,
+    before_version: Option<String>,
+    before_assessment: Option<String>,
+    before_reason: Option<i16>,
+    change: Option<String>,
+}
+
+impl From<ItemRow> for Item {
+    fn from(row: ItemRow) -> Self {
+        let event_id = EventId(row.event_id);
+        let assessment = |word: Option<String>| word.as_deref().and_then(Assessment::parse);
+        Self {
+            event_id,
+            agent: row.agent,
+            received_at: received_at(event_id),
+            trigger: row.trigger.and_then(Trigger::from_code),
+            outcome: ItemOutcome::parse(&row.outcome),
+            reason: row.reason.and_then(SkipReason::from_code),
+            assessment: assessment(row.assessment),
+            score: row.score,
+            reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
+            findings: row.findings.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+            notes: row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+            before: Before {
+                review: row.before_review.map(ReviewId),
+                version: row.before_version,
+                assessment: assessment(row.before_assessment),
+                reason: row.before_reason.and_then(SkipReason::from_code),
+            },
+            change: row.change.as_deref().and_then(Change::parse),
+        }
+    }
+}
+
+/// Which events of a backtest.
+#[derive(Debug, Clone, Default)]
+pub struct ItemFilter {
+    /// With this change.
+    pub change: Option<Change>,
+    /// With this outcome.
+    pub outcome: Option<ItemOutcome>,
+    /// With this assessment by the version.
+    pub assessment: Option<Assessment>,
+    /// Of this agent.
+    pub agent: Option<String>,
+}
+
+impl Store {
+    /// A page of a backtest's events, in order of receipt.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn backtest_items(
+        &self,
+        id: BacktestId,
+        filter: &ItemFilter,
+        seek: Seek,
+    ) -> Result<Page<Item>, StoreError> {
+        let mut query = QueryBuilder::new(
+            "/* backtests.list_items */
+             SELECT seq, event_id, agent, trigger, outcome, reason, assessment, score, reviewer, findings, notes,
+                    before_review, before_version, before_assessment, before_reason, change
+             FROM backtest_item WHERE backtest = ",
+        );
+        query.push_bind(id.0);
+        equals(&mut query, "change", filter.change.map(Change::as_str));
+        equals(&mut query, "outcome", filter.outcome.map(ItemOutcome::as_str));
+        equals(&mut query, "assessment", filter.assessment.map(Assessment::as_str));
+        equals(&mut query, "agent", filter.agent.as_deref());
+        seek.push(&mut query, "seq");
+        let rows: Vec<ItemRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+}

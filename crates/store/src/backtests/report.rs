@@ -1,0 +1,314 @@
+//! A backtest as it is read, in the shape of the wire: where it stands, and what has come of it so far. Its counts are
+//! taken from its items each time, so they cannot differ from them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::{FromRow, QueryBuilder};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    Store, StoreError,
+    seek::{Page, Seek, equals},
+};
+use umbra_domain::{
+    BacktestId, BacktestState, Category, Change, EventId, Forecast, ItemOutcome, NanoUsd, Severity, SkipReason,
+};
+
+/// Events named for each change; the list of items has them all.
+const NAMED: i64 = 20;
+/// Agents counted, those with the most flags first.
+const AGENTS: i64 = 50;
+
+/// A version of a shadow, tried on stored events.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Backtest {
+    /// Its id.
+    #[schema(value_type = String, example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: BacktestId,
+    /// Where it stands.
+    pub state: Option<BacktestState>,
+    /// The shadow.
+    pub shadow: String,
+    /// The hash of the configuration that is tried.
+    pub version: String,
+    /// Events received from this time,
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Timestamp,
+    /// and before this one.
+    #[schema(value_type = String, format = DateTime)]
+    pub until: Timestamp,
+    /// Of this agent; null for all.
+    pub agent: Option<String>,
+    /// So many at most, the newest.
+    pub max_events: i32,
+    /// What it may spend.
+    pub budget: Budget,
+    /// What it will do and cost; null until it is planned.
+    pub forecast: Option<Forecast>,
+    /// What it has cost.
+    pub spend: Spend,
+    /// What has come of the events; only where one backtest is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Outcomes>,
+    /// What differs from what really ran, by change; only where one backtest is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HashMap<String, Difference>>)]
+    pub diff: Option<BTreeMap<&'static str, Difference>>,
+    /// Why it stopped.
+    pub failure: Option<String>,
+    /// When it was asked for.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it began to review.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it was done.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+}
+
+/// What a backtest may spend.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Budget {
+    /// In US dollars; null for no limit.
+    pub max_usd: Option<f64>,
+    /// In tokens; null for no limit.
+    pub max_tokens: Option<i64>,
+}
+
+/// What a backtest has cost.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = BacktestSpend)]
+pub struct Spend {
+    /// Calls made.
+    pub calls: i64,
+    /// In US dollars.
+    pub usd: f64,
+    /// Held for calls under way, in US dollars.
+    pub held_usd: f64,
+    /// In tokens.
+    pub tokens: i64,
+}
+
+/// What has come of the events, under the version that is tried.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = BacktestResult)]
+pub struct Outcomes {
+    /// Events by what became of them; `waiting` ones are still to come.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub outcomes: BTreeMap<&'static str, i64>,
+    /// Skipped ones by reason.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub skips: BTreeMap<&'static str, i64>,
+    /// Failed ones by reason.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub failures: BTreeMap<&'static str, i64>,
+    /// Reviewed ones by assessment.
+    pub assessments: BTreeMap<String, i64>,
+    /// Findings by severity.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub severities: BTreeMap<&'static str, i64>,
+    /// Findings by category.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub categories: BTreeMap<&'static str, i64>,
+    /// By agent, those with the most flags first; fifty at most.
+    pub agents: Vec<AgentCount>,
+    /// Which versions really ran, and how many of the reviews.
+    pub versions_before: BTreeMap<String, i64>,
+}
+
+/// What has come of an agent's events.
+#[derive(Debug, Clone, Serialize, FromRow, ToSchema)]
+#[schema(as = BacktestAgent)]
+pub struct AgentCount {
+    /// The agent.
+    pub agent: String,
+    /// Events reviewed.
+    pub reviewed: i64,
+    /// Flagged by the version.
+    pub flagged: i64,
+    /// Flagged by what really ran.
+    pub flagged_before: i64,
+}
+
+/// Events with one change.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct Difference {
+    /// How many.
+    pub count: i64,
+    /// The first of them; `GET /v1/backtests/{id}/items?change=` lists all.
+    #[schema(value_type = Vec<String>)]
+    pub event_ids: Vec<EventId>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    seq: i64,
+    id: Uuid,
+    state: String,
+    shadow: String,
+    version: String,
+    since: jiff_sqlx::Timestamp,
+    until: jiff_sqlx::Timestamp,
+    agent: Option<String>,
+    max_events: i32,
+    max_usd: Option<i64>,
+    max_tokens: Option<i64>,
+    forecast: Option<String>,
+    held_usd: i64,
+    spent_usd: i64,
+    spent_tokens: i64,
+    calls: i64,
+    failure: Option<String>,
+    created_at: jiff_sqlx::Timestamp,
+    started_at: Option<jiff_sqlx::Timestamp>,
+    finished_at: Option<jiff_sqlx::Timestamp>,
+}
+
+impl From<Row> for Backtest {
+    fn from(row: Row) -> Self {
+        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        Self {
+            id: BacktestId(row.id),
+            state: BacktestState::parse(&row.state),
+            shadow: row.shadow,
+            version: row.version,
+            since: row.since.to_jiff(),
+            until: row.until.to_jiff(),
+            agent: row.agent,
+            max_events: row.max_events,
+            budget: Budget { max_usd: row.max_usd.map(|usd| NanoUsd(usd).usd()), max_tokens: row.max_tokens },
+            forecast: row.forecast.and_then(|text| serde_json::from_str(&text).ok()),
+            spend: Spend {
+                calls: row.calls,
+                usd: NanoUsd(row.spent_usd).usd(),
+                held_usd: NanoUsd(row.held_usd).usd(),
+                tokens: row.spent_tokens,
+            },
+            result: None,
+            diff: None,
+            failure: row.failure,
+            created_at: row.created_at.to_jiff(),
+            started_at: time(row.started_at),
+            finished_at: time(row.finished_at),
+        }
+    }
+}
+
+const COLUMNS: &str = "SELECT b.seq, b.id, b.state, b.shadow, b.version, b.since, b.until, b.agent, b.max_events,
+    b.max_usd, b.max_tokens, b.forecast, b.held_usd, b.spent_usd, b.spent_tokens,
+    (SELECT count(*) FROM backtest_call c WHERE c.backtest = b.id) AS calls,
+    b.failure, b.created_at, b.started_at, b.finished_at FROM backtest b WHERE true";
+
+impl Backtest {
+    /// Events that were to be reviewed and are.
+    pub fn ended(&self) -> u64 {
+        let count = |outcome: ItemOutcome| {
+            self.result.as_ref().and_then(|result| result.outcomes.get(outcome.as_str()).copied()).unwrap_or(0)
+        };
+        u64::try_from(count(ItemOutcome::Reviewed) + count(ItemOutcome::Failed)).unwrap_or(0)
+    }
+}
+
+impl Store {
+    /// A backtest with what has come of it so far.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn backtest(&self, id: BacktestId) -> Result<Option<Backtest>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND b.id = ").push_bind(id.0);
+        let row: Option<Row> = query.build_query_as().fetch_optional(&self.read).await?;
+        let Some(row) = row else { return Ok(None) };
+        let mut backtest = Backtest::from(row);
+        let (result, diff) = self.outcomes(id).await?;
+        (backtest.result, backtest.diff) = (Some(result), Some(diff));
+        Ok(Some(backtest))
+    }
+
+    /// A page of backtests, in the order in which they were asked for.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn backtests(&self, shadow: Option<&str>, seek: Seek) -> Result<Page<Backtest>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        equals(&mut query, "b.shadow", shadow);
+        seek.push(&mut query, "b.seq");
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+
+    async fn outcomes(&self, id: BacktestId) -> Result<(Outcomes, BTreeMap<&'static str, Difference>), StoreError> {
+        let mut result = Outcomes::default();
+        let counts: Vec<(String, Option<i16>, Option<String>, i64)> = sqlx::query_as(
+            "/* backtests.outcomes */ SELECT outcome, reason, assessment, count(*) FROM backtest_item
+             WHERE backtest = $1 GROUP BY 1, 2, 3",
+        )
+        .bind(id.0)
+        .fetch_all(&self.read)
+        .await?;
+        for (outcome, reason, assessment, n) in counts {
+            let Some(outcome) = ItemOutcome::parse(&outcome) else { continue };
+            *result.outcomes.entry(outcome.as_str()).or_default() += n;
+            let reasons = if outcome == ItemOutcome::Failed { &mut result.failures } else { &mut result.skips };
+            if let Some(reason) = reason.and_then(SkipReason::from_code) {
+                *reasons.entry(reason.as_str()).or_default() += n;
+            }
+            if let Some(assessment) = assessment {
+                *result.assessments.entry(assessment).or_default() += n;
+            }
+        }
+        let findings: Vec<(i16, String, i64)> = sqlx::query_as(
+            "/* backtests.findings */ SELECT f.severity, f.category, count(*) FROM backtest_item i,
+             unnest(i.severities, i.categories) f(severity, category) WHERE i.backtest = $1 GROUP BY 1, 2",
+        )
+        .bind(id.0)
+        .fetch_all(&self.read)
+        .await?;
+        for (severity, category, n) in findings {
+            *result.severities.entry(Severity::from_code(severity).as_str()).or_default() += n;
+            if let Some(category) = Category::parse(&category) {
+                *result.categories.entry(category.as_str()).or_default() += n;
+            }
+        }
+        result.agents = sqlx::query_as(
+            "/* backtests.agents */ SELECT agent, count(*) FILTER (WHERE outcome = 'reviewed') AS reviewed,
+                 count(*) FILTER (WHERE assessment = 'FLAG') AS flagged,
+                 count(*) FILTER (WHERE before_assessment = 'FLAG') AS flagged_before
+             FROM backtest_item WHERE backtest = $1 GROUP BY agent ORDER BY 3 DESC, 4 DESC, 2 DESC, 1 LIMIT $2",
+        )
+        .bind(id.0)
+        .bind(AGENTS)
+        .fetch_all(&self.read)
+        .await?;
+        let versions: Vec<(String, i64)> = sqlx::query_as(
+            "/* backtests.versions */ SELECT before_version, count(*) FROM backtest_item
+             WHERE backtest = $1 AND before_version IS NOT NULL GROUP BY 1",
+        )
+        .bind(id.0)
+        .fetch_all(&self.read)
+        .await?;
+        result.versions_before = versions.into_iter().collect();
+        let changes: Vec<(String, i64, Vec<Uuid>)> = sqlx::query_as(
+            "/* backtests.changes */ SELECT change, count(*), ARRAY(SELECT event_id FROM backtest_item n
+                 WHERE n.backtest = $1 AND n.change = i.change ORDER BY n.seq LIMIT $2)
+             FROM backtest_item i WHERE backtest = $1 AND change IS NOT NULL GROUP BY change",
+        )
+        .bind(id.0)
+        .bind(NAMED)
+        .fetch_all(&self.read)
+        .await?;
+        let mut diff: BTreeMap<_, _> =
+            Change::ALL.iter().map(|change| (change.as_str(), Difference::default())).collect();
+        for (change, count, events) in changes {
+            if let Some(change) = Change::parse(&change) {
+                let event_ids = events.into_iter().map(EventId).collect();
+                diff.insert(change.as_str(), Difference { count, event_ids });
+            }
+        }
+        Ok((result, diff))
+    }
+}

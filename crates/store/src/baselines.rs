@@ -1,0 +1,115 @@
+//! What agents' work scored: one row an event and review, and what is usual among them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+
+use super::{Store, StoreError, follow::Following, workers::interval};
+use umbra_domain::{EventId, ReviewId, Reviewer};
+
+/// Most scores that a baseline is made of, the newest.
+const MOST_SCORES: i64 = 100;
+
+/// Whose work is scored, and by whom: scores of different kinds do not compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoreKey {
+    /// The agent.
+    pub agent: String,
+    /// The kind of task.
+    pub task_type: Option<String>,
+    /// The shadow.
+    pub shadow: String,
+    /// Who reviewed for it.
+    pub reviewer: Reviewer,
+}
+
+/// What one event scored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Score {
+    /// Whose work.
+    pub key: ScoreKey,
+    /// The event.
+    pub event: EventId,
+    /// The review.
+    pub review: ReviewId,
+    /// 0 to 100.
+    pub score: u8,
+    /// When the review ended.
+    pub at: Timestamp,
+}
+
+/// What is usual.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usual {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub spread: f64,
+    /// How many scores.
+    pub count: u32,
+}
+
+impl Following {
+    /// Stores scores, and forgets those of the same agents that lie further back than `window`.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn add_scores(&mut self, scores: &[Score], window: Duration) -> Result<(), StoreError> {
+        if scores.is_empty() {
+            return Ok(());
+        }
+        let column = |of: fn(&Score) -> &str| scores.iter().map(of).collect::<Vec<_>>();
+        sqlx::query(
+            "/* baselines.add */
+             INSERT INTO agent_score (agent, task_type, shadow, reviewer, event_id, review_id, score, at)
+             SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::int2[],
+                                  $8::timestamptz[]) ON CONFLICT DO NOTHING",
+        )
+        .bind(column(|score| &score.key.agent))
+        .bind(column(|score| score.key.task_type.as_deref().unwrap_or_default()))
+        .bind(column(|score| &score.key.shadow))
+        .bind(column(|score| score.key.reviewer.as_str()))
+        .bind(scores.iter().map(|score| score.event.0).collect::<Vec<_>>())
+        .bind(scores.iter().map(|score| score.review.0).collect::<Vec<_>>())
+        .bind(scores.iter().map(|score| i16::from(score.score)).collect::<Vec<_>>())
+        .bind(scores.iter().map(|score| score.at.to_sqlx()).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        sqlx::query(
+            "/* baselines.forget */
+             DELETE FROM agent_score WHERE (review_id, event_id) IN (
+                 SELECT review_id, event_id FROM agent_score WHERE agent = ANY($1) AND at < clock() - $2 LIMIT 1000)",
+        )
+        .bind(column(|score| &score.key.agent))
+        .bind(interval(window))
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// What an agent's work usually scores, by its newest scores within `window`; `None` without any.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn usual(&self, key: &ScoreKey, window: Duration) -> Result<Option<Usual>, StoreError> {
+        let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sqlx::query_as(
+            "/* baselines.usual */
+             SELECT avg(score)::float8, stddev_samp(score)::float8, count(*) FROM (
+                 SELECT score FROM agent_score WHERE agent = $1 AND task_type = $2 AND shadow = $3 AND reviewer = $4
+                     AND at > (SELECT clock()) - $5 ORDER BY at DESC LIMIT $6) newest",
+        )
+        .bind(&key.agent)
+        .bind(key.task_type.as_deref().unwrap_or_default())
+        .bind(&key.shadow)
+        .bind(key.reviewer.as_str())
+        .bind(interval(window))
+        .bind(MOST_SCORES)
+        .fetch_one(&self.work)
+        .await?;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(mean.map(|mean| Usual { mean, spread: spread.unwrap_or(0.0), count }))
+    }
+}

@@ -1,0 +1,396 @@
+//! Breakers: what one shadow's reviews say of one agent, and what was announced of the agent.
+//!
+//! Lock order: `breaker_agent`, `breaker`. The follower may hold `feed` beside them; nobody else who holds them asks for it.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use sqlx::{FromRow, QueryBuilder};
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    follow::Following,
+    seek::{Page, Seek, equals},
+    transaction::{Tx, begin},
+    webhooks::{Outgoing, enqueue},
+    workers::interval,
+};
+use umbra_domain::{BreakerState, ReviewId};
+
+/// Where one shadow's breaker of one agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BreakerRow {
+    /// The agent.
+    pub agent: String,
+    /// The shadow.
+    pub shadow: String,
+    /// What the state is folded from, as JSON.
+    pub history: String,
+    /// Where it stands.
+    pub recommendation: BreakerState,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// When it becomes half open, if it is open.
+    pub half_open_at: Option<Timestamp>,
+    /// Since when it has not been closed.
+    pub troubled_since: Option<Timestamp>,
+    /// Rejections in a row.
+    pub rejections: u32,
+    /// The reviews that rejected, oldest first.
+    pub rejected_by: Vec<ReviewId>,
+}
+
+/// What is known of an agent beside its shadows' breakers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BreakerAgent {
+    /// The agent.
+    pub agent: String,
+    /// What was announced last.
+    pub announced: BreakerState,
+    /// Since when it has not been closed, by what was announced.
+    pub troubled_since: Option<Timestamp>,
+    /// When somebody acknowledged it last.
+    pub acknowledged_at: Option<Timestamp>,
+    /// Who.
+    pub acknowledged_by: Option<String>,
+    /// With what note.
+    pub note: Option<String>,
+}
+
+/// Which agents.
+#[derive(Debug, Clone, Default)]
+pub struct BreakerFilter {
+    /// This agent.
+    pub agent: Option<String>,
+    /// With this recommendation.
+    pub recommendation: Option<BreakerState>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    agent: String,
+    shadow: String,
+    history: String,
+    recommendation: String,
+    since: Option<jiff_sqlx::Timestamp>,
+    half_open_at: Option<jiff_sqlx::Timestamp>,
+    troubled_since: Option<jiff_sqlx::Timestamp>,
+    rejections: i32,
+    rejected_by: Vec<Uuid>,
+}
+
+#[derive(FromRow)]
+struct AgentRow {
+    seq: i64,
+    agent: String,
+    recommendation: String,
+    troubled_since: Option<jiff_sqlx::Timestamp>,
+    acknowledged_at: Option<jiff_sqlx::Timestamp>,
+    acknowledged_by: Option<String>,
+    note: Option<String>,
+}
+
+const COLUMNS: &str = "agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
+    rejected_by";
+const AGENT_COLUMNS: &str = "seq, agent, recommendation, troubled_since, acknowledged_at, acknowledged_by, note";
+
+impl Following {
+    /// The breakers of these agents, held until the page is done; agents that were never judged get their row.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn hold_breakers(
+        &mut self,
+        agents: &[String],
+    ) -> Result<(Vec<BreakerAgent>, Vec<BreakerRow>), StoreError> {
+        let held = "/* breakers.agents */ SELECT * FROM breaker_agent WHERE agent = ANY($1) ORDER BY agent FOR UPDATE";
+        let mut rows: Vec<AgentRow> = sqlx::query_as(held).bind(agents).fetch_all(&mut *self.tx).await?;
+        let mut new: Vec<&String> =
+            agents.iter().filter(|agent| !rows.iter().any(|row| row.agent == **agent)).collect();
+        new.sort_unstable();
+        new.dedup();
+        if !new.is_empty() {
+            let made: Vec<AgentRow> = sqlx::query_as(
+                "/* breakers.new_agents */
+                 WITH f AS (UPDATE feed SET last = last + cardinality($1) WHERE name = 'result' RETURNING last)
+                 INSERT INTO breaker_agent (agent, seq)
+                 SELECT a.agent, f.last - cardinality($1) + a.n FROM f, unnest($1) WITH ORDINALITY a(agent, n)
+                 RETURNING *",
+            )
+            .bind(new)
+            .fetch_all(&mut *self.tx)
+            .await?;
+            rows.extend(made);
+        }
+        let query = format!(
+            "/* breakers.hold */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY agent, shadow FOR UPDATE"
+        );
+        let query = sqlx::AssertSqlSafe(query);
+        let breakers: Vec<Row> = sqlx::query_as(query).bind(agents).fetch_all(&mut *self.tx).await?;
+        let rows = rows.into_iter().map(Into::into).collect();
+        Ok((rows, breakers.into_iter().map(Into::into).collect()))
+    }
+
+    /// Agents with a breaker that is open, though its time is over.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agents_to_try(&mut self, most: i64) -> Result<Vec<String>, StoreError> {
+        let due =
+            "/* breakers.due */ SELECT DISTINCT agent FROM breaker WHERE half_open_at <= clock() ORDER BY 1 LIMIT $1";
+        Ok(sqlx::query_scalar(due).bind(most).fetch_all(&mut *self.tx).await?)
+    }
+
+    /// Stores breakers anew.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn put_breakers(&mut self, rows: &[&BreakerRow]) -> Result<(), StoreError> {
+        for row in rows {
+            put(&mut self.tx, row).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes what is announced of an agent.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn announced(
+        &mut self,
+        agent: &str,
+        recommendation: BreakerState,
+        troubled_since: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        announced(&mut self.tx, agent, recommendation, troubled_since).await
+    }
+
+    /// Agents whose breaker has not been closed for so long and that are not told of yet; they are from now on.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn long_troubled(&mut self, after: std::time::Duration, most: i64) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "/* breakers.long */
+             UPDATE breaker_agent SET alerted = true WHERE agent IN
+                 (SELECT agent FROM breaker_agent WHERE troubled_since <= clock() - $1 AND NOT alerted LIMIT $2)
+             RETURNING agent",
+        )
+        .bind(interval(after))
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?)
+    }
+
+    /// The database's time.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *self.tx).await?;
+        Ok(now.to_jiff())
+    }
+}
+
+impl Store {
+    /// A page of agents that were ever judged, in the order in which they first were; `shadows` are those that count.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn breaker_agents(
+        &self,
+        filter: &BreakerFilter,
+        shadows: &[String],
+        seek: Seek,
+    ) -> Result<Page<BreakerAgent>, StoreError> {
+        let mut query = QueryBuilder::new("/* breakers.list */ SELECT ");
+        query.push(AGENT_COLUMNS).push(" FROM breaker_agent a WHERE true");
+        equals(&mut query, "agent", filter.agent.as_deref());
+        if let Some(wanted) = filter.recommendation {
+            query
+                .push(
+                    " AND coalesce((SELECT max(CASE WHEN b.recommendation = 'closed' THEN 0
+                          WHEN b.half_open_at > clock() THEN 2 ELSE 1 END)
+                        FROM breaker b WHERE b.agent = a.agent AND b.shadow = ANY(",
+                )
+                .push_bind(shadows)
+                .push(")), 0) = ")
+                .push_bind(i32::from(wanted as u8));
+        }
+        seek.push(&mut query, "seq");
+        let rows: Vec<AgentRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+
+    /// The breakers of some agents, and the database's time.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn breakers_of(&self, agents: &[String]) -> Result<(Vec<BreakerRow>, Timestamp), StoreError> {
+        let query = format!("/* breakers.of */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY shadow");
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.read).await?;
+        Ok((rows.into_iter().map(Into::into).collect(), self.now().await?))
+    }
+
+    /// For each of these reviews the worst verified finding, in words.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn rejections(&self, reviews: &[ReviewId]) -> Result<Vec<(ReviewId, String)>, StoreError> {
+        let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
+        let rows: Vec<(Uuid, String)> = sqlx::query_as(
+            "/* breakers.reasons */
+             SELECT DISTINCT ON (review_id) review_id, description FROM finding
+             WHERE review_id = ANY($1) AND verified ORDER BY review_id, severity DESC, seq",
+        )
+        .bind(ids)
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows.into_iter().map(|(id, description)| (ReviewId(id), description)).collect())
+    }
+
+    /// Notes that somebody knows of an agent's breaker.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn acknowledge_breaker(
+        &self,
+        agent: &str,
+        by: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "/* breakers.acknowledge */
+             UPDATE breaker_agent SET acknowledged_at = clock(), acknowledged_by = $2, note = $3 WHERE agent = $1",
+        )
+        .bind(agent)
+        .bind(by)
+        .bind(note)
+        .execute(&self.work)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Begins to reset an agent's breakers: holds them, and answers what they are, the time, and the number of the
+    /// newest event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_reset(&self, agent: &str) -> Result<Reset, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
+            .bind(agent)
+            .execute(&mut *tx)
+            .await?;
+        let query = format!(
+            "/* breakers.reset_rows */ SELECT {COLUMNS} FROM breaker WHERE agent = $1 ORDER BY shadow FOR UPDATE"
+        );
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
+        let (now, last): (jiff_sqlx::Timestamp, i64) =
+            sqlx::query_as("/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'")
+                .fetch_one(&mut *tx)
+                .await?;
+        Ok(Reset { tx, rows: rows.into_iter().map(Into::into).collect(), now: now.to_jiff(), last })
+    }
+}
+
+/// A reset under way; dropped, nothing has happened.
+pub struct Reset {
+    /// The agent's breakers, to be changed.
+    pub rows: Vec<BreakerRow>,
+    /// The database's time.
+    pub now: Timestamp,
+    /// The number of the newest event.
+    pub last: i64,
+    tx: Tx,
+}
+
+impl Reset {
+    /// Stores the rows, and the message about it.
+    ///
+    /// # Errors
+    /// The database does not answer: the outcome is unknown.
+    pub async fn done(mut self, agent: &str, message: Option<&Outgoing>) -> Result<(), StoreError> {
+        for row in &self.rows {
+            put(&mut self.tx, row).await?;
+        }
+        announced(&mut self.tx, agent, BreakerState::Closed, None).await?;
+        if let Some(message) = message {
+            enqueue(&mut self.tx, message).await?;
+        }
+        Ok(self.tx.commit().await?)
+    }
+}
+
+async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
+    let time = |at: Option<Timestamp>| at.map(ToSqlx::to_sqlx);
+    sqlx::query(
+        "/* breakers.put */
+         INSERT INTO breaker (agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
+                              rejected_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (agent, shadow) DO UPDATE SET history = $3, recommendation = $4, since = $5, half_open_at = $6,
+             troubled_since = $7, rejections = $8, rejected_by = $9",
+    )
+    .bind(&row.agent)
+    .bind(&row.shadow)
+    .bind(&row.history)
+    .bind(row.recommendation.as_str())
+    .bind(time(row.since))
+    .bind(time(row.half_open_at))
+    .bind(time(row.troubled_since))
+    .bind(i32::try_from(row.rejections).unwrap_or(i32::MAX))
+    .bind(row.rejected_by.iter().map(|id| id.0).collect::<Vec<_>>())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+async fn announced(
+    tx: &mut Tx,
+    agent: &str,
+    recommendation: BreakerState,
+    troubled_since: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "/* breakers.announced */
+         UPDATE breaker_agent SET recommendation = $2, troubled_since = $3, alerted = alerted AND $3 IS NOT NULL
+         WHERE agent = $1",
+    )
+    .bind(agent)
+    .bind(recommendation.as_str())
+    .bind(troubled_since.map(ToSqlx::to_sqlx))
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+impl From<Row> for BreakerRow {
+    fn from(row: Row) -> Self {
+        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        Self {
+            agent: row.agent,
+            shadow: row.shadow,
+            history: row.history,
+            recommendation: BreakerState::parse(&row.recommendation).unwrap_or_default(),
+            since: time(row.since),
+            half_open_at: time(row.half_open_at),
+            troubled_since: time(row.troubled_since),
+            rejections: u32::try_from(row.rejections).unwrap_or(0),
+            rejected_by: row.rejected_by.into_iter().map(ReviewId).collect(),
+        }
+    }
+}
+
+impl From<AgentRow> for BreakerAgent {
+    fn from(row: AgentRow) -> Self {
+        Self {
+            agent: row.agent,
+            announced: BreakerState::parse(&row.recommendation).unwrap_or_default(),
+            troubled_since: row.troubled_since.map(jiff_sqlx::Timestamp::to_jiff),
+            acknowledged_at: row.acknowledged_at.map(jiff_sqlx::Timestamp::to_jiff),
+            acknowledged_by: row.acknowledged_by,
+            note: row.note,
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! What briefings and reports are made of, counted by the local days of each shadow.
+//!
+//! A review belongs to the day whose unit it holds, money to the day of its call, a skip to the day on which it was
+//! counted: all are days of the shadow's own time zone.
+
+use jiff::civil::Date;
+use jiff_sqlx::ToSqlx;
+use serde::{Deserialize, Serialize};
+use sqlx::FromRow;
+
+use super::{Store, StoreError};
+use umbra_domain::{Mode, Severity, SkipReason};
+
+/// Counts of reviews and of what they found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
+pub struct Counts {
+    /// Reviews that came to an assessment.
+    pub reviews: i64,
+    /// Of them, those that approve,
+    pub approve: i64,
+    /// could not tell,
+    pub inconclusive: i64,
+    /// suggest,
+    pub suggest: i64,
+    /// or flag.
+    pub flag: i64,
+    /// Reviews that were given up.
+    pub failed: i64,
+    /// Reviews that have not ended.
+    pub open: i64,
+    /// Reviews that found something.
+    pub with_findings: i64,
+    /// Findings by severity: info,
+    pub info: i64,
+    /// warning,
+    pub warning: i64,
+    /// critical.
+    pub critical: i64,
+    /// Money spent, in nano-dollars.
+    pub nano_usd: i64,
+    /// Tokens spent.
+    pub tokens: i64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.reviews += other.reviews;
+        self.approve += other.approve;
+        self.inconclusive += other.inconclusive;
+        self.suggest += other.suggest;
+        self.flag += other.flag;
+        self.failed += other.failed;
+        self.open += other.open;
+        self.with_findings += other.with_findings;
+        self.info += other.info;
+        self.warning += other.warning;
+        self.critical += other.critical;
+        self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
+        self.tokens = self.tokens.saturating_add(other.tokens);
+    }
+}
+
+/// A shadow's reviews of a day in one mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShadowCounts {
+    /// The shadow.
+    pub shadow: String,
+    /// The mode in which it reviewed.
+    pub mode: Mode,
+    /// Its local day.
+    pub day: Date,
+    /// The counts.
+    pub counts: Counts,
+}
+
+/// The reviews of an agent, but for those of passive shadows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCounts {
+    /// The agent.
+    pub agent: String,
+    /// The counts.
+    pub counts: Counts,
+}
+
+/// A fault that was found more than once in an agent's work, not counting passive shadows and false alarms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = RecurringFault)]
+pub struct Recurring {
+    /// The agent.
+    pub agent: String,
+    /// What makes two findings the same fault.
+    pub fingerprint: String,
+    /// The check's rule, or the model's checklist item.
+    pub rule: String,
+    /// About what.
+    pub category: String,
+    /// How bad at worst.
+    pub severity: Severity,
+    /// The newest finding's words.
+    pub description: String,
+    /// How often in this time.
+    pub times: i64,
+    /// How often before it.
+    pub before: i64,
+}
+
+/// An agent whose breaker is not closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = TroubledAgent)]
+pub struct Troubled {
+    /// The agent.
+    pub agent: String,
+    /// `open` or `half_open`.
+    pub recommendation: String,
+    /// Since when it has not been closed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<jiff::Timestamp>,
+    /// Whether somebody knows.
+    pub acknowledged: bool,
+}
+
+/// What people made of the findings, by status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, FromRow, utoipa::ToSchema)]
+#[schema(as = FeedbackCounts)]
+pub struct FeedbackCounts {
+    /// Nobody has said anything yet.
+    pub open: i64,
+    /// Right.
+    pub confirmed: i64,
+    /// Wrong.
+    pub false_positive: i64,
+    /// Right, and dealt with.
+    pub resolved: i64,
+}
+
+#[derive(FromRow)]
+struct ShadowRow {
+    shadow: String,
+    mode: i16,
+    day: jiff_sqlx::Date,
+    #[sqlx(flatten)]
+    counts: Counts,
+}
+
+#[derive(FromRow)]
+struct AgentRow {
+    agent: String,
+    #[sqlx(flatten)]
+    counts: Counts,
+}
+
+#[derive(FromRow)]
+struct RecurringRow {
+    agent: String,
+    fingerprint: String,
+    rule: String,
+    category: String,
+    severity: i16,
+    description: String,
+    times: i64,
+    before: i64,
+}
+
+/// The counts of reviews `r`, their results `d`, findings `f` and calls `c`.
+const COUNTS: &str = "
+    count(*) FILTER (WHERE r.state = 'done') AS reviews,
+    count(*) FILTER (WHERE d.assessment = 'APPROVE') AS approve,
+    count(*) FILTER (WHERE d.assessment = 'INCONCLUSIVE') AS inconclusive,
+    count(*) FILTER (WHERE d.assessment = 'SUGGEST') AS suggest,
+    count(*) FILTER (WHERE d.assessment = 'FLAG') AS flag,
+    count(*) FILTER (WHERE r.state = 'failed') AS failed,
+    count(*) FILTER (WHERE r.state IN ('queued', 'running')) AS open,
+    count(*) FILTER (WHERE f.info + f.warning + f.critical > 0) AS with_findings,
+    coalesce(sum(f.info), 0)::bigint AS info,
+    coalesce(sum(f.warning), 0)::bigint AS warning,
+    coalesce(sum(f.critical), 0)::bigint AS critical";
+
+/// The reviews of days $1 to $2; each shadow is looked up by its index.
+const REVIEWS: &str = "
+    FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+    LEFT JOIN review_result d ON d.review_id = r.id
+    CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE severity = $3) AS info,
+        count(*) FILTER (WHERE severity = $4) AS warning, count(*) FILTER (WHERE severity = $5) AS critical
+        FROM finding WHERE review_id = r.id) f
+    WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
+
+impl Store {
+    /// Agents whose breakers are not closed now, those in trouble longest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn troubled_agents(&self, most: i64) -> Result<Vec<Troubled>, StoreError> {
+        let rows: Vec<(String, String, Option<jiff_sqlx::Timestamp>, bool)> = sqlx::query_as(
+            "/* briefings.breakers */
+             SELECT agent, recommendation, troubled_since, acknowledged_at IS NOT NULL FROM breaker_agent
+             WHERE recommendation <> 'closed' ORDER BY troubled_since, agent LIMIT $1",
+        )
+        .bind(most)
+        .fetch_all(&self.read)
+        .await?;
+        let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| Troubled {
+            agent,
+            recommendation,
+            since: since.map(jiff_sqlx::Timestamp::to_jiff),
+            acknowledged,
+        };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// Reviews, findings and money of the days `first` to `last`, by shadow, mode and day.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn shadow_counts(&self, first: Date, last: Date) -> Result<Vec<ShadowCounts>, StoreError> {
+        let sql = format!(
+            "/* briefings.shadows */
+             WITH r AS (SELECT r.shadow, r.mode, r.day, {COUNTS} {REVIEWS} GROUP BY 1, 2, 3),
+             c AS (SELECT c.shadow, r.mode, c.day,
+                     coalesce(sum(coalesce(c.actual_usd, c.hold_usd)), 0)::bigint AS nano_usd,
+                     coalesce(sum(coalesce(c.actual_tokens, c.hold_tokens)), 0)::bigint AS tokens
+                   FROM (SELECT DISTINCT name FROM shadow_version) s JOIN provider_call c ON c.shadow = s.name
+                   JOIN review r ON r.id = c.review_id WHERE c.day BETWEEN $1 AND $2 GROUP BY 1, 2, 3)
+             SELECT shadow, mode, day, coalesce(reviews, 0) AS reviews, coalesce(approve, 0) AS approve,
+                    coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
+                    coalesce(flag, 0) AS flag, coalesce(failed, 0) AS failed, coalesce(open, 0) AS open,
+                    coalesce(with_findings, 0) AS with_findings, coalesce(info, 0) AS info,
+                    coalesce(warning, 0) AS warning, coalesce(critical, 0) AS critical,
+                    coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens
+             FROM r FULL JOIN c USING (shadow, mode, day) ORDER BY shadow, day, mode"
+        );
+        let rows: Vec<ShadowRow> = of_days(&sql, first, last).fetch_all(&self.read).await?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| {
+                let mode = Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode)?;
+                Some(ShadowCounts { shadow: row.shadow, mode, day: row.day.to_jiff(), counts: row.counts })
+            })
+            .collect())
+    }
+
+    /// The same by agent, without passive shadows: those with the gravest and the most findings first, so many at
+    /// most; and how many agents there are. Money is that of the reviews of these days.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agent_counts(
+        &self,
+        first: Date,
+        last: Date,
+        most: i64,
+    ) -> Result<(Vec<AgentCounts>, i64), StoreError> {
+        let passive = Mode::Passive.priority();
+        let sql = format!(
+            "/* briefings.agents */
+             SELECT r.agent, {COUNTS}, coalesce(sum(c.nano_usd), 0)::bigint AS nano_usd,
+                    coalesce(sum(c.tokens), 0)::bigint AS tokens
+             {} AND r.mode <> {passive} GROUP BY r.agent
+             ORDER BY critical DESC, warning DESC, info DESC, reviews DESC, agent LIMIT $6",
+            REVIEWS.replace(
+                "WHERE r.day",
+                "CROSS JOIN LATERAL (SELECT sum(coalesce(actual_usd, hold_usd)) AS nano_usd,
+                     sum(coalesce(actual_tokens, hold_tokens)) AS tokens
+                     FROM provider_call WHERE review_id = r.id) c WHERE r.day"
+            ),
+        );
+        let rows: Vec<AgentRow> = of_days(&sql, first, last).bind(most).fetch_all(&self.read).await?;
+        let all: i64 = sqlx::query_scalar(
+            "/* briefings.all_agents */
+             SELECT count(DISTINCT r.agent) FROM (SELECT DISTINCT name FROM shadow_version) s
+             JOIN review r ON r.shadow = s.name
+             WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released' AND r.mode <> $3",
+        )
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .bind(passive)
+        .fetch_one(&self.read)
+        .await?;
+        Ok((rows.into_iter().map(|row| AgentCounts { agent: row.agent, counts: row.counts }).collect(), all))
+    }
+
+    /// Faults of these days that were found before, in them or earlier: the gravest and most frequent, so many at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recurring(&self, first: Date, last: Date, most: i64) -> Result<Vec<Recurring>, StoreError> {
+        let rows: Vec<RecurringRow> = sqlx::query_as(
+            "/* briefings.recurring */
+             WITH found AS (
+                 SELECT f.agent, f.fingerprint, min(f.seq) AS first, max(f.seq) AS last, count(*) AS times,
+                        max(f.severity) AS severity
+                 FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+                 JOIN finding f ON f.review_id = r.id
+                 WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3 AND f.status <> 'false_positive'
+                 GROUP BY f.agent, f.fingerprint
+             ), again AS (
+                 SELECT found.*, b.before FROM found CROSS JOIN LATERAL (
+                     SELECT count(*) AS before FROM (
+                         SELECT FROM finding p WHERE p.agent = found.agent AND p.fingerprint = found.fingerprint
+                         AND p.seq < found.first AND p.mode <> $3 AND p.status <> 'false_positive' LIMIT 1000) p) b
+                 WHERE found.times + b.before > 1
+             )
+             SELECT a.agent, a.fingerprint, n.rule, n.category, a.severity, n.description, a.times, a.before
+             FROM again a JOIN finding n ON n.seq = a.last
+             ORDER BY a.severity DESC, a.times DESC, a.before DESC, a.agent, a.fingerprint LIMIT $4",
+        )
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .bind(Mode::Passive.priority())
+        .bind(most)
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Recurring {
+                agent: row.agent,
+                fingerprint: row.fingerprint,
+                rule: row.rule,
+                category: row.category,
+                severity: Severity::from_code(row.severity),
+                description: row.description,
+                times: row.times,
+                before: row.before,
+            })
+            .collect())
+    }
+
+    /// What people made of the findings of these days, without those of passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn feedback_counts(&self, first: Date, last: Date) -> Result<FeedbackCounts, StoreError> {
+        Ok(sqlx::query_as(
+            "/* briefings.feedback */
+             SELECT count(*) FILTER (WHERE f.status = 'open') AS open,
+                    count(*) FILTER (WHERE f.status = 'confirmed') AS confirmed,
+                    count(*) FILTER (WHERE f.status = 'false_positive') AS false_positive,
+                    count(*) FILTER (WHERE f.status = 'resolved') AS resolved
+             FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+             JOIN finding f ON f.review_id = r.id WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3",
+        )
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .bind(Mode::Passive.priority())
+        .fetch_one(&self.read)
+        .await?)
+    }
+
+    /// Skips of these days by shadow and reason.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn skip_counts(&self, first: Date, last: Date) -> Result<Vec<(String, SkipReason, i64)>, StoreError> {
+        let rows: Vec<(String, i16, i64)> = sqlx::query_as(
+            "/* briefings.skips */ SELECT shadow, reason, sum(n)::bigint FROM skip_count WHERE day BETWEEN $1 AND $2
+             GROUP BY shadow, reason ORDER BY shadow, reason",
+        )
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows.into_iter().filter_map(|(shadow, code, n)| Some((shadow, SkipReason::from_code(code)?, n))).collect())
+    }
+}
+
+type RowsOf<'q, R> = sqlx::query::QueryAs<'q, sqlx::Postgres, R, sqlx::postgres::PgArguments>;
+
+/// A query over days that counts severities: the parameters of `REVIEWS`.
+fn of_days<'q, R>(sql: &str, first: Date, last: Date) -> RowsOf<'q, R>
+where
+    R: for<'r> FromRow<'r, sqlx::postgres::PgRow>,
+{
+    sqlx::query_as(sqlx::AssertSqlSafe(sql.to_owned()))
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .bind(Severity::Info.code())
+        .bind(Severity::Warning.code())
+        .bind(Severity::Critical.code())
+}

@@ -1,0 +1,153 @@
+//! Money: a hold is a `provider_call` row, committed before bytes leave and settled after.
+
+use super::{Store, StoreError, jobs::Lease, transaction::begin};
+use umbra_domain::{NanoUsd, ReviewId};
+
+/// Most calls that one review may make, over all its attempts.
+pub const MAX_CALLS: i64 = 3;
+
+/// What a call may cost at worst, under which caps.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold<'a> {
+    /// The review that calls.
+    pub review: ReviewId,
+    /// The lease token.
+    pub lease: Lease,
+    /// Whose meters.
+    pub shadow: &'a str,
+    /// Whose calendar day.
+    pub zone: &'a str,
+    /// The model's alias.
+    pub model: &'a str,
+    /// Worst case in money and tokens.
+    pub worst: (NanoUsd, u64),
+    /// Caps of the day in money and tokens.
+    pub caps: (Option<NanoUsd>, Option<u64>),
+}
+
+/// What came of asking for a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The call may be made; it is the review's n-th, from 1.
+    Granted(i16),
+    /// Others hold what is left: ask again when they have settled.
+    Wait,
+    /// The money of the day is spent.
+    UsdCap,
+    /// The tokens of the day are spent.
+    TokenCap,
+    /// The review has made its three calls.
+    NoCallsLeft,
+    /// The lease is lost: do nothing more.
+    Fenced,
+}
+
+impl Store {
+    /// Holds a call's worst case on the call's own local day. Held plus spent never exceeds a cap.
+    ///
+    /// # Errors
+    /// The database does not answer: do not call.
+    pub async fn hold(&self, hold: &Hold<'_>) -> Result<Held, StoreError> {
+        let (usd, tokens) = (hold.worst.0.0, to_i64(hold.worst.1));
+        let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
+        let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);
+        let mut tx = begin(&self.work).await?;
+        // Meters before reviews, as everywhere. The lock on the review keeps a sweep that takes it over from
+        // overlooking the call.
+        let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, jiff_sqlx::Date) =
+            sqlx::query_as(
+                "/* calls.meter */
+                 INSERT INTO meter (shadow, agent, trigger, day) SELECT $1, '', '', (clock() AT TIME ZONE $2)::date
+                 ON CONFLICT (shadow, agent, trigger, day) DO UPDATE SET used = meter.used
+                 RETURNING held_usd, spent_usd, held_tokens, spent_tokens, day",
+            )
+            .bind(hold.shadow)
+            .bind(hold.zone)
+            .fetch_one(&mut *tx)
+            .await?;
+        let leased = sqlx::query(
+            "/* calls.lease */ SELECT FROM review WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
+             FOR UPDATE",
+        )
+        .bind(hold.review.0)
+        .bind(hold.lease.worker.0)
+        .bind(hold.lease.attempt)
+        .fetch_optional(&mut *tx)
+        .await?;
+        if leased.is_none() {
+            return Ok(Held::Fenced);
+        }
+        let made: i64 = sqlx::query_scalar("/* calls.made */ SELECT count(*) FROM provider_call WHERE review_id = $1")
+            .bind(hold.review.0)
+            .fetch_one(&mut *tx)
+            .await?;
+        if made >= MAX_CALLS {
+            return Ok(Held::NoCallsLeft);
+        }
+        let n = i16::try_from(made + 1).unwrap_or(i16::MAX);
+        let fits = |spent: i64, more: i64, cap: i64| spent.saturating_add(more) <= cap;
+        if !fits(spent_tokens, tokens, token_cap) {
+            return Ok(Held::TokenCap);
+        }
+        if !fits(spent_usd, usd, usd_cap) {
+            return Ok(Held::UsdCap);
+        }
+        if !fits(spent_usd.saturating_add(held_usd), usd, usd_cap)
+            || !fits(spent_tokens.saturating_add(held_tokens), tokens, token_cap)
+        {
+            return Ok(Held::Wait);
+        }
+        sqlx::query(
+            "/* calls.hold */
+             WITH m AS (
+                 UPDATE meter SET held_usd = held_usd + $4, held_tokens = held_tokens + $5
+                 WHERE shadow = $1 AND agent = '' AND trigger = '' AND day = $2
+                 RETURNING day)
+             INSERT INTO provider_call (review_id, n, shadow, day, model, hold_usd, hold_tokens)
+             SELECT $3, $6, $1, day, $7, $4, $5 FROM m",
+        )
+        .bind(hold.shadow)
+        .bind(day)
+        .bind(hold.review.0)
+        .bind(usd)
+        .bind(tokens)
+        .bind(n)
+        .bind(hold.model)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(Held::Granted(n))
+    }
+
+    /// Settles a call at what it cost, at most what it holds: a provider's own count must not break a cap.
+    /// `None` is an unknown outcome, charged at the hold. Once: a second settling,
+    /// such as that of a process believed dead, changes nothing. Answers whether this one counted.
+    ///
+    /// # Errors
+    /// The database does not answer: the hold stays until it is settled or the worker declared dead.
+    pub async fn settle(&self, review: ReviewId, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "/* calls.settle */
+             WITH c AS (
+                 UPDATE provider_call SET state = CASE WHEN $3::bigint IS NULL THEN 'unknown' ELSE 'settled' END,
+                     actual_usd = greatest(least($3, hold_usd), 0),   -- `least` passes over a null
+                     actual_tokens = greatest(least($4, hold_tokens), 0)
+                 WHERE review_id = $1 AND n = $2 AND state = 'sent'
+                 RETURNING shadow, day, hold_usd, hold_tokens, actual_usd, actual_tokens)
+             UPDATE meter m SET held_usd = m.held_usd - c.hold_usd, spent_usd = m.spent_usd + c.actual_usd,
+                 held_tokens = m.held_tokens - c.hold_tokens, spent_tokens = m.spent_tokens + c.actual_tokens
+             FROM c WHERE (m.shadow, m.agent, m.trigger, m.day) = (c.shadow, '', '', c.day)",
+        )
+        .bind(review.0)
+        .bind(n)
+        .bind(actual.map(|(usd, _)| usd.0))
+        .bind(actual.map(|(_, tokens)| to_i64(tokens)))
+        .execute(&self.work)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+}
+
+pub(super) fn to_i64(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,66 @@
+//! Stored events that no shadow has reviewed: found newest first, and reserved like any other review.
+
+use jiff::Timestamp;
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    intake::Flush,
+    seek::{Seek, equals},
+};
+use umbra_domain::{EventId, SkipReason, clock::first_id_at};
+
+/// An event without a review.
+#[derive(Debug, Clone)]
+pub struct Unreviewed {
+    /// Its number in the feed.
+    pub seq: i64,
+    /// Its id.
+    pub id: EventId,
+    /// The stored event, as JSON.
+    pub payload: Vec<u8>,
+}
+
+/// A review that stands or is on its way; one that was given up leaves its event without any.
+const REVIEWED: &str = "SELECT FROM review_event x JOIN review r ON r.id = x.review_id
+                        WHERE x.event_id = e.id AND r.state IN ('queued', 'running', 'done')";
+
+impl Store {
+    /// Events since a time that have no review, newest first, without those that may be Umbra's own traffic.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn unreviewed(
+        &self,
+        since: Timestamp,
+        agent: Option<&str>,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<Unreviewed>, StoreError> {
+        let mut query =
+            QueryBuilder::new("/* catch_up.unreviewed */ SELECT seq, id, payload FROM event e WHERE id >= ");
+        query.push_bind(first_id_at(since)).push(format_args!(" AND NOT EXISTS ({REVIEWED}) AND NOT "));
+        query.push_bind(SkipReason::LoopGuard.code()).push(" = ANY(outcomes)");
+        equals(&mut query, "agent", agent);
+        Seek { from: before, descending: true, limit: limit.saturating_sub(1) }.push(&mut query, "seq");
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(|(seq, id, payload)| Unreviewed { seq, id: EventId(id), payload }).collect())
+    }
+}
+
+impl Flush {
+    /// Of these events, those that have come to a review since they were found. To be asked under the meters' locks:
+    /// whoever reserves for the same shadow holds them until it has committed.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn reviewed_among(&mut self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let query = sqlx::AssertSqlSafe(format!(
+            "/* catch_up.reviewed */ SELECT e.id FROM unnest($1::uuid[]) e(id) WHERE EXISTS ({REVIEWED})"
+        ));
+        let found: Vec<Uuid> = sqlx::query_scalar(query).bind(ids).fetch_all(&mut *self.0).await?;
+        Ok(found.into_iter().map(EventId).collect())
+    }
+}

@@ -1,0 +1,354 @@
+//! What calls have shown: the tools that there are, and whether contracts hold. Rows of the audit are followed in order, by
+//! one process of a cluster at a time; what is learned commits with the follower's new number: exactly once.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use sqlx::{Row, postgres::PgRow};
+
+use super::{
+    Store, StoreError,
+    decisions::NewAudit,
+    transaction::{Tx, begin, begin_with},
+    webhooks,
+};
+use umbra_domain::{
+    Effect,
+    contract::{ContractState, Stale, StaleWhy},
+};
+
+/// Nobody waits for its commit, and after a crash the rows are dealt with again.
+const LAZY: &str = "BEGIN; SET LOCAL synchronous_commit = off";
+/// Most states that are read: as many as a file may have contracts, in ten editions each.
+const MOST_STATES: i64 = 10_000;
+
+/// A call that ran, with what was asked and what came of it.
+#[derive(Debug, Clone)]
+pub struct LiveResult {
+    /// Its outcome's number in the audit.
+    pub seq: i64,
+    /// When that was reported.
+    pub at: Timestamp,
+    /// The tool.
+    pub tool: String,
+    /// The contract that was in force, as `tool@version`.
+    pub contract: Option<String>,
+    /// The payload of its decision, as JSON.
+    pub decision: String,
+    /// The payload of its outcome, as JSON.
+    pub outcome: String,
+}
+
+/// A call that ran although it was told not to.
+#[derive(Debug, Clone)]
+pub struct UnexpectedCall {
+    /// Its outcome's number in the audit.
+    pub seq: i64,
+    /// When that was reported.
+    pub at: Timestamp,
+    /// Who called.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+}
+
+/// Rows of the audit that this process deals with. Dropped, they are dealt with again.
+pub struct Learning {
+    tx: Tx,
+    until: i64,
+    seen: BTreeMap<String, (Effect, i64, Timestamp, Timestamp)>,
+    /// The database's time.
+    pub now: Timestamp,
+    /// Results of calls that ran, in order.
+    pub results: Vec<LiveResult>,
+    /// Calls that ran against their decisions, in order.
+    pub unexpected: Vec<UnexpectedCall>,
+    /// Whether more rows are there already.
+    pub more: bool,
+}
+
+const STATES: &str =
+    "SELECT tool, version, since, results, misfits, last_at, fit_at, misfit, recent, stale_since, stale_why,
+    confirmed_at FROM contract_state";
+
+fn time(row: &PgRow, column: &str) -> Result<Option<Timestamp>, StoreError> {
+    Ok(row.try_get::<Option<jiff_sqlx::Timestamp>, _>(column)?.map(jiff_sqlx::Timestamp::to_jiff))
+}
+
+fn state(row: &PgRow) -> Result<ContractState, StoreError> {
+    let why: Option<String> = row.try_get("stale_why")?;
+    let why = why.and_then(|why| StaleWhy::ALL.into_iter().find(|one| one.as_str() == why));
+    let version: i64 = row.try_get("version")?;
+    Ok(ContractState {
+        tool: row.try_get("tool")?,
+        version: u32::try_from(version).unwrap_or(u32::MAX),
+        since: row.try_get::<jiff_sqlx::Timestamp, _>("since")?.to_jiff(),
+        results: row.try_get("results")?,
+        misfits: row.try_get("misfits")?,
+        last_at: time(row, "last_at")?,
+        fit_at: time(row, "fit_at")?,
+        misfit: row.try_get("misfit")?,
+        recent: row.try_get("recent")?,
+        stale: time(row, "stale_since")?.zip(why).map(|(since, why)| Stale { since, why }),
+        confirmed_at: time(row, "confirmed_at")?,
+    })
+}
+
+impl Store {
+    /// What live results have shown of contracts, newest editions first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn contract_states(&self) -> Result<Vec<ContractState>, StoreError> {
+        let query = format!("/* contracts.states */ {STATES} ORDER BY since DESC, tool, version LIMIT {MOST_STATES}");
+        sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(&self.read).await?.iter().map(state).collect()
+    }
+
+    /// Notes editions of contracts that are in force, each as tool and version. Those that are known stay as they are.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn know_contracts(&self, editions: &[(String, u32)]) -> Result<(), StoreError> {
+        let (tools, versions): (Vec<&str>, Vec<i64>) =
+            editions.iter().map(|(tool, version)| (tool.as_str(), i64::from(*version))).unzip();
+        sqlx::query(
+            "/* contracts.know */ INSERT INTO contract_state (tool, version)
+             SELECT tool, version FROM unnest($1::text[], $2::bigint[]) e(tool, version) ORDER BY tool, version
+             ON CONFLICT (tool, version) DO NOTHING",
+        )
+        .bind(tools)
+        .bind(versions)
+        .execute(&self.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Believes an edition again, by a person's word; `said` goes to the audit. `false` where it was never in force.
+    ///
+    /// # Errors
+    /// The database does not answer: it may be so all the same.
+    pub async fn confirm_contract(&self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.control).await?;
+        let changed = sqlx::query(
+            "/* contracts.confirm */ UPDATE contract_state SET confirmed_at = clock(), misfits = 0, misfit = NULL,
+                 recent = '{}', stale_since = NULL, stale_why = NULL WHERE tool = $1 AND version = $2",
+        )
+        .bind(tool)
+        .bind(i64::from(version))
+        .execute(&mut *tx)
+        .await?;
+        if changed.rows_affected() == 0 {
+            return Ok(false);
+        }
+        self.append_row(&mut tx, said).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Results of calls that ran, by their numbers in the audit. What was erased is missing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn live_results(&self, seqs: &[i64]) -> Result<Vec<LiveResult>, StoreError> {
+        let query = format!("/* contracts.results */ {RESULTS} AND o.seq = ANY($1) ORDER BY o.seq");
+        let rows: Vec<ResultRow> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(seqs).fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(live_result).collect())
+    }
+
+    /// The last results of an agent's calls of a tool that ran, so many at most, oldest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recorded_calls(&self, agent: &str, tool: &str, most: i64) -> Result<Vec<LiveResult>, StoreError> {
+        let query =
+            format!("/* contracts.recorded */ {RESULTS} AND o.agent = $1 AND o.tool = $2 ORDER BY o.seq DESC LIMIT $3");
+        let rows: Vec<ResultRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).bind(tool).bind(most).fetch_all(&self.read).await?;
+        Ok(rows.into_iter().rev().map(live_result).collect())
+    }
+
+    /// The next rows of the audit, so many at most; `None` where another process deals with them.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_learning(&self, most: i64) -> Result<Option<Learning>, StoreError> {
+        let mut tx = begin_with(&self.work, LAZY).await?;
+        let from: Option<i64> = sqlx::query_scalar(
+            "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(None);
+        };
+        let (last, now): (i64, jiff_sqlx::Timestamp) =
+            sqlx::query_as("/* contracts.last */ SELECT last, clock() FROM feed WHERE name = 'audit'")
+                .fetch_one(&mut *tx)
+                .await?;
+        // The numbers have no gap.
+        let until = last.min(from.saturating_add(most));
+        let (seen, results, unexpected) = Default::default();
+        let mut learning = Learning { tx, until, seen, now: now.to_jiff(), results, unexpected, more: until < last };
+        if from < until {
+            learning.read(from, until).await?;
+        }
+        Ok(Some(learning))
+    }
+}
+
+/// Payloads of more than 72 KiB are left out: a page of them must not fill the memory.
+const RESULTS: &str = "SELECT o.seq, o.at, o.tool, d.body, dp.body, op.body FROM audit o
+    JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
+    JOIN audit d ON d.seq = c.seq JOIN audit_payload dp ON dp.seq = d.seq JOIN audit_payload op ON op.seq = o.seq
+    WHERE o.kind = 'outcome' AND o.tool IS NOT NULL AND octet_length(dp.body) <= 73728 AND octet_length(op.body) <= 73728";
+
+type ResultRow = (i64, jiff_sqlx::Timestamp, String, String, String, String);
+
+fn live_result((seq, at, tool, body, decision, outcome): ResultRow) -> LiveResult {
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    let contract = body["contract"].as_str().map(ToOwned::to_owned);
+    LiveResult { seq, at: at.to_jiff(), tool, contract, decision, outcome }
+}
+
+impl Learning {
+    async fn read(&mut self, from: i64, until: i64) -> Result<(), StoreError> {
+        let decided: Vec<(String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
+            "/* contracts.decided */ SELECT tool, body::json ->> 'effect', at FROM audit
+             WHERE seq > $1 AND seq <= $2 AND kind IN ('decision', 'merged') AND tool IS NOT NULL ORDER BY seq",
+        )
+        .bind(from)
+        .bind(until)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        for (tool, effect, at) in decided {
+            let effect = effect.and_then(|word| Effect::parse(&word)).unwrap_or(Effect::Destructive);
+            let at = at.to_jiff();
+            let seen = self.seen.entry(tool).or_insert((effect, 0, at, at));
+            *seen = (effect, seen.1 + 1, seen.2, at);
+        }
+        let query = format!("/* contracts.outcomes */ {RESULTS} AND o.seq > $1 AND o.seq <= $2 ORDER BY o.seq");
+        let rows: Vec<ResultRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(from).bind(until).fetch_all(&mut *self.tx).await?;
+        self.results = rows.into_iter().map(live_result).collect();
+        let rows: Vec<(i64, jiff_sqlx::Timestamp, String, String)> = sqlx::query_as(
+            "/* contracts.unexpected */ SELECT seq, at, agent, tool FROM audit WHERE seq > $1 AND seq <= $2
+             AND kind = 'outcome' AND tool IS NOT NULL AND body::json ->> 'expected' = 'false' ORDER BY seq",
+        )
+        .bind(from)
+        .bind(until)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let call = |(seq, at, agent, tool): (i64, jiff_sqlx::Timestamp, String, String)| {
+            let at = at.to_jiff();
+            UnexpectedCall { seq, at, agent, tool }
+        };
+        self.unexpected = rows.into_iter().map(call).collect();
+        Ok(())
+    }
+
+    /// Counts a call that ran against its decision; answers when the last one of this tool by this agent was, if there was
+    /// one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note_unexpected(&mut self, call: &UnexpectedCall) -> Result<Option<Timestamp>, StoreError> {
+        let before: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
+            "/* contracts.note */ INSERT INTO unexpected_call (agent, tool, calls, first_at, last_at, last_seq)
+             VALUES ($1, $2, 1, $3, $3, $4)
+             ON CONFLICT (agent, tool) DO UPDATE SET calls = unexpected_call.calls + 1, last_at = excluded.last_at,
+                 last_seq = excluded.last_seq
+             RETURNING (SELECT last_at FROM unexpected_call o WHERE o.agent = $1 AND o.tool = $2)",
+        )
+        .bind(&call.agent)
+        .bind(&call.tool)
+        .bind(call.at.to_sqlx())
+        .bind(call.seq)
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(before.map(jiff_sqlx::Timestamp::to_jiff))
+    }
+
+    /// What was learned before of contracts, locked until this ends.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn states(&mut self, editions: &[(String, u32)]) -> Result<Vec<ContractState>, StoreError> {
+        let (tools, versions): (Vec<&str>, Vec<i64>) =
+            editions.iter().map(|(tool, version)| (tool.as_str(), i64::from(*version))).unzip();
+        let query = format!(
+            "/* contracts.lock */ {STATES} WHERE (tool, version) IN (SELECT * FROM unnest($1::text[], $2::bigint[]))
+             ORDER BY tool, version FOR UPDATE"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(query)).bind(tools).bind(versions);
+        rows.fetch_all(&mut *self.tx).await?.iter().map(state).collect()
+    }
+
+    /// Stores what is known of a contract now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn keep(&mut self, state: &ContractState) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* contracts.keep */ UPDATE contract_state SET results = $3, misfits = $4, last_at = $5, fit_at = $6,
+                 misfit = $7, recent = $8, stale_since = $9, stale_why = $10 WHERE tool = $1 AND version = $2",
+        )
+        .bind(&state.tool)
+        .bind(i64::from(state.version))
+        .bind(state.results)
+        .bind(state.misfits)
+        .bind(state.last_at.map(ToSqlx::to_sqlx))
+        .bind(state.fit_at.map(ToSqlx::to_sqlx))
+        .bind(&state.misfit)
+        .bind(&state.recent)
+        .bind(state.stale.map(|stale| stale.since.to_sqlx()))
+        .bind(state.stale.map(|stale| stale.why.as_str()))
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// Stores a message with what is learned.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn enqueue(&mut self, message: &webhooks::Outgoing) -> Result<(), StoreError> {
+        webhooks::enqueue(&mut self.tx, message).await
+    }
+
+    /// Commits what was learned, and that the rows were dealt with.
+    ///
+    /// # Errors
+    /// The database does not answer: the rows may come again.
+    pub async fn done(mut self) -> Result<(), StoreError> {
+        let mut columns: (Vec<&str>, Vec<&str>, Vec<i64>, Vec<_>, Vec<_>) = Default::default();
+        for (tool, (effect, calls, first, last)) in &self.seen {
+            columns.0.push(tool);
+            columns.1.push(effect.as_str());
+            columns.2.push(*calls);
+            columns.3.push(first.to_sqlx());
+            columns.4.push(last.to_sqlx());
+        }
+        if !self.seen.is_empty() {
+            sqlx::query(
+                "/* contracts.seen */ INSERT INTO tool_seen (tool, effect, calls, first_at, last_at)
+                 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[])
+                 ON CONFLICT (tool) DO UPDATE SET effect = excluded.effect, calls = tool_seen.calls + excluded.calls,
+                     last_at = excluded.last_at",
+            )
+            .bind(columns.0)
+            .bind(columns.1)
+            .bind(columns.2)
+            .bind(columns.3)
+            .bind(columns.4)
+            .execute(&mut *self.tx)
+            .await?;
+        }
+        sqlx::query("/* contracts.done */ UPDATE follower SET seq = $1 WHERE name = 'contracts' AND seq < $1")
+            .bind(self.until)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(self.tx.commit().await?)
+    }
+}

@@ -1,0 +1,517 @@
+//! The transaction of decisions: how things stand for calls, read under a lock against changes of the execution, and
+//! everything that was decided, written in one statement.
+//!
+//! Locks, in this order everywhere: the boundary's advisory lock, runs by name, then what the writing statement takes.
+//! Whoever tightens the execution takes the advisory lock alone after its commit: when it has had it, no decision is under
+//! way that has read the state before.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
+
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    execution::StoredOverride,
+    signed::Stamper,
+    transaction::{Tx, begin, begin_on},
+};
+use umbra_domain::{
+    ApprovalId, Override,
+    audit::{Binding, Labels},
+};
+
+mod written;
+
+pub use written::{NewApproval, NewAudit, NewCall, NewOutcome, RunChange, UsedApproval, Written};
+
+/// Taken by every decision before it reads. Each schema has one of its own.
+const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";
+
+/// An agent's name with the name of one of its calls, runs or sessions.
+pub type Named = (String, String);
+
+/// What batches of calls ask for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Calls, by agent and id.
+    pub calls: Vec<Named>,
+    /// Runs, by agent and name.
+    pub runs: Vec<Named>,
+    /// Runs that started others.
+    pub parents: Vec<String>,
+    /// Sessions, by agent and name.
+    pub sessions: Vec<Named>,
+    /// Digests of what approvals may be there for.
+    pub digests: Vec<Vec<u8>>,
+}
+
+/// A call that was decided before.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KnownCall {
+    /// Who called.
+    pub agent: String,
+    /// The caller's id.
+    pub call_id: String,
+    /// Keyed hash of its request, in hex.
+    pub body: String,
+    /// Its number in the audit.
+    pub seq: Option<i64>,
+    /// Its session.
+    pub session: Option<String>,
+    /// Its run.
+    pub run: Option<String>,
+    /// Its tool.
+    pub tool: Option<String>,
+    /// What was decided.
+    pub decision: String,
+    /// What was answered, as JSON; none once erased.
+    pub answer: Option<String>,
+    /// Where its approval stands, if it waits for one.
+    pub approval_state: Option<String>,
+    /// Keyed hash of its outcome, in hex.
+    pub outcome: Option<String>,
+    /// The outcome's number in the audit.
+    pub outcome_seq: Option<i64>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct KnownRun {
+    /// Whether its first call was in shadow.
+    pub began_in_shadow: bool,
+    /// Whether any of its calls was in shadow.
+    pub in_shadow: bool,
+    /// The shadow run that it descends from.
+    pub parent: Option<String>,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The session of its last call.
+    pub session: Option<String>,
+    /// What its stubs remember, as JSON.
+    pub state: Option<String>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+    /// Nobody vouches for it: it counts as one that began in shadow.
+    pub doubted: bool,
+}
+
+impl KnownRun {
+    /// Whether it stays in shadow by what it says.
+    pub fn is_bound(&self) -> bool {
+        self.began_in_shadow || self.parent.is_some()
+    }
+}
+
+/// A run that others descend from.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KnownParent {
+    /// Whose.
+    pub agent: String,
+    /// Its name.
+    pub run: String,
+    /// The session of its last call.
+    pub session: Option<String>,
+    /// Whether any of its calls was in shadow.
+    pub in_shadow: bool,
+    /// Whether it began in shadow.
+    #[serde(default)]
+    pub began_in_shadow: bool,
+    /// The shadow run that it descends from.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    #[serde(default)]
+    pub mac: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct SessionRow {
+    agent: String,
+    session: String,
+    #[serde(flatten)]
+    labels: Labels,
+}
+
+/// A row of the audit by which a session got labels.
+#[derive(Debug, Clone, Deserialize)]
+struct LabelledRow {
+    agent: String,
+    session: String,
+    body: String,
+}
+
+/// An approval that is not used up or past, as the database has it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KnownApproval {
+    /// Keyed hash of agent, tool and arguments, in hex.
+    pub digest: String,
+    /// Its id.
+    pub id: ApprovalId,
+    /// Who calls.
+    pub agent: String,
+    /// Which tool.
+    pub tool: String,
+    /// The rule that asks.
+    pub rule: Option<String>,
+    /// Its reason.
+    pub reason: Option<String>,
+    /// `pending`, `approved` or `denied`.
+    pub state: String,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+    /// When it is past.
+    pub expires_at: Timestamp,
+    /// The keyed hash of what it says, in hex; none in rows of before there were such.
+    pub mac: Option<String>,
+    /// The audit says that it was used.
+    pub ended: bool,
+}
+
+/// Who can tell rows of ours from others.
+pub trait Judge {
+    /// What overrides come to.
+    fn overrides(&self, stored: Vec<StoredOverride>) -> Vec<Override>;
+    /// Whether an approval is ours.
+    fn is_ours(&self, approval: &KnownApproval) -> bool;
+    /// Whether a run is ours, and says no less than the audit: that it is bound to stay in shadow.
+    fn is_our_run(&self, name: &Named, run: &KnownRun, bound: bool) -> bool;
+    /// What runs further up come to.
+    fn parents(&self, parents: Vec<KnownParent>) -> Vec<KnownParent>;
+    /// A session says less than the audit.
+    fn lost_labels(&self, name: &Named);
+}
+
+/// How things stand.
+#[derive(Debug, Default)]
+pub struct Stands {
+    /// The database's time.
+    pub now: Timestamp,
+    /// Overrides in force.
+    pub overrides: Vec<Override>,
+    /// By agent and id.
+    pub calls: HashMap<Named, KnownCall>,
+    /// By agent and name.
+    pub runs: HashMap<Named, KnownRun>,
+    /// The runs that any of these descends from, [`MOST_PARENTS`] at most.
+    pub parents: Vec<KnownParent>,
+    /// Runs that stay in shadow, as the audit says, whether they are known or not.
+    pub bound: HashSet<Named>,
+    /// What sessions carry, by agent and name; never less than the audit says.
+    pub sessions: HashMap<Named, Labels>,
+    /// By digest, in hex; the newest of each that is ours.
+    pub approvals: HashMap<String, KnownApproval>,
+}
+
+/// Agent, run, execution, parent, state; how it began, who started it, session, keyed hash.
+type RunRow = (
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+/// What a call has for a decision that was refused without the database: asked about again, it is decided.
+pub const CLOSED: &str = "closed";
+/// Runs further up that are read for one transaction.
+pub const MOST_PARENTS: usize = 4_096;
+/// How far up they are read.
+pub const MOST_GENERATIONS: usize = 16;
+
+/// A call that ran, with the payloads of its rows in the audit.
+#[derive(Debug, Clone)]
+pub struct RecordedCall {
+    /// Agent and tool.
+    pub name: Named,
+    /// Of its decision, as JSON.
+    pub decision: String,
+    /// Of its outcome, as JSON.
+    pub outcome: String,
+}
+
+/// An open transaction of decisions. Dropped, nothing was decided.
+pub struct Deciding(Tx, Stamper);
+
+impl Store {
+    /// Opens a transaction of decisions.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody is just changing the execution.
+    pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
+        Ok(Deciding(begin_on(self.decisions.take().await?, BEGIN).await?, self.stamper.clone()))
+    }
+
+    /// Nothing is to be decided for now: the connection goes back to its pool.
+    pub fn rest_deciding(&self) {
+        self.decisions.rest();
+    }
+
+    /// The runs of this name, and those that they descend from.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn descent(&self, run: &str) -> Result<Vec<KnownParent>, StoreError> {
+        let wanted = Wanted::default();
+        let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.read).await?;
+        parse("boundary_run", &row.3)
+    }
+
+    /// The overrides that are in force, from wide to narrow.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn overrides(&self) -> Result<Vec<StoredOverride>, StoreError> {
+        let wanted = Wanted::default();
+        let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.read).await?;
+        let mut overrides: Vec<StoredOverride> = parse("execution_override", &row.1)?;
+        overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
+        Ok(overrides)
+    }
+}
+
+impl Store {
+    /// Appends decisions that were made without the database, in order: those whose rows are there already are left out, and
+    /// calls that were decided by now stay as they are. Answers how many are new.
+    ///
+    /// # Errors
+    /// The database does not answer, or another process appends the same: whether they are there may be unknown.
+    pub async fn merge(&self, mut rows: Written) -> Result<u64, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
+        let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
+            .bind(ids)
+            .fetch_all(&mut *tx)
+            .await?;
+        let mut known: HashSet<Uuid> = known.into_iter().collect();
+        let mut calls: HashMap<Named, NewCall> = HashMap::new();
+        let mut audit = Vec::new();
+        for (row, call) in rows.audit.into_iter().zip(rows.calls) {
+            if !known.insert(row.id) {
+                continue;
+            }
+            audit.push(row);
+            // One statement cannot change a row twice; of several answers the one that let it run counts.
+            let name = (call.agent.clone(), call.call_id.clone());
+            if calls.get(&name).is_none_or(|known| known.decision == CLOSED) {
+                calls.insert(name, NewCall { row: i64::try_from(audit.len()).unwrap_or(0), ..call });
+            }
+        }
+        (rows.audit, rows.calls) = (audit, calls.into_values().collect());
+        if !rows.audit.is_empty() {
+            written::write(&mut tx, &self.stamper, &rows).await?;
+            tx.commit().await?;
+        }
+        Ok(rows.audit.len() as u64)
+    }
+}
+
+impl Deciding {
+    /// Locks runs and reads how things stand, as far as it is ours.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn read(&mut self, wanted: &Wanted, judge: &impl Judge) -> Result<Stands, StoreError> {
+        let mut runs = self.lock_runs(&wanted.runs).await?;
+        let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
+        up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
+        up.sort_unstable();
+        up.dedup();
+        let (now, overrides, calls, parents, sessions, approvals, bound, labelled) =
+            read(wanted, up).fetch_one(&mut *self.0).await?;
+        let calls: Vec<KnownCall> = parse("call", &calls)?;
+        let approvals: Vec<KnownApproval> = parse("approval", &approvals)?;
+        let bound: HashSet<Named> = parse("audit", &bound)?;
+        for (name, run) in &mut runs {
+            if !judge.is_our_run(name, run, bound.contains(name)) {
+                (run.doubted, run.began_in_shadow, run.in_shadow) = (true, true, true);
+            }
+        }
+        let sessions = labels(parse("boundary_session", &sessions)?, parse("audit", &labelled)?, judge);
+        Ok(Stands {
+            now: now.to_jiff(),
+            overrides: judge.overrides(parse("execution_override", &overrides)?),
+            calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
+            runs,
+            parents: judge.parents(parse("boundary_run", &parents)?),
+            bound,
+            sessions,
+            approvals: approvals
+                .into_iter()
+                .filter(|one| judge.is_ours(one))
+                .map(|one| (one.digest.clone(), one))
+                .collect(),
+        })
+    }
+
+    /// The last calls of these tools by these agents that ran and were reported, oldest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recorded(&mut self, names: &[Named]) -> Result<Vec<RecordedCall>, StoreError> {
+        let (agents, tools) = split(names);
+        let rows: Vec<(String, String, String, String)> = sqlx::query_as(
+            "/* decisions.recorded */
+             SELECT k.agent, k.tool, d.body, p.body FROM unnest($1::text[], $2::text[]) k(agent, tool)
+             CROSS JOIN LATERAL (SELECT a.seq, a.call_id FROM audit a WHERE a.kind = 'outcome' AND a.agent = k.agent
+                                 AND a.tool = k.tool ORDER BY a.seq DESC LIMIT 20) o
+             JOIN call c ON (c.agent, c.call_id) = (k.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
+             JOIN audit_payload p ON p.seq = o.seq JOIN audit_payload d ON d.seq = c.seq ORDER BY o.seq",
+        )
+        .bind(agents)
+        .bind(tools)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let call = |(agent, tool, decision, outcome)| RecordedCall { name: (agent, tool), decision, outcome };
+        Ok(rows.into_iter().map(call).collect())
+    }
+
+    async fn lock_runs(&mut self, runs: &[Named]) -> Result<HashMap<Named, KnownRun>, StoreError> {
+        if runs.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let (agents, names) = split(runs);
+        let rows: Vec<RunRow> = sqlx::query_as(
+            "/* decisions.runs */
+             SELECT agent, run, execution, parent, state, began, started_by, session, encode(mac, 'hex') FROM boundary_run
+             JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
+             ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run",
+        )
+        .bind(agents)
+        .bind(names)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let known = |(agent, run, execution, parent, state, began, started_by, session, mac): RunRow| {
+            let (in_shadow, began_in_shadow) = (execution == "shadow", began.unwrap_or(execution) == "shadow");
+            let doubted = false;
+            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state, mac, doubted })
+        };
+        Ok(rows.into_iter().map(known).collect())
+    }
+
+    /// Stores everything and commits; answers the number before the first row's.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval; nothing is stored,
+    /// read again. [`StoreError::Unavailable`]: the outcome is unknown; read again, and a call that was stored is known.
+    pub async fn write(mut self, written: &Written) -> Result<i64, StoreError> {
+        let (base, calls, outcomes, used) = match written::write(&mut self.0, &self.1, written).await {
+            Ok(counts) => counts,
+            Err(error) => {
+                // Its connection stays, if it can: the next try is not to wait for another.
+                drop(self.0.rollback().await);
+                return Err(error);
+            }
+        };
+        let all = |count: i64, wanted: usize| i64::try_from(wanted) == Ok(count);
+        if !(all(calls, written.calls.len()) && all(outcomes, written.outcomes.len()) && all(used, written.used.len()))
+        {
+            self.0.rollback().await?;
+            return Err(StoreError::Contended { sqlstate: "40001".to_owned() });
+        }
+        self.0.commit().await?;
+        Ok(base)
+    }
+
+    /// Ends the transaction without storing anything.
+    ///
+    /// # Errors
+    /// The connection broke; nothing is stored.
+    pub async fn abandon(self) -> Result<(), StoreError> {
+        Ok(self.0.rollback().await?)
+    }
+}
+
+/// One row: the time, and each kind of thing as a JSON list.
+const READ: &str = "/* decisions.read */
+SELECT clock(),
+ (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(o.id::text, '-', ''), 'scope', scope,
+      'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
+      'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = o.id))), '[]')::text
+  FROM execution_override o WHERE expires_at IS NULL OR expires_at > clock()),
+ (SELECT coalesce(json_agg(json_build_object('agent', agent, 'call_id', call_id, 'body', encode(c.body, 'hex'),
+      'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer, 'outcome', encode(outcome, 'hex'),
+      'outcome_seq', outcome_seq, 'mac', encode(c.mac, 'hex'),
+      'approval_state', (SELECT CASE WHEN a.expires_at > clock() THEN a.state ELSE 'expired' END
+                         FROM approval a WHERE a.id = c.approval))), '[]')::text
+  FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)
+  LEFT JOIN LATERAL (SELECT session, run, tool FROM audit WHERE audit.seq = c.seq) d ON true),
+ (WITH RECURSIVE up AS (
+      SELECT agent, run, session, execution, began, parent, started_by, mac, 1 AS generation FROM boundary_run
+      WHERE run = ANY($3::text[])
+      UNION
+      SELECT b.agent, b.run, b.session, b.execution, b.began, b.parent, b.started_by, b.mac, generation + 1
+      FROM up JOIN boundary_run b ON b.run = up.started_by WHERE generation < 16)
+  SELECT coalesce(json_agg(json_build_object('agent', agent, 'run', run, 'session', session,
+      'in_shadow', execution = 'shadow', 'began_in_shadow', coalesce(began, execution) = 'shadow', 'parent', parent,
+      'started_by', started_by, 'mac', encode(mac, 'hex'))), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
+ (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'taints', taints,
+      'uninterceptable', uninterceptable)), '[]')::text
+  FROM boundary_session JOIN unnest($4::text[], $5::text[]) k(agent, session) USING (agent, session)),
+ (SELECT coalesce(json_agg(json_build_object('digest', encode(digest, 'hex'),
+      'id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool, 'rule', rule, 'reason', reason,
+      'state', state, 'asked_at', asked_at, 'expires_at', expires_at, 'mac', encode(mac, 'hex'),
+      'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id)) ORDER BY asked_at, a.id), '[]')::text
+  FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()),
+ (SELECT coalesce(json_agg(json_build_array(agent, run)), '[]')::text FROM unnest($7::text[], $8::text[]) k(agent, run)
+  CROSS JOIN LATERAL (SELECT FROM audit a WHERE (a.agent, a.run) = (k.agent, k.run)
+                      AND a.body LIKE '%\"run_execution\":\"shadow\"%' LIMIT 1) b),
+ (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'body', body)), '[]')::text
+  FROM unnest($4::text[], $5::text[]) k(agent, session)
+  CROSS JOIN LATERAL (SELECT body FROM audit a WHERE (a.agent, a.session) = (k.agent, k.session)
+                      AND a.body LIKE '%\"labels\":{%' LIMIT 1024) b)";
+
+/// The time; overrides, calls, runs further up, sessions and approvals; runs that the audit binds, and rows that label sessions.
+type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);
+
+fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
+    let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
+    let (session_agents, sessions) = split(&wanted.sessions);
+    let (run_agents, runs) = split(&wanted.runs);
+    sqlx::query_as(READ)
+        .bind(call_agents)
+        .bind(call_ids)
+        .bind(up)
+        .bind(session_agents)
+        .bind(sessions)
+        .bind(&wanted.digests)
+        .bind(run_agents)
+        .bind(runs)
+}
+
+/// What sessions carry: what their rows say, and what rows of the audit say that gave it to them.
+fn labels(rows: Vec<SessionRow>, labelled: Vec<LabelledRow>, judge: &impl Judge) -> HashMap<Named, Labels> {
+    let mut sessions: HashMap<Named, Labels> =
+        rows.into_iter().map(|row| ((row.agent, row.session), row.labels)).collect();
+    let there: HashSet<Named> = sessions.keys().cloned().collect();
+    for LabelledRow { agent, session, body } in labelled {
+        let said = serde_json::from_str::<Binding>(&body).ok().and_then(|said| said.labels).unwrap_or_default();
+        let name = (agent, session);
+        let lost = sessions.entry(name.clone()).or_default().add(said);
+        // One that is past is forgotten; the audit is not.
+        if lost && there.contains(&name) {
+            judge.lost_labels(&name);
+        }
+    }
+    sessions
+}
+
+fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {
+    names.iter().map(|(agent, name)| (agent.as_str(), name.as_str())).unzip()
+}
+
+pub(super) fn parse<T: serde::de::DeserializeOwned>(table: &'static str, json: &str) -> Result<T, StoreError> {
+    serde_json::from_str(json).map_err(|error| StoreError::Inconsistent { table, problem: error.to_string() })
+}

@@ -1,0 +1,371 @@
+//! What an agent or a task left is made unreadable: texts go, rows and counters stay.
+//!
+//! In: whose. Out: how much of it. Reviews that are not over are ended first, under the locks and in the order of
+//! every other transaction (meters, reviews, feed), so that nothing that was read before can be stored after. A unit
+//! returns only where a review never came to a call, as when it is given up: nobody regains what is spent.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    transaction::{Tx, begin},
+};
+use umbra_domain::{EventId, ReviewId, SkipReason};
+
+/// What stands where a text stood.
+pub(super) const ERASED: &str = "[erased]";
+
+/// Whose texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// Everything that this agent did.
+    Agent(String),
+    /// Everything that was done in this task, by whichever agent.
+    Task(String),
+}
+
+impl Whose {
+    pub(super) fn column(&self) -> &'static str {
+        match self {
+            Self::Agent(_) => "agent",
+            Self::Task(_) => "task_id",
+        }
+    }
+
+    /// The agent's name or the task's id.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Agent(name) | Self::Task(name) => name,
+        }
+    }
+}
+
+/// An event that is to be erased.
+#[derive(Debug, Clone)]
+pub struct Erasable {
+    /// Its number in the feed.
+    pub seq: i64,
+    /// Its id.
+    pub id: EventId,
+    /// It as stored; empty if only its id was asked for.
+    pub payload: Vec<u8>,
+}
+
+/// How many rows of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Counts {
+    /// Events whose contents went.
+    pub events: u64,
+    /// Reviews that waited or ran and were ended.
+    pub reviews_ended: u64,
+    /// Results of reviews: their recommendations and notes.
+    pub reviews: u64,
+    /// Findings: their descriptions, recommendations, quotes, and people's notes.
+    pub findings: u64,
+    /// Verdicts: their reasons and recommendations.
+    pub verdicts: u64,
+    /// Rows of the audit: arguments, stubs, outcomes.
+    pub audit: u64,
+    /// Sessions of the sidecar: what was said in them, and their documents.
+    pub sessions: u64,
+    /// Patterns.
+    pub patterns: u64,
+}
+
+impl Counts {
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.reviews_ended += other.reviews_ended;
+        self.reviews += other.reviews;
+        self.findings += other.findings;
+        self.verdicts += other.verdicts;
+        self.audit += other.audit;
+        self.sessions += other.sessions;
+        self.patterns += other.patterns;
+    }
+}
+
+/// The reviews that speak of these events: those that are of them, and those of whole tasks of which they are steps.
+const SPEAKING: &str = "SELECT review_id FROM review_event WHERE event_id = ANY($1)
+    UNION SELECT t.id FROM event e JOIN review t ON t.task_id = e.task_id AND t.scope = 2 WHERE e.id = ANY($1)";
+
+impl Store {
+    /// The newest event's number: what arrives later belongs to nobody's erasure that began before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn newest_event(&self) -> Result<i64, StoreError> {
+        let last = sqlx::query_scalar("/* erasure.newest */ SELECT last FROM feed WHERE name = 'intake'");
+        Ok(last.fetch_one(&self.work).await?)
+    }
+
+    /// The next events of a span of numbers whose contents are still there, with their contents if wanted.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn erasable(
+        &self,
+        whose: &Whose,
+        (after, last): (i64, i64),
+        with_payload: bool,
+        limit: i64,
+    ) -> Result<Vec<Erasable>, StoreError> {
+        let sql = format!(
+            "/* erasure.events */ SELECT seq, id, {} FROM event WHERE {} = $1 AND seq > $2 AND seq <= $3
+             AND erased_at IS NULL ORDER BY seq LIMIT $4",
+            if with_payload { "payload" } else { "''::bytea" },
+            whose.column()
+        );
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(whose.name())
+            .bind(after)
+            .bind(last)
+            .bind(limit)
+            .fetch_all(&self.work)
+            .await?;
+        Ok(rows.into_iter().map(|(seq, id, payload)| Erasable { seq, id: EventId(id), payload }).collect())
+    }
+
+    /// The reviews of the next so many events of a span, erased or not, and the last of these events' numbers; `None`
+    /// when there are no more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_left_by(
+        &self,
+        whose: &Whose,
+        after: i64,
+        limit: i64,
+    ) -> Result<Option<(i64, Vec<ReviewId>)>, StoreError> {
+        let sql = format!(
+            "/* erasure.reviews */ WITH e AS (
+                 SELECT id, seq, task_id FROM event WHERE {} = $1 AND seq > $2 ORDER BY seq LIMIT $3)
+             SELECT (SELECT max(seq) FROM e), ARRAY(
+                 SELECT review_id FROM review_event WHERE event_id IN (SELECT id FROM e)
+                 UNION SELECT id FROM review WHERE scope = 2 AND task_id IN (SELECT task_id FROM e))",
+            whose.column()
+        );
+        let (last, reviews): (Option<i64>, Vec<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(whose.name())
+            .bind(after)
+            .bind(limit)
+            .fetch_one(&self.work)
+            .await?;
+        Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
+    }
+
+    /// Waits until whoever follows reviews, such as to write files, is done with those that it has read already.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again.
+    pub async fn outwait_followers(&self) -> Result<(), StoreError> {
+        sqlx::query("/* erasure.followers */ SELECT FROM follower ORDER BY name FOR UPDATE")
+            .execute(&self.work)
+            .await?;
+        Ok(())
+    }
+
+    /// What erasing these events would erase.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count_erasable(&self, events: &[EventId]) -> Result<Counts, StoreError> {
+        let sql = format!(
+            "/* erasure.count */
+             WITH r AS MATERIALIZED ({SPEAKING})
+             SELECT (SELECT count(*) FROM review WHERE id IN (SELECT review_id FROM r) AND state IN ('queued', 'running')),
+                    (SELECT count(*) FROM review_result d JOIN r USING (review_id) WHERE recommendation <> $2),
+                    (SELECT count(*) FROM finding WHERE event_id = ANY($1) AND description <> $2),
+                    (SELECT count(*) FROM verdict WHERE event_id = ANY($1) AND reasons <> '[]')"
+        );
+        let row: (i64, i64, i64, i64) =
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.work).await?;
+        let [reviews_ended, reviews, findings, verdicts] =
+            [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
+        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, ..Counts::default() })
+    }
+
+    /// Ends the reviews of these events that are not over; answers how many. `replica` counts their skips.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again, what was ended stays so.
+    pub async fn end_reviews_of(&self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
+        let open = sqlx::AssertSqlSafe(format!(
+            "/* erasure.open */ SELECT id FROM review WHERE id IN ({SPEAKING}) AND state IN ('queued', 'running') ORDER BY id"
+        ));
+        let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.work).await?;
+        let mut ended = 0;
+        for review in open {
+            let mut tx = begin(&self.work).await?;
+            ended += u64::from(end_review(&mut tx, review, replica).await?);
+            tx.commit().await?;
+        }
+        Ok(ended)
+    }
+
+    /// Erases events, whose payloads become what is given here, and all that was said of them; together.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again.
+    pub async fn erase(&self, events: &[(EventId, Vec<u8>)]) -> Result<Counts, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
+        let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
+        let mut tx = begin(&self.work).await?;
+        let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
+        let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
+        let results = silence(&mut tx, &reviews).await?;
+        // Names of types of tasks are the sender's words: the lessons and scores that carry them go.
+        for sql in [
+            "/* erasure.reflexions */ DELETE FROM reflexion x USING finding f WHERE f.event_id = ANY($1)
+             AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
+            "/* erasure.scores */ DELETE FROM agent_score WHERE event_id = ANY($1)",
+            "/* erasure.backtests */ UPDATE backtest_item SET findings = NULL, notes = NULL WHERE event_id = ANY($1)",
+            "/* erasure.webhooks */ DELETE FROM webhook_delivery d USING event e WHERE e.id = ANY($1)
+             AND d.agent = e.agent AND d.task_id IS NOT DISTINCT FROM e.task_id",
+            // It stays filed, so that it is not told of once more; asked for, it is made of what is left.
+            "/* erasure.briefings */ UPDATE briefing b SET body = ''
+             FROM (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
+             WHERE strpos(b.body, to_json(e.agent)::text) > 0",
+        ] {
+            sqlx::query(sql).bind(&ids).execute(&mut *tx).await?;
+        }
+        sqlx::query(
+            "/* erasure.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
+             WHERE event_id = ANY($1)",
+        )
+        .bind(&ids)
+        .bind(ERASED)
+        .execute(&mut *tx)
+        .await?;
+        let findings = blank_findings(&mut tx, "event_id", &ids).await?;
+        let verdicts = sqlx::query(
+            "/* erasure.verdicts */ UPDATE verdict SET reasons = '[]', recommendation = NULL
+             WHERE event_id = ANY($1) AND (reasons <> '[]' OR recommendation IS NOT NULL)",
+        );
+        let verdicts = verdicts.bind(&ids).execute(&mut *tx).await?.rows_affected();
+        let erased = sqlx::query(
+            "/* erasure.payloads */ UPDATE event e SET payload = u.payload, erased_at = clock()
+             FROM unnest($1::uuid[], $2::bytea[]) u(id, payload) WHERE e.id = u.id AND e.erased_at IS NULL",
+        );
+        let erased = erased.bind(&ids).bind(payloads).execute(&mut *tx).await?.rows_affected();
+        tx.commit().await?;
+        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, ..Counts::default() })
+    }
+
+    /// Lets Postgres reuse the space of what was erased. Not doing so harms nothing but privacy: it comes by itself
+    /// in time.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn vacuum_erased(&self) -> Result<(), StoreError> {
+        let mut connection = self.control.acquire().await?;
+        connection.close_on_drop();
+        sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
+        sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
+             webhook_delivery, briefing, audit_payload, call, boundary_run, sidecar_session, sidecar_step,
+             sidecar_document, sidecar_change, pattern, pattern_use")
+            .execute(&mut *connection)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Takes what these reviews say as a whole, here and in messages that were not delivered; answers how many said
+/// anything. A finding's recommendation is its review's, of all its events.
+pub(super) async fn silence(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+    for sql in [
+        "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
+        "/* erasure.messages */ DELETE FROM webhook_delivery d USING finding f WHERE f.review_id = ANY($1)
+         AND d.agent = f.agent AND strpos(d.body, replace(f.id::text, '-', '')) > 0",
+    ] {
+        sqlx::query(sql).bind(reviews).execute(&mut *tx).await?;
+    }
+    sqlx::query(
+        "/* erasure.recommendations */ UPDATE finding SET recommendation = $2
+         WHERE review_id = ANY($1) AND recommendation <> $2",
+    )
+    .bind(reviews)
+    .bind(ERASED)
+    .execute(&mut *tx)
+    .await?;
+    let results = sqlx::query(
+        "/* erasure.results */ UPDATE review_result SET recommendation = $2, notes = '[]'
+         WHERE review_id = ANY($1) AND (recommendation <> $2 OR notes <> '[]')",
+    );
+    Ok(results.bind(reviews).bind(ERASED).execute(tx).await?.rows_affected())
+}
+
+/// Takes the words of findings whose `column` is one of these; answers of how many.
+pub(super) async fn blank_findings(tx: &mut PgConnection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
+    let sql = format!(
+        "/* erasure.findings */ UPDATE finding SET description = $2, task_type = NULL, field = NULL, quote = NULL,
+             quote_start = NULL, quote_end = NULL, note = NULL
+         WHERE {column} = ANY($1) AND description <> $2"
+    );
+    Ok(sqlx::query(sqlx::AssertSqlSafe(sql)).bind(of).bind(ERASED).execute(tx).await?.rows_affected())
+}
+
+/// Ends one review, its calls under way charged at their holds; answers whether it was open until now.
+async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, StoreError> {
+    // Meters before reviews: the order of locks is the same everywhere.
+    sqlx::query(
+        "/* erasure.lock */
+         SELECT FROM meter m WHERE m.trigger = '' AND (m.shadow, m.agent, m.day) IN (
+             SELECT r.shadow, a.agent, r.day FROM review r, unnest(ARRAY['', r.agent]) a(agent) WHERE r.id = $1
+             UNION SELECT c.shadow, '', c.day FROM provider_call c WHERE c.review_id = $1 AND c.state = 'sent')
+         ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\", m.day FOR UPDATE",
+    )
+    .bind(review)
+    .execute(&mut **tx)
+    .await?;
+    let ended = sqlx::query(
+        "/* erasure.end */
+         WITH r AS (
+             UPDATE review SET finished_at = clock(), reason = $2, failure = NULL,
+                 state = CASE WHEN EXISTS (SELECT FROM provider_call c WHERE c.review_id = $1
+                     AND (c.state <> 'settled' OR c.actual_usd > 0 OR c.actual_tokens > 0))
+                     THEN 'failed' ELSE 'released' END
+             WHERE id = $1 AND state IN ('queued', 'running')
+             RETURNING state, shadow, version, agent, day
+         ), m AS (
+             UPDATE meter m SET used = used - 1 FROM r WHERE r.state = 'released' AND m.shadow = r.shadow
+                 AND m.trigger = '' AND m.day = r.day AND m.agent IN ('', r.agent)
+         ), f AS (
+             UPDATE feed SET last = last + 1 FROM r WHERE r.state = 'released' AND feed.name = 'release'
+         )
+         INSERT INTO skip_count (shadow, reason, day, replica, n)
+         SELECT r.shadow, $2, (clock() AT TIME ZONE
+                coalesce(v.config::json->'cost_control'->>'time_zone', 'UTC'))::date, $3, 1
+         FROM r JOIN shadow_version v ON v.id = r.version
+         ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + 1",
+    )
+    .bind(review)
+    .bind(SkipReason::Erased.code())
+    .bind(replica)
+    .execute(&mut **tx)
+    .await?;
+    if ended.rows_affected() == 0 {
+        return Ok(false);
+    }
+    // Whoever made the call finds it settled and its lease lost.
+    sqlx::query(
+        "/* erasure.settle */
+         WITH c AS (
+             UPDATE provider_call SET state = 'unknown', actual_usd = hold_usd, actual_tokens = hold_tokens
+             WHERE review_id = $1 AND state = 'sent' RETURNING shadow, day, hold_usd, hold_tokens
+         ), s AS (SELECT shadow, day, sum(hold_usd)::bigint AS usd, sum(hold_tokens)::bigint AS tokens FROM c GROUP BY 1, 2)
+         UPDATE meter m SET held_usd = m.held_usd - s.usd, spent_usd = m.spent_usd + s.usd,
+             held_tokens = m.held_tokens - s.tokens, spent_tokens = m.spent_tokens + s.tokens
+         FROM s WHERE (m.shadow, m.agent, m.trigger, m.day) = (s.shadow, '', '', s.day)",
+    )
+    .bind(review)
+    .execute(&mut **tx)
+    .await?;
+    Ok(true)
+}
+
+fn ids(events: &[EventId]) -> Vec<Uuid> {
+    events.iter().map(|id| id.0).collect()
+}

@@ -1,0 +1,312 @@
+//! Findings as they are read, in the shape of the wire, and what people said of them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::{FromRow, PgExecutor, QueryBuilder};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    seek::{Page, Seek, Span, equals, push_span},
+};
+use umbra_domain::{EventId, FindingId, Mode, ReviewId, Severity, Trigger};
+
+/// Where in the event a finding stands.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct FindingEvidence {
+    /// The event's field, such as `output` or `tool.args.command`.
+    pub field: String,
+    /// The text there, verbatim from the stored (redacted) field.
+    pub quote: String,
+    /// First byte of the quote in the field's stored text (UTF-8).
+    pub start: i64,
+    /// One past its last byte.
+    pub end: i64,
+}
+
+/// A finding.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Finding)]
+pub struct FindingItem {
+    /// Its id.
+    #[schema(value_type = String)]
+    pub id: FindingId,
+    /// The shadow.
+    pub shadow: String,
+    /// The watched agent.
+    pub watched_agent: String,
+    /// The trigger by which the event matched.
+    pub trigger: Option<Trigger>,
+    /// The shadow's mode.
+    pub mode: Option<Mode>,
+    /// How bad.
+    pub severity: Severity,
+    /// About what.
+    pub category: String,
+    /// One or two sentences.
+    pub description: String,
+    /// What to do.
+    pub recommendation: String,
+    /// Where; null where no quote was found in the text.
+    pub evidence: Option<FindingEvidence>,
+    /// Whether the evidence stands in the text.
+    pub verified: bool,
+    /// `check` or `model`.
+    pub source: String,
+    /// The check's rule, or the model's checklist item.
+    pub rule: String,
+    /// The same fault has the same fingerprint.
+    pub fingerprint: String,
+    /// In how many events of this agent its fingerprint was found by then. What passive shadows find is counted apart.
+    pub occurrences: i64,
+    /// The review that found it.
+    #[schema(value_type = String)]
+    pub review_id: ReviewId,
+    /// The event that it is about.
+    #[schema(value_type = String)]
+    pub event_id: EventId,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// When it was found.
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Timestamp,
+    /// What people made of it: open, confirmed, `false_positive` or resolved.
+    pub status: String,
+    /// Their note.
+    pub note: Option<String>,
+}
+
+impl From<FindingRow> for FindingItem {
+    fn from(row: FindingRow) -> Self {
+        let place = row.field.zip(row.quote).zip(row.quote_start.zip(row.quote_end));
+        Self {
+            id: FindingId(row.id),
+            shadow: row.shadow,
+            watched_agent: row.agent,
+            trigger: Trigger::from_code(row.trigger),
+            mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
+            severity: Severity::from_code(row.severity),
+            category: row.category,
+            description: row.description,
+            recommendation: row.recommendation,
+            evidence: place.map(|((field, quote), (start, end))| FindingEvidence { field, quote, start, end }),
+            verified: row.verified,
+            source: row.source,
+            rule: row.rule,
+            fingerprint: row.fingerprint,
+            occurrences: row.occurrences,
+            review_id: ReviewId(row.review_id),
+            event_id: EventId(row.event_id),
+            task_id: row.task_id,
+            timestamp: row.created_at.to_jiff(),
+            status: row.status,
+            note: row.note,
+        }
+    }
+}
+
+/// A finding's row, words and codes as stored.
+#[derive(Debug, Clone, FromRow)]
+struct FindingRow {
+    seq: i64,
+    id: Uuid,
+    review_id: Uuid,
+    event_id: Uuid,
+    shadow: String,
+    agent: String,
+    task_id: Option<String>,
+    trigger: i16,
+    mode: i16,
+    severity: i16,
+    category: String,
+    description: String,
+    recommendation: String,
+    field: Option<String>,
+    quote: Option<String>,
+    quote_start: Option<i64>,
+    quote_end: Option<i64>,
+    verified: bool,
+    source: String,
+    rule: String,
+    fingerprint: String,
+    occurrences: i64,
+    created_at: jiff_sqlx::Timestamp,
+    status: String,
+    note: Option<String>,
+}
+
+/// Which findings.
+#[derive(Debug, Clone, Default)]
+pub struct FindingFilter {
+    /// By this shadow.
+    pub shadow: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// At least this severity, as a code.
+    pub severity: Option<i16>,
+    /// Of this category.
+    pub category: Option<String>,
+    /// With this mode's rank; `None` leaves the passive ones out.
+    pub mode: Option<i16>,
+    /// Of this task.
+    pub task_id: Option<String>,
+    /// By this trigger's code.
+    pub trigger: Option<i16>,
+    /// Verified or not.
+    pub verified: Option<bool>,
+    /// With this status.
+    pub status: Option<String>,
+    /// Found in this span.
+    pub span: Span,
+}
+
+impl FindingFilter {
+    /// Whether a finding is among them: the same that the list asks the database.
+    pub fn admits(&self, finding: &FindingItem) -> bool {
+        fn is<T: PartialEq + ?Sized>(wanted: Option<&T>, is: Option<&T>) -> bool {
+            wanted.is_none() || wanted == is
+        }
+        let mode = finding.mode.map(Mode::priority);
+        is(self.shadow.as_deref(), Some(&finding.shadow))
+            && is(self.agent.as_deref(), Some(&finding.watched_agent))
+            && is(self.category.as_deref(), Some(&finding.category))
+            && is(self.task_id.as_deref(), finding.task_id.as_deref())
+            && is(self.trigger.as_ref(), finding.trigger.map(Trigger::code).as_ref())
+            && is(self.verified.as_ref(), Some(&finding.verified))
+            && is(self.status.as_deref(), Some(&finding.status))
+            && self.severity.is_none_or(|least| finding.severity.code() >= least)
+            && match self.mode {
+                Some(wanted) => mode == Some(wanted),
+                None => mode != Some(Mode::Passive.priority()),
+            }
+            && self.span.since.is_none_or(|since| finding.timestamp >= since)
+            && self.span.until.is_none_or(|until| finding.timestamp < until)
+    }
+}
+
+const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_id, trigger, mode, severity, category,
+    description, recommendation, field, quote, quote_start, quote_end, verified, source, rule, fingerprint, occurrences,
+    created_at, status, note FROM finding WHERE true";
+
+impl Store {
+    /// One finding.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn finding(&self, id: FindingId) -> Result<Option<FindingItem>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND id = ").push_bind(id.0);
+        let row: Option<FindingRow> = query.build_query_as().fetch_optional(&self.read).await?;
+        Ok(row.map(Into::into))
+    }
+
+    /// Findings of some reviews, in order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings_of(&self, reviews: &[ReviewId]) -> Result<Vec<FindingItem>, StoreError> {
+        of_reviews(&self.read, reviews).await
+    }
+
+    /// Findings in these events, of reviews with this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings_in(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<FindingItem>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND event_id = ANY(").push_bind(ids).push(") AND ");
+        match mode {
+            Some(mode) => query.push("mode = ").push_bind(mode),
+            None => query.push("mode < 2"),
+        };
+        query.push(" ORDER BY seq");
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// A page of findings in the order in which they became visible.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings(&self, filter: &FindingFilter, seek: Seek) -> Result<Page<FindingItem>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        equals(&mut query, "shadow", filter.shadow.as_deref());
+        equals(&mut query, "agent", filter.agent.as_deref());
+        equals(&mut query, "category", filter.category.as_deref());
+        equals(&mut query, "task_id", filter.task_id.as_deref());
+        equals(&mut query, "trigger", filter.trigger);
+        equals(&mut query, "verified", filter.verified);
+        equals(&mut query, "status", filter.status.as_deref());
+        if let Some(severity) = filter.severity {
+            query.push(" AND severity >= ").push_bind(severity);
+        }
+        match filter.mode {
+            Some(mode) => query.push(" AND mode = ").push_bind(mode),
+            None => query.push(" AND mode < 2"),
+        };
+        push_span(&mut query, "created_at", filter.span);
+        seek.push(&mut query, "seq");
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+
+    /// A shadow's findings that people judged, the newest first: so many of an agent, and as many of others.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn judged_findings(&self, shadow: &str, agent: &str, most: i64) -> Result<Vec<FindingItem>, StoreError> {
+        let part = |comparison: &str| {
+            format!(
+                "({COLUMNS} AND shadow = $1 AND status <> 'open' AND agent {comparison} $2 ORDER BY seq DESC LIMIT $3)"
+            )
+        };
+        let query = format!("/* findings.judged */ {} UNION ALL {}", part("="), part("<>"));
+        let rows: Vec<FindingRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(shadow)
+            .bind(agent)
+            .bind(most)
+            .fetch_all(&self.work)
+            .await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// The findings of every mode behind a number, in order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn findings_behind(&self, seq: i64, limit: u32) -> Result<Vec<(i64, FindingItem)>, StoreError> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" AND seq > ").push_bind(seq).push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
+    }
+
+    /// Notes what people made of a finding; answers whether it exists.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn judge_finding(&self, id: FindingId, status: &str, note: Option<&str>) -> Result<bool, StoreError> {
+        let done =
+            sqlx::query("UPDATE finding SET status = $2, note = coalesce($3, note), status_at = clock() WHERE id = $1")
+                .bind(id.0)
+                .bind(status)
+                .bind(note)
+                .execute(&self.work)
+                .await?;
+        Ok(done.rows_affected() > 0)
+    }
+}
+
+/// Findings of some reviews, in order.
+pub(super) async fn of_reviews(
+    database: impl PgExecutor<'_>,
+    reviews: &[ReviewId],
+) -> Result<Vec<FindingItem>, StoreError> {
+    let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
+    let mut query = QueryBuilder::new(COLUMNS);
+    query.push(" AND review_id = ANY(").push_bind(ids).push(") ORDER BY seq");
+    let rows: Vec<FindingRow> = query.build_query_as().fetch_all(database).await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,150 @@
+//! Followers of feed `result`: each deals with what ended exactly once, whoever of a cluster does it.
+//!
+//! A follower's row is locked while its page is dealt with. What follows is stored in the same transaction as the
+//! row's new number, so that a crash in between leaves neither.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError, findings, reviews,
+    transaction::{Tx, begin},
+    verdicts,
+};
+use crate::{reviews::Review, verdicts::VerdictItem};
+use umbra_domain::{EventId, ReviewId};
+
+/// Who follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follower {
+    /// What is stored because of a review.
+    Consequences,
+    /// What is written to files.
+    Artifacts,
+    /// Patterns of tasks that reviews approve.
+    Patterns,
+}
+
+impl Follower {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Consequences => "consequences",
+            Self::Artifacts => "artifacts",
+            Self::Patterns => "patterns",
+        }
+    }
+}
+
+/// What ended, in the order in which it became visible.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Reviews with an assessment, each with its findings.
+    pub reviews: Vec<Review>,
+    /// Verdicts that were filed.
+    pub verdicts: Vec<VerdictItem>,
+    /// Whether more is there already.
+    pub more: bool,
+}
+
+/// A page that this process deals with. Dropped, it is dealt with again.
+pub struct Following {
+    /// What ended. May be empty.
+    pub ended: Ended,
+    /// Everything that follows is stored by this.
+    pub(super) tx: Tx,
+    follower: Follower,
+    until: i64,
+}
+
+impl Store {
+    /// The next page of a follower, of at most so many reviews; `None` where another process deals with it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn follow(&self, follower: Follower, most: i64) -> Result<Option<Following>, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let from: Option<i64> =
+            sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
+                .bind(follower.name())
+                .fetch_optional(&mut *tx)
+                .await?;
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(None);
+        };
+        // Read first: whatever has a number up to this one is committed, and visible to the statements after.
+        let last: i64 = sqlx::query_scalar("/* follow.last */ SELECT last FROM feed WHERE name = 'result'")
+            .fetch_one(&mut *tx)
+            .await?;
+        if last <= from {
+            return Ok(Some(Following { ended: Ended::default(), tx, follower, until: from }));
+        }
+        let mut rows = reviews::ended_between(&mut tx, from, last, most).await?;
+        let more = i64::try_from(rows.len()).is_ok_and(|count| count >= most);
+        let until = if more { rows.last().map_or(last, |(seq, _)| *seq) } else { last };
+        let ids: Vec<ReviewId> = rows.iter().map(|(_, review)| review.id).collect();
+        for finding in findings::of_reviews(&mut *tx, &ids).await? {
+            if let Some((_, review)) = rows.iter_mut().find(|(_, review)| review.id == finding.review_id) {
+                review.findings.get_or_insert_default().push(finding);
+            }
+        }
+        let verdicts = verdicts::filed_between(&mut tx, from, until).await?;
+        let reviews = rows.into_iter().map(|(_, review)| review).collect();
+        Ok(Some(Following { ended: Ended { reviews, verdicts, more }, tx, follower, until }))
+    }
+
+    /// Leaves out what has ended until now: this follower does not deal with it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn skip_following(&self, follower: Follower) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
+             WHERE f.name = $1 AND feed.name = 'result' AND f.seq < feed.last",
+        )
+        .bind(follower.name())
+        .execute(&self.work)
+        .await?;
+        Ok(())
+    }
+}
+
+impl Following {
+    /// Whether there is nothing to deal with.
+    pub fn is_empty(&self) -> bool {
+        self.ended.reviews.is_empty() && self.ended.verdicts.is_empty()
+    }
+
+    /// The events under the reviews of this page, each with its number in feed `intake` and its payload. One that was
+    /// erased meanwhile is missing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn events(&mut self) -> Result<HashMap<EventId, (i64, Vec<u8>)>, StoreError> {
+        let ids: Vec<Uuid> =
+            self.ended.reviews.iter().flat_map(|review| review.events.iter().map(|event| event.0)).collect();
+        let rows: Vec<(Uuid, i64, Vec<u8>)> =
+            sqlx::query_as("/* follow.events */ SELECT id, seq, payload FROM event WHERE id = ANY($1)")
+                .bind(ids)
+                .fetch_all(&mut *self.tx)
+                .await?;
+        Ok(rows.into_iter().map(|(id, seq, payload)| (EventId(id), (seq, payload))).collect())
+    }
+
+    /// Commits what follows, and that it was dealt with.
+    ///
+    /// # Errors
+    /// The database does not answer: the page may come again.
+    pub async fn done(mut self) -> Result<(), StoreError> {
+        if self.follower == Follower::Patterns {
+            self.patterns().number().await?;
+        }
+        sqlx::query("/* follow.done */ UPDATE follower SET seq = $2 WHERE name = $1 AND seq < $2")
+            .bind(self.follower.name())
+            .bind(self.until)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(self.tx.commit().await?)
+    }
+}

@@ -1,0 +1,233 @@
+//! The accept transaction: keys, meters, then everything in one statement.
+//!
+//! One flush of the writer is: [`Store::begin`] → [`Flush::keys`] (if any event has one) → [`Flush::lock`] (if any
+//! review is wanted) → `budget` decides → [`Flush::write`], which commits. A flush without keys and without
+//! candidates is [`Store::write`] alone: one statement, one round trip.
+//!
+//! Locking first and writing afterwards is what makes caps exact: a statement that locks and counts at once reads
+//! a snapshot older than its lock. The order of locks is the same everywhere: `event_key`, `meter`, `review`,
+//! `feed`, each sorted by key.
+
+use std::collections::HashMap;
+
+use jiff::{Timestamp, civil::Date};
+
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    transaction::{BEGIN, Tx, begin, begin_on},
+};
+use umbra_domain::{EventId, Trigger};
+
+mod writing;
+
+use writing::write;
+pub use writing::{Joined, MeterChange, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing};
+
+/// A client's own id for an event, hashed with the installation's key.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Whose key it is.
+    pub agent: String,
+    /// Keyed hash of the id.
+    pub key: [u8; 32],
+    /// Keyed hash of the event as it was sent.
+    pub body: [u8; 32],
+    /// The event that it would name.
+    pub event: EventId,
+}
+
+/// What a key turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFate {
+    /// Not seen in the last 72 h.
+    Fresh,
+    /// The same event was accepted as this one.
+    Replay(EventId),
+    /// The id was used for another event.
+    Mismatch(EventId),
+}
+
+/// The name of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day,
+/// `(shadow,agent,trigger)` a cooldown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MeterKey {
+    /// The shadow.
+    pub shadow: String,
+    /// The agent, or empty.
+    pub agent: String,
+    /// The trigger's word, or empty.
+    pub trigger: &'static str,
+}
+
+/// What a locked meter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterRow {
+    /// The local day that it counts; the epoch for a cooldown.
+    pub day: Date,
+    /// Reviews reserved.
+    pub used: i64,
+    /// Nano-dollars spent.
+    pub spent_usd: i64,
+    /// Tokens spent.
+    pub spent_tokens: i64,
+    /// End of the cooldown.
+    pub next_at: Timestamp,
+}
+
+/// An open accept transaction.
+pub struct Flush(pub(super) Tx);
+
+impl Store {
+    /// Opens an accept transaction.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin(&self) -> Result<Flush, StoreError> {
+        Ok(Flush(begin_on(self.writer.take().await?, BEGIN).await?))
+    }
+
+    /// The same for reservations of events that were stored before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_later(&self) -> Result<Flush, StoreError> {
+        Ok(Flush(begin(&self.later).await?))
+    }
+
+    /// A flush that needs no lock: the one statement, committed by itself.
+    ///
+    /// # Errors
+    /// As [`Flush::write`].
+    pub async fn write(&self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
+        let mut connection = self.writer.take().await?;
+        write(&mut *connection, replica, writing).await?;
+        connection.keep();
+        Ok(())
+    }
+
+    /// Nothing is to be written for now: the connection goes back to its pool.
+    pub fn rest(&self) {
+        self.writer.rest();
+    }
+
+    /// Which of these events are stored: the way out of a commit whose outcome is unknown.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn stored(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let mut connection = self.writer.take().await?;
+        let found = sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids);
+        let found: Vec<Uuid> = found.fetch_all(&mut *connection).await?;
+        Ok(found.into_iter().map(EventId).collect())
+    }
+}
+
+impl Flush {
+    /// Claims keys, in the order given. A key that another transaction holds is waited for.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn keys(&mut self, keys: &[NewKey]) -> Result<Vec<KeyFate>, StoreError> {
+        let agents: Vec<&str> = keys.iter().map(|k| k.agent.as_str()).collect();
+        let names: Vec<&[u8]> = keys.iter().map(|k| k.key.as_slice()).collect();
+        let bodies: Vec<&[u8]> = keys.iter().map(|k| k.body.as_slice()).collect();
+        let events: Vec<Uuid> = keys.iter().map(|k| k.event.0).collect();
+        let fresh: Vec<Uuid> = sqlx::query_scalar(
+            "/* intake.keys */
+             INSERT INTO event_key (agent, key, body, event_id)
+             SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::uuid[]) k(agent, key, body, event_id)
+             ORDER BY agent COLLATE \"C\", key ON CONFLICT DO NOTHING RETURNING event_id",
+        )
+        .bind(&agents)
+        .bind(&names)
+        .bind(&bodies)
+        .bind(&events)
+        .fetch_all(&mut *self.0)
+        .await?;
+        if fresh.len() == keys.len() {
+            return Ok(vec![KeyFate::Fresh; keys.len()]);
+        }
+        // Its own statement: only a new snapshot sees what the insert waited for.
+        let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sqlx::query_as(
+            "/* intake.keys_seen */
+             SELECT agent, key, body, event_id FROM event_key
+             JOIN unnest($1::text[], $2::bytea[]) k(agent, key) USING (agent, key)",
+        )
+        .bind(&agents)
+        .bind(&names)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let seen: HashMap<_, _> = seen
+            .iter()
+            .map(|(agent, key, body, event)| ((agent.as_str(), key.as_slice()), (body.as_slice(), *event)))
+            .collect();
+        keys.iter()
+            .map(|key| match seen.get(&(key.agent.as_str(), key.key.as_slice())) {
+                Some((_, event)) if *event == key.event.0 => Ok(KeyFate::Fresh),
+                Some((body, event)) if *body == key.body => Ok(KeyFate::Replay(EventId(*event))),
+                Some((_, event)) => Ok(KeyFate::Mismatch(EventId(*event))),
+                None => {
+                    Err(StoreError::Inconsistent { table: "event_key", problem: "a claimed key is missing".into() })
+                }
+            })
+            .collect()
+    }
+
+    /// Creates and locks meters, and reads their newest state and the time. `zones[i]` names the calendar of the
+    /// day meters, and is `None` for a cooldown.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn lock(
+        &mut self,
+        keys: &[(MeterKey, Option<String>)],
+    ) -> Result<(Timestamp, HashMap<MeterKey, MeterRow>), StoreError> {
+        type Row = (String, String, String, jiff_sqlx::Date, i64, i64, i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* intake.lock */
+             INSERT INTO meter (shadow, agent, trigger, day)
+             SELECT s, a, t, coalesce((c.at AT TIME ZONE z)::date, 'epoch') FROM (SELECT clock() AS at OFFSET 0) c,
+                    unnest($1::text[], $2::text[], $3::text[], $4::text[]) k(s, a, t, z)
+             ORDER BY s COLLATE \"C\", a COLLATE \"C\", t COLLATE \"C\", 4
+             ON CONFLICT (shadow, agent, trigger, day) DO UPDATE SET used = meter.used
+             RETURNING shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, clock()",
+        )
+        .bind(keys.iter().map(|(k, _)| k.shadow.as_str()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(k, _)| k.agent.as_str()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(k, _)| k.trigger).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(_, zone)| zone.as_deref()).collect::<Vec<_>>())
+        .fetch_all(&mut *self.0)
+        .await?;
+        let mut now = Timestamp::MIN;
+        let mut meters = HashMap::with_capacity(rows.len());
+        for (shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, at) in rows {
+            now = now.max(at.to_jiff());
+            let trigger = Trigger::parse_stored(&trigger).map_or("", Trigger::as_str);
+            let row = MeterRow { day: day.to_jiff(), used, spent_usd, spent_tokens, next_at: next_at.to_jiff() };
+            meters.insert(MeterKey { shadow, agent, trigger }, row);
+        }
+        Ok((now, meters))
+    }
+
+    /// Stores everything and commits.
+    ///
+    /// # Errors
+    /// [`StoreError::Data`]: a row is refused and nothing is stored. [`StoreError::Unavailable`]: the outcome is
+    /// unknown, ask [`Store::stored`].
+    pub async fn write(mut self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
+        write(&mut *self.0, replica, writing).await?;
+        self.0.commit().await?;
+        Ok(())
+    }
+
+    /// Ends the transaction without storing anything: every event turned out to be a replay, or was refused.
+    ///
+    /// # Errors
+    /// The connection broke; nothing is stored.
+    pub async fn abandon(self) -> Result<(), StoreError> {
+        Ok(self.0.rollback().await?)
+    }
+}

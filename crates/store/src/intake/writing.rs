@@ -1,0 +1,291 @@
+//! What a flush stores, in one statement.
+
+use jiff::{Timestamp, civil::Date};
+use jiff_sqlx::ToSqlx;
+use sqlx::{
+    Arguments, PgExecutor,
+    postgres::{PgArguments, PgQueryResult},
+};
+use uuid::Uuid;
+
+use super::MeterKey;
+use crate::StoreError;
+use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
+
+/// About what an event takes on its way to the database, beside its payload.
+const EVENT_BYTES: usize = 128;
+
+/// An event as it is stored.
+#[derive(Debug, Clone)]
+pub struct NewEvent<'a> {
+    /// Its id, minted here.
+    pub id: EventId,
+    /// The watched agent.
+    pub agent: &'a str,
+    /// Its piece of work.
+    pub task_id: Option<&'a str>,
+    /// Matched shadows, as `shadow_version` ids, with what became of each pair and by which trigger.
+    pub pairs: Vec<NewPair>,
+    /// The redacted event, its triggers and marks, as JSON.
+    pub payload: &'a [u8],
+}
+
+/// What became of an event for one shadow, in stored numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPair {
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// 0 queued, 1 batched, else the code of the skip's reason.
+    pub outcome: i16,
+    /// The trigger's code.
+    pub trigger: i16,
+}
+
+/// A reserved review.
+#[derive(Debug, Clone)]
+pub struct NewReview {
+    /// Its id.
+    pub id: ReviewId,
+    /// The shadow's name.
+    pub shadow: String,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// The watched agent.
+    pub agent: String,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// The pair's trigger.
+    pub trigger: Trigger,
+    /// Its rank in the queue.
+    pub priority: i16,
+    /// The local day whose unit it holds.
+    pub day: Date,
+    /// The event under review, the first of several.
+    pub event: EventId,
+    /// What it is of.
+    pub scope: ReviewScope,
+    /// Events that hold it.
+    pub events: u32,
+    /// Of a batch, the characters of their texts.
+    pub chars: u64,
+    /// Of a review that waits: when it may run at the earliest, and when it runs. Otherwise it runs at once.
+    pub waits: Option<(Timestamp, Timestamp)>,
+    /// Set when it is inserted already leased to this worker.
+    pub worker: Option<WorkerId>,
+}
+
+/// A stored review that waits, as it stands after this flush.
+#[derive(Debug, Clone, Copy)]
+pub struct Joined {
+    /// Its id.
+    pub id: ReviewId,
+    /// Events that hold it.
+    pub events: u32,
+    /// Characters of their texts.
+    pub chars: u64,
+    /// When it runs.
+    pub run_at: Timestamp,
+}
+
+/// An event under a review.
+#[derive(Debug, Clone, Copy)]
+pub struct NewLink {
+    /// The review.
+    pub review: ReviewId,
+    /// The event.
+    pub event: EventId,
+    /// `shadow_version.id` of the pair.
+    pub version: i32,
+}
+
+/// A change of a locked meter.
+#[derive(Debug, Clone)]
+pub struct MeterChange {
+    /// Which.
+    pub key: MeterKey,
+    /// Its day.
+    pub day: Date,
+    /// To add to `used`.
+    pub used: i64,
+    /// The cooldown's new end; earlier ones change nothing.
+    pub next_at: Timestamp,
+}
+
+/// Skips to count.
+#[derive(Debug, Clone)]
+pub struct SkipTally {
+    /// The shadow.
+    pub shadow: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// Whose calendar day.
+    pub zone: String,
+    /// How many.
+    pub n: i64,
+}
+
+/// Everything that one flush stores.
+#[derive(Debug, Clone, Default)]
+pub struct Writing<'a> {
+    /// Events, in order of receipt.
+    pub events: Vec<NewEvent<'a>>,
+    /// Reservations.
+    pub reviews: Vec<NewReview>,
+    /// Reviews that others joined.
+    pub joined: Vec<Joined>,
+    /// Which events each review is of.
+    pub links: Vec<NewLink>,
+    /// Changes of the meters that were locked.
+    pub meters: Vec<MeterChange>,
+    /// Skips by shadow and reason.
+    pub skips: Vec<SkipTally>,
+    /// The reviews are of events that were stored before.
+    pub later: bool,
+}
+
+/// The events of a flush, with numbers from `f.base` on. What became of their pairs comes as three lists for all of them,
+/// of which each event has a part: arrays of arrays would have to be of one length.
+macro_rules! insert_events {
+    () => {
+        "INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
+         SELECT id, f.base + o, agent, task, ($7::int4[])[first:last], ($8::int2[])[first:last],
+                ($9::int2[])[first:last], payload
+         FROM f, unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[], $5::int4[], $6::int4[])
+             WITH ORDINALITY e(id, agent, task, payload, first, last, o)"
+    };
+}
+
+/// Its skips, counted.
+macro_rules! count_skips {
+    () => {
+        "INSERT INTO skip_count (shadow, reason, day, replica, n)
+         SELECT shadow, reason, (clock() AT TIME ZONE zone)::date, $10, n
+         FROM unnest($11::text[], $12::int2[], $13::text[], $14::bigint[]) u(shadow, reason, zone, n)
+         ORDER BY shadow COLLATE \"C\", reason
+         ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n"
+    };
+}
+
+/// A flush that reserves nothing, as most do. To begin and to end the parts for reviews costs as much as to store
+/// several events, though they have nothing to do.
+const WRITE_EVENTS: &str = concat!(
+    "/* intake.write_events */
+     WITH f AS (
+         UPDATE feed SET last = last + cardinality($1::uuid[]) WHERE name = 'intake'
+         RETURNING last - cardinality($1::uuid[]) AS base
+     ), e AS (",
+    insert_events!(),
+    ") ",
+    count_skips!()
+);
+
+/// The whole flush as one statement. `feed` is drawn from in it, last before the commit, so numbers become visible
+/// in commit order.
+const WRITE: &str = concat!(
+    "/* intake.write */
+     WITH f AS (
+         UPDATE feed SET last = last + cardinality($1::uuid[]) + cardinality($15::uuid[]) WHERE name = 'intake'
+         RETURNING last - cardinality($1::uuid[]) - cardinality($15::uuid[]) AS base
+     ), e AS (",
+    insert_events!(),
+    "), r AS (
+         INSERT INTO review (id, seq, shadow, version, agent, task_id, trigger, mode, day, worker, state, attempt,
+                             run_at, created_at, started_at, scope, events, chars, not_before)
+         SELECT id, f.base + cardinality($1::uuid[]) + o, shadow, version, agent, task, trigger, mode, day, worker,
+                CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
+                coalesce(run, c.at), c.at, CASE WHEN worker IS NOT NULL THEN c.at END, scope, events, chars, not_before
+         FROM f, (SELECT clock() AS at OFFSET 0) c,
+         unnest($15::uuid[], $16::text[], $17::int4[], $18::text[], $19::text[], $20::int2[], $21::int2[], $22::date[],
+                $23::uuid[], $32::int2[], $33::int4[], $34::int8[], $35::timestamptz[], $36::timestamptz[])
+             WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars,
+                               not_before, run, o)
+     ), j AS (
+         UPDATE review r SET events = u.events, chars = u.chars, run_at = u.run
+         FROM unnest($37::uuid[], $38::int4[], $39::int8[], $40::timestamptz[]) u(id, events, chars, run)
+         WHERE r.id = u.id
+     ), m AS (
+         UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
+         FROM unnest($24::text[], $25::text[], $26::text[], $27::date[], $28::bigint[], $29::timestamptz[])
+             u(shadow, agent, trigger, day, used, next_at)
+         WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
+     ), k AS (",
+    count_skips!(),
+    ")
+     INSERT INTO review_event (review_id, event_id, shadow, later)
+     SELECT l.*, $42 FROM unnest($30::uuid[], $31::uuid[], $41::int4[]) l"
+);
+
+pub(super) async fn write<'e>(
+    executor: impl PgExecutor<'e>,
+    replica: Uuid,
+    writing: &Writing<'_>,
+) -> Result<PgQueryResult, StoreError> {
+    let Writing { events, reviews, joined, links, meters, skips, later } = writing;
+    let pairs = || events.iter().flat_map(|event| &event.pairs);
+    let lasts = || {
+        events.iter().scan(0, |last, event| {
+            *last += event.pairs.len();
+            Some((event, *last))
+        })
+    };
+    let bytes: usize = events.iter().map(|event| event.payload.len() + EVENT_BYTES).sum();
+    let mut arguments = PgArguments::default();
+    arguments.reserve(42, bytes);
+    let just_events = reviews.is_empty() && joined.is_empty() && links.is_empty() && meters.is_empty();
+    let query = sqlx::query_with(if just_events { WRITE_EVENTS } else { WRITE }, arguments)
+        .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.agent).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.task_id).collect::<Vec<_>>())
+        .bind(events.iter().map(|e| e.payload).collect::<Vec<_>>())
+        .bind(lasts().map(|(event, last)| count(last - event.pairs.len() + 1)).collect::<Vec<_>>())
+        .bind(lasts().map(|(_, last)| count(last)).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.version).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.outcome).collect::<Vec<_>>())
+        .bind(pairs().map(|pair| pair.trigger).collect::<Vec<_>>())
+        .bind(replica)
+        .bind(skips.iter().map(|s| s.shadow.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
+        .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>());
+    if just_events {
+        return Ok(query.execute(executor).await?);
+    }
+    let query = query
+        .bind(reviews.iter().map(|r| r.id.0).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.shadow.as_str()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.version).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.agent.as_str()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.task_id.as_deref()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.trigger.code()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.priority).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.day.to_sqlx()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.worker.map(|w| w.0)).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.shadow.as_str()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.agent.as_str()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.key.trigger).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.day.to_sqlx()).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.used).collect::<Vec<_>>())
+        .bind(meters.iter().map(|m| m.next_at.to_sqlx()).collect::<Vec<_>>())
+        .bind(links.iter().map(|l| l.review.0).collect::<Vec<_>>())
+        .bind(links.iter().map(|l| l.event.0).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.scope.code()).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| whole(r.events)).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| i64::try_from(r.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.waits.map(|(not_before, _)| not_before.to_sqlx())).collect::<Vec<_>>())
+        .bind(reviews.iter().map(|r| r.waits.map(|(_, run_at)| run_at.to_sqlx())).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| j.id.0).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| whole(j.events)).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| i64::try_from(j.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+        .bind(joined.iter().map(|j| j.run_at.to_sqlx()).collect::<Vec<_>>())
+        .bind(links.iter().map(|l| l.version).collect::<Vec<_>>())
+        .bind(*later);
+    Ok(query.execute(executor).await?)
+}
+
+fn whole(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+fn count(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,250 @@
+//! The queue: claim, put back, give up. It knows jobs; what a review is, it does not know.
+//!
+//! A job is finished, put back or given up only with its lease token (worker, attempt): whoever lost the lease
+//! changes nothing. Nothing runs inside a transaction that holds a job's lock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Store, StoreError, transaction::begin, workers::interval};
+use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
+
+/// A job that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// The review.
+    pub review: ReviewId,
+    /// The lease token.
+    pub lease: Lease,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// The shadow's name.
+    pub shadow: String,
+    /// The watched agent.
+    pub agent: String,
+    /// The trigger.
+    pub trigger: Trigger,
+    /// Its rank in the queue.
+    pub priority: i16,
+    /// The event under review, the first of several.
+    pub event: EventId,
+    /// What it is of.
+    pub scope: ReviewScope,
+    /// When a worker first took it.
+    pub started_at: Timestamp,
+}
+
+/// Who holds a job, and for which time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The holder.
+    pub worker: WorkerId,
+    /// From 1.
+    pub attempt: i32,
+}
+
+impl Store {
+    /// Leases due jobs, as many as there are places: `kept` for jobs of rank 0 alone, `general` for any.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim(&self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* jobs.claim */
+             WITH urgent AS (
+                 SELECT id FROM review WHERE state = 'queued' AND mode = 0 AND run_at <= (SELECT clock())
+                 ORDER BY run_at, id LIMIT $2 + $3 FOR UPDATE SKIP LOCKED
+             ), other AS (
+                 SELECT id FROM review WHERE state = 'queued' AND mode > 0 AND run_at <= (SELECT clock())
+                 ORDER BY mode, run_at, id
+                 LIMIT $3 - greatest(0, (SELECT count(*) FROM urgent) - $2) FOR UPDATE SKIP LOCKED
+             ), taken AS (
+                 UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
+                     started_at = coalesce(started_at, clock())
+                 WHERE id IN (SELECT id FROM urgent UNION ALL SELECT id FROM other)
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
+             )
+             SELECT t.*, e.event_id FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e
+             ORDER BY t.mode, t.id",
+        )
+        .bind(worker.0)
+        .bind(kept)
+        .bind(general)
+        .fetch_all(&self.work)
+        .await?;
+        rows.into_iter().map(|row| job(worker, row)).collect()
+    }
+
+    /// Leases one review if it is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim_one(&self, worker: WorkerId, review: ReviewId) -> Result<Option<Job>, StoreError> {
+        let row: Option<Row> = sqlx::query_as(
+            "/* jobs.claim_one */
+             WITH taken AS (
+                 UPDATE review SET state = 'running', worker = $1, attempt = attempt + 1,
+                     started_at = coalesce(started_at, clock())
+                 WHERE id = $2 AND state = 'queued' AND run_at <= clock()
+                 RETURNING id, shadow, version, agent, trigger, mode, attempt, scope, started_at
+             )
+             SELECT t.*, e.event_id FROM taken t, LATERAL (
+                 SELECT event_id FROM review_event WHERE review_id = t.id ORDER BY event_id LIMIT 1) e",
+        )
+        .bind(worker.0)
+        .bind(review.0)
+        .fetch_optional(&self.work)
+        .await?;
+        row.map(|row| job(worker, row)).transpose()
+    }
+
+    /// Puts a job back, to run again after `delay`. Answers whether the lease still held.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn put_back(
+        &self,
+        review: ReviewId,
+        lease: Lease,
+        delay: Duration,
+        failure: &str,
+        counted: bool,
+    ) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "/* jobs.put_back */
+             UPDATE review SET state = 'queued', worker = NULL, run_at = clock() + $4, failure = $5,
+                 attempt = CASE WHEN $6 THEN attempt ELSE attempt - 1 END
+             WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'",
+        )
+        .bind(review.0)
+        .bind(lease.worker.0)
+        .bind(lease.attempt)
+        .bind(interval(delay))
+        .bind(failure)
+        .bind(counted)
+        .execute(&self.work)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Gives a review up without an assessment. Its unit returns, once and to its own day, unless a call may have
+    /// been charged: then it stays spent and the review is `failed`. Answers whether the lease still held.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn give_up(
+        &self,
+        review: ReviewId,
+        lease: Lease,
+        reason: SkipReason,
+        failure: &str,
+        zone: &str,
+    ) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        // Meters before reviews: the order of locks is the same everywhere.
+        sqlx::query(
+            "/* jobs.give_up.lock */
+             SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.day = r.day
+                 AND m.trigger = '' AND m.agent IN ('', r.agent)
+             ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\" FOR UPDATE OF m",
+        )
+        .bind(review.0)
+        .execute(&mut *tx)
+        .await?;
+        let state: Option<String> = sqlx::query_scalar(
+            "/* jobs.give_up */
+             WITH r AS (
+                 UPDATE review SET finished_at = clock(), reason = $4, failure = $5,
+                     state = CASE WHEN EXISTS (SELECT FROM provider_call c WHERE c.review_id = $1
+                         AND (c.state <> 'settled' OR c.actual_usd > 0 OR c.actual_tokens > 0))
+                         THEN 'failed' ELSE 'released' END
+                 WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
+                 RETURNING state, shadow, agent, day
+             ), m AS (
+                 UPDATE meter m SET used = used - 1 FROM r WHERE r.state = 'released' AND m.shadow = r.shadow
+                     AND m.trigger = '' AND m.day = r.day AND m.agent IN ('', r.agent)
+             ), f AS (
+                 UPDATE feed SET last = last + 1 FROM r WHERE r.state = 'released' AND feed.name = 'release'
+             ), k AS (
+                 INSERT INTO skip_count (shadow, reason, day, replica, n)
+                 SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2,
+                        (SELECT count(*) FROM review_event WHERE review_id = $1) FROM r
+                 ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n
+             )
+             SELECT state FROM r",
+        )
+        .bind(review.0)
+        .bind(lease.worker.0)
+        .bind(lease.attempt)
+        .bind(reason.code())
+        .bind(failure)
+        .bind(zone)
+        .fetch_optional(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(state.is_some())
+    }
+
+    /// How many units were ever released: while it stands still, a spent cap stays spent.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn releases(&self) -> Result<i64, StoreError> {
+        let releases = sqlx::query_scalar("/* jobs.releases */ SELECT last FROM feed WHERE name = 'release'");
+        Ok(releases.fetch_one(&self.control).await?)
+    }
+
+    /// When the next queued job is due, in seconds from now, and how many wait and run.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
+        let (queued, running, due, oldest): (i64, i64, i64, Option<f64>) = sqlx::query_as(
+            "/* jobs.depth */
+             SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
+                    count(*) FILTER (WHERE state = 'queued' AND run_at <= c.at),
+                    extract(epoch FROM max(c.at - run_at) FILTER (WHERE state = 'queued'))::float8
+             FROM review, (SELECT clock() AS at OFFSET 0) c WHERE state IN ('queued', 'running')",
+        )
+        .fetch_one(&self.control)
+        .await?;
+        Ok(QueueDepth { queued, running, due, oldest_age_seconds: oldest.unwrap_or(0.0).max(0.0) })
+    }
+}
+
+type Row = (uuid::Uuid, String, i32, String, i16, i16, i32, i16, jiff_sqlx::Timestamp, uuid::Uuid);
+
+fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
+    let (id, shadow, version, agent, trigger, priority, attempt, scope, started_at, event) = row;
+    let broken = || {
+        let problem = format!("unknown trigger {trigger} or scope {scope}");
+        StoreError::Inconsistent { table: "review", problem }
+    };
+    Ok(Job {
+        review: ReviewId(id),
+        lease: Lease { worker, attempt },
+        version,
+        shadow,
+        agent,
+        trigger: Trigger::from_code(trigger).ok_or_else(broken)?,
+        priority,
+        event: EventId(event),
+        scope: ReviewScope::from_code(scope).ok_or_else(broken)?,
+        started_at: started_at.to_jiff(),
+    })
+}
+
+/// How much waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueDepth {
+    /// Reviews waiting.
+    pub queued: i64,
+    /// Reviews running.
+    pub running: i64,
+    /// Waiting reviews whose time has come.
+    pub due: i64,
+    /// How long the oldest of them has been due.
+    pub oldest_age_seconds: f64,
+}

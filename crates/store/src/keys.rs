@@ -1,0 +1,95 @@
+//! API keys: only their keyed hashes are kept.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+use umbra_domain::KeyId;
+
+/// A key as it is listed: never the secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Key)]
+pub struct KeyRow {
+    /// Its public name.
+    #[schema(value_type = String)]
+    pub id: KeyId,
+    /// What it is for, in the operator's words.
+    pub name: String,
+    /// Keyed hash of the secret.
+    #[serde(skip)]
+    pub hash: Vec<u8>,
+    /// What it permits.
+    pub scopes: Vec<String>,
+    /// The agents that it may speak for, as globs.
+    pub agents: Vec<String>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it was revoked; null while it works.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Files a key.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn add_key(
+        &self,
+        id: KeyId,
+        name: &str,
+        hash: &[u8; 32],
+        scopes: &[String],
+        agents: &[String],
+    ) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO api_key (id, name, hash, scopes, agents) VALUES ($1, $2, $3, $4, $5)")
+            .bind(id.0)
+            .bind(name)
+            .bind(hash.as_slice())
+            .bind(scopes)
+            .bind(agents)
+            .execute(&self.control)
+            .await?;
+        Ok(())
+    }
+
+    /// Every key, the revoked ones too, oldest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+        type Row =
+            (Uuid, String, Vec<u8>, Vec<String>, Vec<String>, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
+        let rows: Vec<Row> =
+            sqlx::query_as("SELECT id, name, hash, scopes, agents, created_at, revoked_at FROM api_key ORDER BY id")
+                .fetch_all(&self.control)
+                .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(id, name, hash, scopes, agents, created_at, revoked_at)| KeyRow {
+                id: KeyId(id),
+                name,
+                hash,
+                scopes,
+                agents,
+                created_at: created_at.to_jiff(),
+                revoked_at: revoked_at.map(jiff_sqlx::Timestamp::to_jiff),
+            })
+            .collect())
+    }
+
+    /// Revokes a key; answers whether it exists. Revoking twice changes nothing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn revoke_key(&self, id: KeyId) -> Result<bool, StoreError> {
+        let done = sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, clock()) WHERE id = $1")
+            .bind(id.0)
+            .execute(&self.control)
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+}

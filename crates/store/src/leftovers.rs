@@ -1,0 +1,206 @@
+//! What an agent or a task left beside its events: what was said of those that are no longer kept, of steps of tasks
+//! that others were judged by, and what was said of the agent itself.
+//!
+//! It is looked for by the names that findings, reviews and verdicts carry, since events are kept for a shorter time.
+//! What is said of an event that is there and not erased stays: it arrived meanwhile.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use umbra_domain::ReviewId;
+
+use super::{
+    Store, StoreError,
+    erasure::{Counts, ERASED, Whose, blank_findings, silence},
+    transaction::begin,
+};
+
+/// Rows in one transaction.
+const STEP: i64 = 500;
+
+/// Findings without an event that is there and not erased.
+const FINDINGS: &str = "FROM finding o WHERE description <> $2 AND NOT EXISTS
+    (SELECT FROM event e WHERE e.id = o.event_id AND e.erased_at IS NULL)";
+/// Reviews that are over, say something and have no such event.
+const REVIEWS: &str = "FROM review o WHERE state NOT IN ('queued', 'running')
+    AND EXISTS (SELECT FROM review_result d WHERE d.review_id = o.id AND d.recommendation <> $2)
+    AND NOT EXISTS (SELECT FROM review_event v JOIN event e ON e.id = v.event_id
+                    WHERE v.review_id = o.id AND e.erased_at IS NULL)";
+
+impl Store {
+    /// What erasing leftovers would erase.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count_leftovers(&self, whose: &Whose) -> Result<Counts, StoreError> {
+        let column = whose.column();
+        let sql = format!(
+            "/* leftovers.count */
+             SELECT (SELECT count(*) FROM (SELECT o.review_id {FINDINGS} AND o.{column} = $1
+                         UNION SELECT o.id {REVIEWS} AND o.{column} = $1) r
+                     JOIN review_result d ON d.review_id = r.review_id AND d.recommendation <> $2),
+                    (SELECT count(*) {FINDINGS} AND o.{column} = $1),
+                    (SELECT count(*) FROM verdict t WHERE t.reasons <> '[]' AND t.event_id IN
+                         (SELECT x.event_id FROM review_event x WHERE x.review_id IN
+                             (SELECT o.id {REVIEWS} AND o.{column} = $1))),
+                    (SELECT count(*) FROM sidecar_session WHERE {column} = $1),
+                    (SELECT count(*) FROM pattern WHERE {column} = $1)"
+        );
+        let row: (i64, i64, i64, i64, i64) =
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.work).await?;
+        let [reviews, findings, verdicts, sessions, patterns] =
+            [row.0, row.1, row.2, row.3, row.4].map(|n| u64::try_from(n).unwrap_or(0));
+        Ok(Counts { reviews, findings, verdicts, sessions, patterns, ..Counts::default() })
+    }
+
+    /// The reviews that found something of the agent or in the task, whoever else they are of.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_that_found(&self, whose: &Whose) -> Result<Vec<ReviewId>, StoreError> {
+        let sql =
+            format!("/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1", whose.column());
+        let ids: Vec<Uuid> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(whose.name()).fetch_all(&self.work).await?;
+        Ok(ids.into_iter().map(ReviewId).collect())
+    }
+
+    /// Erases them. To be done when the events are erased and nobody follows what was read before.
+    ///
+    /// # Errors
+    /// The database does not answer, or is busy: try again, what was erased stays so.
+    pub async fn erase_leftovers(&self, whose: &Whose) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        // Reviews first: they are known by what they say, which goes with their findings as well.
+        for (rows, review, of_findings) in [(REVIEWS, "id", false), (FINDINGS, "review_id", true)] {
+            let sql = format!(
+                "/* leftovers.page */ SELECT seq, id, {review} {rows} AND o.{} = $1 AND seq > $3 ORDER BY seq LIMIT $4",
+                whose.column()
+            );
+            let mut after = 0;
+            loop {
+                let mut tx = begin(&self.work).await?;
+                let page: Vec<(i64, Uuid, Uuid)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
+                    .bind(whose.name())
+                    .bind(ERASED)
+                    .bind(after)
+                    .bind(STEP)
+                    .fetch_all(&mut *tx)
+                    .await?;
+                let Some((last, ..)) = page.last() else { break };
+                after = *last;
+                let ids: Vec<Uuid> = page.iter().map(|(_, id, _)| *id).collect();
+                let reviews: Vec<Uuid> = page.iter().map(|(.., review)| *review).collect();
+                if of_findings {
+                    counts.findings += erase_findings(&mut tx, &ids).await?;
+                } else {
+                    counts.verdicts += erase_reviews(&mut tx, &reviews).await?;
+                }
+                counts.reviews += silence(&mut tx, &reviews).await?;
+                tx.commit().await?;
+            }
+        }
+        self.erase_by_name(whose).await?;
+        counts.add(self.erase_sidecar(whose).await?);
+        Ok(counts)
+    }
+
+    /// Sessions with all that was said in them, and patterns; of those of others, for which tasks they were counted.
+    async fn erase_sidecar(&self, whose: &Whose) -> Result<Counts, StoreError> {
+        let named = format!(
+            "/* leftovers.sets */ SELECT DISTINCT body::jsonb ->> 'tools_digest' FROM sidecar_session
+             WHERE {} = $1 AND body::jsonb ? 'tools_digest'",
+            whose.column()
+        );
+        let sets: Vec<String> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(named)).bind(whose.name()).fetch_all(&self.work).await?;
+        let mut gone = [0, 0, 0];
+        for (table, gone) in ["sidecar_session", "pattern", "pattern_use"].into_iter().zip(&mut gone) {
+            let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
+            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.work).await?;
+            *gone = done.rows_affected();
+        }
+        // What its servers said of their tools, unless others were shown the very same.
+        sqlx::query(
+            "/* leftovers.tools */ DELETE FROM sidecar_tools t WHERE digest = ANY($1)
+             AND NOT EXISTS (SELECT FROM sidecar_session s WHERE s.body::jsonb ->> 'tools_digest' = t.digest)",
+        )
+        .bind(&sets)
+        .execute(&self.work)
+        .await?;
+        let [sessions, patterns, _] = gone;
+        Ok(Counts { sessions, patterns, ..Counts::default() })
+    }
+
+    /// What carries the name alone.
+    async fn erase_by_name(&self, whose: &Whose) -> Result<(), StoreError> {
+        let column = whose.column();
+        let mut tx = begin(&self.work).await?;
+        let mut statements = vec![
+            format!(
+                "/* leftovers.messages */ DELETE FROM webhook_delivery
+                 WHERE {column} = $1 AND kind IN ('finding.created', 'verdict.decided')"
+            ),
+            format!(
+                "/* leftovers.scores */ DELETE FROM agent_score s USING review_event x, event e
+                 WHERE e.{column} = $1 AND e.erased_at IS NOT NULL AND x.event_id = e.id
+                   AND s.review_id = x.review_id AND s.event_id = e.id"
+            ),
+        ];
+        // Which task an item was of cannot be told any more: of a task, all go whose events are gone.
+        let mine = match whose {
+            Whose::Agent(_) => "i.agent = $1",
+            Whose::Task(_) => "$1 <> ''",
+        };
+        statements.push(format!(
+            "/* leftovers.backtests */ UPDATE backtest_item i SET findings = NULL, notes = NULL
+             WHERE {mine} AND (findings IS NOT NULL OR notes IS NOT NULL)
+               AND NOT EXISTS (SELECT FROM event e WHERE e.id = i.event_id)"
+        ));
+        if let Whose::Agent(_) = whose {
+            statements.extend([
+                "/* leftovers.reflexions */ DELETE FROM reflexion WHERE agent = $1".to_owned(),
+                "/* leftovers.breaker */ UPDATE breaker_agent SET note = NULL WHERE agent = $1".to_owned(),
+            ]);
+        }
+        for sql in statements {
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&mut *tx).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+async fn erase_findings(tx: &mut PgConnection, findings: &[Uuid]) -> Result<u64, StoreError> {
+    for sql in [
+        "/* leftovers.lessons */ DELETE FROM reflexion x USING finding f WHERE f.id = ANY($1)
+         AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
+        "/* leftovers.briefings */ UPDATE briefing b SET body = ''
+         FROM (SELECT DISTINCT agent FROM finding WHERE id = ANY($1)) f
+         WHERE strpos(b.body, to_json(f.agent)::text) > 0",
+    ] {
+        sqlx::query(sql).bind(findings).execute(&mut *tx).await?;
+    }
+    blank_findings(tx, "id", findings).await
+}
+
+/// Answers of how many verdicts words went.
+async fn erase_reviews(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+    sqlx::query(
+        "/* leftovers.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
+         WHERE review_id = ANY($1)",
+    )
+    .bind(reviews)
+    .bind(ERASED)
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query("/* leftovers.reviews */ DELETE FROM agent_score WHERE review_id = ANY($1)")
+        .bind(reviews)
+        .execute(&mut *tx)
+        .await?;
+    let verdicts = sqlx::query(
+        "/* leftovers.verdicts */ UPDATE verdict SET reasons = '[]', recommendation = NULL
+         WHERE event_id IN (SELECT event_id FROM review_event WHERE review_id = ANY($1))
+           AND (reasons <> '[]' OR recommendation IS NOT NULL)",
+    );
+    Ok(verdicts.bind(reviews).execute(tx).await?.rows_affected())
+}

@@ -1,0 +1,112 @@
+//! Brings the schema up to date, and refuses databases that could lose what was acknowledged.
+
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection, PgPool, migrate::Migrator};
+use tokio::time::Instant;
+
+use super::StoreError;
+
+/// Longest that another process may take over migrations: an index on a big table takes its time.
+const PATIENCE: Duration = Duration::from_mins(30);
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
+/// Every migration, compiled in. A binary older than the schema starts all the same: migrations only expand.
+pub fn migrations() -> Migrator {
+    let mut migrator = sqlx::migrate!("../../migrations");
+    migrator.set_ignore_missing(true);
+    migrator
+}
+
+/// Creates the schema when missing and runs what is pending; safe from several processes at once.
+pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if schema.is_empty() || schema.len() > 50 || !schema.chars().all(fits) || schema.starts_with("pg_") {
+        return Err(StoreError::Refused(format!(
+            "database.schema must be 1-50 of a-z, 0-9 and _, and not begin with pg_ (it is {schema:?})"
+        )));
+    }
+    let create = sqlx::query(sqlx::AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {schema}")));
+    if let Err(error) = create.execute(pool).await {
+        // Two first starts may collide here: then it exists.
+        let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
+            .bind(schema)
+            .fetch_one(pool)
+            .await?;
+        if !exists {
+            return Err(StoreError::Refused(format!(
+                "the schema {schema} is missing and may not be created ({}): \
+                 let an administrator run CREATE SCHEMA {schema} AUTHORIZATION <our role>",
+                StoreError::from(error)
+            )));
+        }
+    }
+    let mut connection = pool.acquire().await?.detach();
+    wait_for_turn(&mut connection, schema).await?;
+    migrations().set_locking(false).run(&mut connection).await.map_err(|error| match error {
+        sqlx::migrate::MigrateError::Execute(error) => StoreError::from(error),
+        other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
+    })?;
+    // With it goes the lock.
+    Ok(connection.close().await?)
+}
+
+/// Waits until no other process migrates the schema. It asks again and again: what waits within the database is ended by the
+/// limits on statements, which migrations are to keep.
+async fn wait_for_turn(connection: &mut PgConnection, schema: &str) -> Result<(), StoreError> {
+    let ask = format!("SELECT pg_try_advisory_lock(7818, hashtext('{schema}'))");
+    let began = Instant::now();
+    let mut told = false;
+    while !sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(ask.as_str())).fetch_one(&mut *connection).await? {
+        if began.elapsed() > PATIENCE {
+            return Err(StoreError::Refused(format!(
+                "another process has been bringing the schema {schema} up to date for {} minutes: look in pg_stat_activity \
+                 at what it waits for, and start again when it is done",
+                PATIENCE.as_secs() / 60
+            )));
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("another process is bringing the schema up to date; waiting for it");
+        }
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    Ok(())
+}
+
+/// An acknowledged event must survive a crash, and the role must not be able to step around the schema. Answers
+/// whether that is given up, by the operator's leave.
+pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<bool, StoreError> {
+    let (version, fsync, full_page_writes, synchronous_commit, privileged): (i32, String, String, String, bool) =
+        sqlx::query_as(
+            "SELECT current_setting('server_version_num')::int, current_setting('fsync'),
+                    current_setting('full_page_writes'), current_setting('synchronous_commit'),
+                    (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)",
+        )
+        .fetch_one(pool)
+        .await?;
+    if version < 150_000 {
+        return Err(StoreError::Refused(format!("Postgres {} is too old: 15 or newer is needed", version / 10_000)));
+    }
+    let mut faults = Vec::new();
+    if fsync != "on" || full_page_writes != "on" {
+        faults.push("it runs with fsync or full_page_writes off, so a crash loses acknowledged events: switch both on");
+    }
+    if synchronous_commit == "off" {
+        faults.push("synchronous_commit is off, so a crash loses acknowledged events: set it to on for our role");
+    }
+    if privileged {
+        faults.push(
+            "our role is a superuser: create a plain one (CREATE ROLE umbra LOGIN; CREATE DATABASE umbra OWNER umbra)",
+        );
+    }
+    if faults.is_empty() || allow {
+        for fault in &faults {
+            tracing::warn!("using this database although {fault}");
+        }
+        return Ok(!faults.is_empty());
+    }
+    Err(StoreError::Refused(format!(
+        "this database is refused: {}. database.allow_unsafe: true overrides it",
+        faults.join("; ")
+    )))
+}

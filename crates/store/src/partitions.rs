@@ -1,0 +1,63 @@
+//! One partition of `event` a day of the time in its ids, made ahead, so that an insert never finds none.
+
+use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+
+use super::{Store, StoreError, transaction::begin};
+use umbra_domain::clock::first_id_at;
+
+/// Days ahead of today for which a partition stands ready.
+const AHEAD_DAYS: i32 = 7;
+
+impl Store {
+    /// Makes the partitions from yesterday (a clock may lag) to a week ahead; answers how many were missing.
+    /// Safe from several processes at once. `CREATE` then `ATTACH`, since `CREATE .. PARTITION OF` would lock
+    /// inserts out.
+    ///
+    /// # Errors
+    /// The database does not answer, or a lock was not had within a second or two: try again later.
+    pub async fn make_partitions(&self, now: Timestamp) -> Result<u32, StoreError> {
+        let today = now.to_zoned(TimeZone::UTC).date();
+        let mut made = 0;
+        for offset in -1..=AHEAD_DAYS {
+            if let Ok(day) = today.checked_add(offset.days()) {
+                made += u32::from(self.make_partition(day).await?);
+            }
+        }
+        Ok(made)
+    }
+
+    async fn make_partition(&self, day: Date) -> Result<bool, StoreError> {
+        let name = name_of(day);
+        let attached = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1))";
+        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&self.control).await? {
+            return Ok(false);
+        }
+        let bound = |day: Date| first_id_at(start_of(day));
+        let (from, to) = (bound(day), bound(day.tomorrow().unwrap_or(Date::MAX)));
+        let mut tx = begin(&self.control).await?;
+        sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.partitions', 0))")
+            .execute(&mut *tx)
+            .await?;
+        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&mut *tx).await? {
+            return Ok(false);
+        }
+        for statement in [
+            format!("CREATE TABLE IF NOT EXISTS {name} (LIKE event INCLUDING ALL)"),
+            format!("ALTER TABLE event ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"),
+        ] {
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+/// The partition of a day.
+pub(super) fn name_of(day: Date) -> String {
+    format!("event_{}", day.strftime("%Y%m%d"))
+}
+
+/// When a day begins, by UTC.
+pub(super) fn start_of(day: Date) -> Timestamp {
+    day.to_zoned(TimeZone::UTC).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
+}

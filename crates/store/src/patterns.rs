@@ -1,0 +1,282 @@
+//! Patterns: what was done for a task, and what came of it; and the tasks that each was counted for.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    follow::Following,
+    numbers::number_rows,
+    seek::{Page, Seek, equals},
+    transaction::{Tx, begin},
+};
+use umbra_domain::PatternId;
+
+/// A transaction in which patterns are told. Dropped, none is.
+pub struct Tellings(Tx);
+
+/// The patterns as a transaction sees and changes them. Who tells one first has it alone.
+pub struct Patterns<'t>(&'t mut PgConnection);
+
+/// A pattern as it is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct PatternRow<'p> {
+    /// What all tellings of it have in common.
+    pub key: &'p str,
+    /// Its id.
+    pub id: PatternId,
+    /// Who did it.
+    pub agent: &'p str,
+    /// The task of which it was told first.
+    pub task_id: Option<&'p str>,
+    /// What became of it.
+    pub state: &'p str,
+    /// It, as JSON.
+    pub body: &'p str,
+}
+
+/// A task that a pattern was counted for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// What all tellings of the pattern have in common.
+    pub key: String,
+    /// Its successes in that task that stand.
+    pub successes: u32,
+}
+
+/// What has changed of patterns.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// How many there are.
+    pub count: i64,
+    /// Those that changed, as JSON, with the time of the change; oldest first.
+    pub rows: Vec<(Timestamp, String)>,
+}
+
+/// Which patterns are wanted.
+#[derive(Debug, Clone)]
+pub struct PatternFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// In this state.
+    pub state: Option<String>,
+    /// Which page of them.
+    pub seek: Seek,
+}
+
+impl Store {
+    /// Begins to tell patterns.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn tell_patterns(&self) -> Result<Tellings, StoreError> {
+        Ok(Tellings(begin(&self.work).await?))
+    }
+
+    /// What has changed since, at most so many; with all of them where nothing is known yet.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn patterns_since(&self, since: Option<Timestamp>, limit: i64) -> Result<Changed, StoreError> {
+        let count =
+            sqlx::query_scalar("/* patterns.count */ SELECT count(*) FROM pattern").fetch_one(&self.control).await?;
+        let rows = sqlx::query(
+            "/* patterns.since */ SELECT changed_at, body FROM (
+                 SELECT changed_at, body FROM pattern WHERE changed_at >= $1 ORDER BY changed_at DESC LIMIT $2) latest
+             ORDER BY changed_at",
+        )
+        .bind(since.unwrap_or(Timestamp::UNIX_EPOCH).to_sqlx())
+        .bind(limit)
+        .fetch_all(&self.control)
+        .await?;
+        let row = |row: &sqlx::postgres::PgRow| {
+            let at: jiff_sqlx::Timestamp = row.try_get("changed_at")?;
+            Ok((at.to_jiff(), row.try_get("body")?))
+        };
+        Ok(Changed { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
+    }
+
+    /// A page of patterns, in the order in which they were told first, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn patterns(&self, filter: &PatternFilter) -> Result<Page<String>, StoreError> {
+        let mut query =
+            QueryBuilder::<Postgres>::new("/* patterns.list */ SELECT seq, body FROM pattern WHERE seq IS NOT NULL");
+        equals(&mut query, "agent", filter.agent.as_deref());
+        equals(&mut query, "state", filter.state.as_deref());
+        filter.seek.push(&mut query, "seq");
+        Ok(filter.seek.page(query.build_query_as().fetch_all(&self.read).await?))
+    }
+
+    /// Deletes the patterns beyond so many: of the agent that has most, those that changed longest ago, so that nobody who tells
+    /// many drives out what others told.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn forget_patterns(&self, keep: i64) -> Result<u64, StoreError> {
+        let gone = sqlx::query(
+            "/* patterns.forget */ DELETE FROM pattern WHERE id IN (
+                 SELECT id FROM (SELECT id, changed_at,
+                     row_number() OVER (PARTITION BY agent ORDER BY changed_at DESC, id DESC) AS nth FROM pattern) p
+                 ORDER BY nth, changed_at DESC, id DESC OFFSET $1)",
+        )
+        .bind(keep)
+        .execute(&self.control)
+        .await?;
+        Ok(gone.rows_affected())
+    }
+}
+
+impl Tellings {
+    /// The patterns within it.
+    pub fn patterns(&mut self) -> Patterns<'_> {
+        Patterns(&mut self.0)
+    }
+
+    /// Keeps what was told.
+    ///
+    /// # Errors
+    /// The database does not answer: it may be kept all the same.
+    pub async fn done(mut self) -> Result<(), StoreError> {
+        self.patterns().number().await?;
+        Ok(self.0.commit().await?)
+    }
+}
+
+impl Following {
+    /// The patterns within the transaction of the page.
+    pub fn patterns(&mut self) -> Patterns<'_> {
+        Patterns(&mut self.tx)
+    }
+}
+
+impl Patterns<'_> {
+    /// Lets nobody else count for these tasks until the end of the transaction. To be asked before any pattern is.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn alone(&mut self, tasks: &[String]) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* patterns.tasks */ SELECT pg_advisory_xact_lock(7822, hashtext(current_schema() || t.id))
+             FROM unnest($1::text[]) t(id)",
+        )
+        .bind(tasks)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// A pattern as it is known, as JSON, and the database's time; nobody else changes it until the end of the transaction.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn known(&mut self, key: &str) -> Result<(Option<String>, Timestamp), StoreError> {
+        sqlx::query("/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))")
+            .bind(key)
+            .execute(&mut *self.0)
+            .await?;
+        let (known, now): (Option<String>, jiff_sqlx::Timestamp) =
+            sqlx::query_as("/* patterns.known */ SELECT (SELECT body FROM pattern WHERE key = $1), clock()")
+                .bind(key)
+                .fetch_one(&mut *self.0)
+                .await?;
+        Ok((known, now.to_jiff()))
+    }
+
+    /// Whether anything that this agent did in a task was counted.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn is_counted(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
+        let counted = sqlx::query_scalar(
+            "/* patterns.is_counted */ SELECT EXISTS (SELECT FROM pattern_use WHERE task_id = $2 AND agent = $1)",
+        );
+        Ok(counted.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+    }
+
+    /// Whether this agent has, or had, a session for a task.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn has_session(&mut self, agent: &str, task: &str) -> Result<bool, StoreError> {
+        let has = sqlx::query_scalar(
+            "/* patterns.has_session */ SELECT EXISTS (SELECT FROM sidecar_session WHERE task_id = $2 AND agent = $1)",
+        );
+        Ok(has.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
+    }
+
+    /// What was counted for a task, by whichever agent, in order of keys.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn counted(&mut self, task: &str) -> Result<Vec<Counted>, StoreError> {
+        let rows: Vec<(String, i32)> = sqlx::query_as(
+            "/* patterns.counted */ SELECT p.key, u.successes FROM pattern_use u JOIN pattern p ON p.id = u.pattern
+             WHERE u.task_id = $1 ORDER BY p.key",
+        )
+        .bind(task)
+        .fetch_all(&mut *self.0)
+        .await?;
+        let counted = |(key, successes)| Counted { key, successes: u32::try_from(successes).unwrap_or_default() };
+        Ok(rows.into_iter().map(counted).collect())
+    }
+
+    /// Notes that a pattern was counted for a task, with so many more successes, or that none of them stands any more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count(
+        &mut self,
+        key: &str,
+        agent: &str,
+        task: &str,
+        successes: Option<u32>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* patterns.count */ INSERT INTO pattern_use AS u (pattern, agent, task_id, successes)
+             SELECT id, $2, $3, coalesce($4, 0) FROM pattern WHERE key = $1
+             ON CONFLICT (task_id, pattern) DO UPDATE SET used_at = clock(),
+                 successes = CASE WHEN $4 IS NULL THEN 0 ELSE u.successes + $4 END",
+        )
+        .bind(key)
+        .bind(agent)
+        .bind(task)
+        .bind(successes.map(|more| i32::try_from(more).unwrap_or(i32::MAX)))
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// Gives new patterns their numbers, which nobody else draws until the end of the transaction: the last thing in it.
+    ///
+    /// # Errors
+    /// The database does not answer, or somebody else takes too long.
+    pub async fn number(&mut self) -> Result<(), StoreError> {
+        sqlx::query(number_rows!("patterns.number", "pattern", "pattern")).execute(&mut *self.0).await?;
+        Ok(())
+    }
+
+    /// Writes a pattern.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn write(&mut self, row: PatternRow<'_>) -> Result<(), StoreError> {
+        let id: Uuid = row.id.0;
+        sqlx::query(
+            "/* patterns.write */ INSERT INTO pattern (id, key, agent, task_id, state, body) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (key) DO UPDATE SET state = $5, body = $6, changed_at = clock()",
+        )
+        .bind(id)
+        .bind(row.key)
+        .bind(row.agent)
+        .bind(row.task_id)
+        .bind(row.state)
+        .bind(row.body)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+}

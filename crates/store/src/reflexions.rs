@@ -1,0 +1,449 @@
+//! Reflexions: faults that recur for an agent and a type of task.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use sqlx::{FromRow, PgConnection, QueryBuilder};
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    follow::Following,
+    seek::{Page, Seek, Span, equals, push_span},
+    transaction::begin,
+    webhooks::{Outgoing, enqueue},
+    workers::interval,
+};
+use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
+
+/// Most findings of a fault that are looked at: more than that count as so many.
+const MOST_FINDINGS: i64 = 500;
+/// Most faults in one statement, each of which has to end in time.
+const MOST_KEYS: usize = 200;
+
+/// What makes two findings the same recurring fault.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FaultKey {
+    /// The agent.
+    pub agent: String,
+    /// The kind of task.
+    pub task_type: Option<String>,
+    /// The fault.
+    pub fingerprint: String,
+}
+
+/// How often a fault was found that somebody may trust: findings of passive shadows and false positives do not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recurrence {
+    /// The fault.
+    pub key: FaultKey,
+    /// Its open reflexion.
+    pub open: Option<ReflexionId>,
+    /// Events within the window.
+    pub recent: u32,
+    /// Events since the open reflexion's first, else within the window.
+    pub events: u32,
+    /// The first of those.
+    pub first_at: Option<Timestamp>,
+    /// The last of those.
+    pub last_at: Option<Timestamp>,
+    /// How bad at worst.
+    pub severity: Severity,
+    /// What it is about.
+    pub category: Category,
+    /// Who found it.
+    pub source: Source,
+    /// The rule.
+    pub rule: String,
+}
+
+/// A reflexion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReflexionRow {
+    /// Its id.
+    pub id: ReflexionId,
+    /// The fault.
+    pub key: FaultKey,
+    /// How bad at worst.
+    pub severity: Severity,
+    /// What it is about.
+    pub category: Category,
+    /// Who found it.
+    pub source: Source,
+    /// The rule.
+    pub rule: String,
+    /// Events in which it was found.
+    pub events: i64,
+    /// The first time.
+    pub first_at: Timestamp,
+    /// The last time.
+    pub last_at: Timestamp,
+    /// When it opened.
+    pub opened_at: Timestamp,
+    /// When it closed.
+    pub closed_at: Option<Timestamp>,
+    /// How the newest finding describes it, if it is kept.
+    pub description: Option<String>,
+}
+
+/// One time that a fault was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The reflexion.
+    pub reflexion: ReflexionId,
+    /// The finding.
+    pub finding: FindingId,
+    /// The event.
+    pub event: EventId,
+    /// The review.
+    pub review: ReviewId,
+    /// When it was found.
+    pub at: Timestamp,
+}
+
+/// Which reflexions.
+#[derive(Debug, Clone, Default)]
+pub struct ReflexionFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this type of task.
+    pub task_type: Option<String>,
+    /// `open` or `closed`.
+    pub status: Option<String>,
+    /// Opened in this span.
+    pub span: Span,
+}
+
+#[derive(FromRow)]
+struct CountRow {
+    agent: String,
+    task_type: Option<String>,
+    fingerprint: String,
+    open: Option<Uuid>,
+    recent: i64,
+    events: i64,
+    first_at: Option<jiff_sqlx::Timestamp>,
+    last_at: Option<jiff_sqlx::Timestamp>,
+    severity: Option<i16>,
+    category: Option<String>,
+    source: Option<String>,
+    rule: Option<String>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    seq: i64,
+    id: Uuid,
+    agent: String,
+    task_type: Option<String>,
+    fingerprint: String,
+    severity: i16,
+    category: String,
+    source: String,
+    rule: String,
+    events: i64,
+    first_at: jiff_sqlx::Timestamp,
+    last_at: jiff_sqlx::Timestamp,
+    opened_at: jiff_sqlx::Timestamp,
+    closed_at: Option<jiff_sqlx::Timestamp>,
+    description: Option<String>,
+}
+
+const SELECT: &str =
+    "SELECT x.seq, x.id, x.agent, x.task_type, x.fingerprint, x.severity, x.category, x.source, x.rule,
+    x.events, x.first_at, x.last_at, x.opened_at, x.closed_at,
+    (SELECT f.description FROM finding f WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
+         AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
+     ORDER BY f.seq DESC LIMIT 1) AS description
+    FROM reflexion x WHERE true";
+
+impl Following {
+    /// How often these faults recur.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recurrences(&mut self, keys: &[FaultKey], window: Duration) -> Result<Vec<Recurrence>, StoreError> {
+        let mut all = Vec::with_capacity(keys.len());
+        for some in keys.chunks(MOST_KEYS) {
+            all.extend(recurrences(&mut self.tx, some, window).await?);
+        }
+        Ok(all)
+    }
+
+    /// Opens a reflexion; `None` if one is open.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_reflexion(&mut self, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
+        open(&mut self.tx, id, of).await
+    }
+
+    /// Notes that an open reflexion's fault was found again.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn go_on(&mut self, id: ReflexionId, of: &Recurrence) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* reflexions.go_on */
+             UPDATE reflexion SET events = greatest(events, $2), last_at = greatest(last_at, $3),
+                 severity = greatest(severity, $4) WHERE id = $1",
+        )
+        .bind(id.0)
+        .bind(i64::from(of.events))
+        .bind(of.last_at.map(ToSqlx::to_sqlx))
+        .bind(of.severity.code())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// Closes reflexions whose fault was not found for as long as the window.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn close_stale(&mut self, window: Duration, most: i64) -> Result<Vec<(ReflexionId, String)>, StoreError> {
+        let rows: Vec<(Uuid, String)> = sqlx::query_as(
+            "/* reflexions.stale */
+             UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE status = 'open' AND id IN
+                 (SELECT id FROM reflexion WHERE status = 'open' AND last_at <= (SELECT clock()) - $1 LIMIT $2)
+             RETURNING id, agent",
+        )
+        .bind(interval(window))
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows.into_iter().map(|(id, agent)| (ReflexionId(id), agent)).collect())
+    }
+}
+
+impl Store {
+    /// How often the fault of a finding recurs; `None` if there is no such finding.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recurrence_of(&self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let key: Option<(String, Option<String>, String)> =
+            sqlx::query_as("/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1")
+                .bind(id.0)
+                .fetch_optional(&mut *tx)
+                .await?;
+        let Some((agent, task_type, fingerprint)) = key else { return Ok(None) };
+        let key = FaultKey { agent, task_type, fingerprint };
+        Ok(recurrences(&mut tx, &[key], window).await?.pop())
+    }
+
+    /// Opens a reflexion, and stores the message about it; answers whether none was open.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_reflexion(
+        &self,
+        id: ReflexionId,
+        of: &Recurrence,
+        message: Option<&Outgoing>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let opened = open(&mut tx, id, of).await?;
+        if let (true, Some(message)) = (opened, message) {
+            enqueue(&mut tx, message).await?;
+        }
+        tx.commit().await?;
+        Ok(opened)
+    }
+
+    /// Closes a reflexion, and stores the message about it; answers whether it was open.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn close_reflexion(&self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        let done = sqlx::query(
+            "/* reflexions.close */
+             UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE id = $1 AND status = 'open'",
+        )
+        .bind(id.0)
+        .execute(&mut *tx)
+        .await?;
+        let closed = done.rows_affected() > 0;
+        if let (true, Some(message)) = (closed, message) {
+            enqueue(&mut tx, message).await?;
+        }
+        tx.commit().await?;
+        Ok(closed)
+    }
+
+    /// A page of reflexions in the order in which they opened.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reflexions(&self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionRow>, StoreError> {
+        let mut query = QueryBuilder::new(SELECT);
+        equals(&mut query, "x.agent", filter.agent.as_deref());
+        equals(&mut query, "x.task_type", filter.task_type.as_deref());
+        equals(&mut query, "x.status", filter.status.as_deref());
+        push_span(&mut query, "x.opened_at", filter.span);
+        seek.push(&mut query, "x.seq");
+        let mut tx = begin(&self.read).await?;
+        newest_first(&mut tx).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+
+    /// The open reflexions of an agent and a type of task, the newest fault first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_reflexions(
+        &self,
+        agent: &str,
+        task_type: Option<&str>,
+        most: i64,
+    ) -> Result<Vec<ReflexionRow>, StoreError> {
+        let mut query = QueryBuilder::new(SELECT);
+        query.push(" AND x.status = 'open' AND x.agent = ").push_bind(agent);
+        query.push(" AND coalesce(x.task_type, '') = ").push_bind(task_type.unwrap_or_default());
+        query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
+        let mut tx = begin(&self.work).await?;
+        newest_first(&mut tx).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// The newest times that these faults were found, so many of each at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn occurrences(&self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
+        let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
+        let mut tx = begin(&self.read).await?;
+        newest_first(&mut tx).await?;
+        let rows: Vec<(Uuid, Uuid, Uuid, Uuid, jiff_sqlx::Timestamp)> = sqlx::query_as(
+            "/* reflexions.occurrences */
+             SELECT x.id, f.id, f.event_id, f.review_id, f.created_at FROM reflexion x CROSS JOIN LATERAL (
+                 SELECT f.id, f.event_id, f.review_id, f.created_at, f.seq FROM finding f
+                 WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
+                     AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
+                     AND f.created_at BETWEEN x.first_at AND x.last_at ORDER BY f.seq DESC LIMIT $2) f
+             WHERE x.id = ANY($1) ORDER BY x.id, f.seq DESC",
+        )
+        .bind(ids)
+        .bind(most)
+        .fetch_all(&mut *tx)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(reflexion, finding, event, review, at)| Occurrence {
+                reflexion: ReflexionId(reflexion),
+                finding: FindingId(finding),
+                event: EventId(event),
+                review: ReviewId(review),
+                at: at.to_jiff(),
+            })
+            .collect())
+    }
+}
+
+/// For the rest of the transaction, findings of a fault are read along their index, the newest first, and only as many
+/// as are wanted. The planner takes every fault for a rare one: left to itself it fetches all findings of one that was
+/// found a million times, to sort them.
+async fn newest_first(database: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::raw_sql("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off").execute(database).await?;
+    Ok(())
+}
+
+async fn recurrences(
+    database: &mut PgConnection,
+    keys: &[FaultKey],
+    window: Duration,
+) -> Result<Vec<Recurrence>, StoreError> {
+    newest_first(database).await?;
+    let rows: Vec<CountRow> = sqlx::query_as(
+        "/* reflexions.count */
+         SELECT k.*, o.id AS open, c.* FROM unnest($1::text[], $2::text[], $3::text[]) k(agent, task_type, fingerprint)
+         CROSS JOIN (SELECT clock() - $4 AS since OFFSET 0) w
+         LEFT JOIN reflexion o ON o.agent = k.agent AND o.fingerprint = k.fingerprint
+             AND coalesce(o.task_type, '') = coalesce(k.task_type, '') AND o.status = 'open'
+         CROSS JOIN LATERAL (
+             SELECT count(DISTINCT f.event_id) FILTER (WHERE f.created_at > w.since) AS recent,
+                    count(DISTINCT f.event_id) AS events, min(f.created_at) AS first_at, max(f.created_at) AS last_at,
+                    max(f.severity) AS severity, max(f.category) AS category, max(f.source) AS source,
+                    max(f.rule) AS rule
+             FROM (SELECT * FROM finding f WHERE f.agent = k.agent AND f.fingerprint = k.fingerprint
+                       AND coalesce(f.task_type, '') = coalesce(k.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
+                   ORDER BY f.seq DESC LIMIT $5) f
+             WHERE f.created_at > w.since OR f.created_at >= o.first_at) c",
+    )
+    .bind(keys.iter().map(|key| key.agent.as_str()).collect::<Vec<_>>())
+    .bind(keys.iter().map(|key| key.task_type.as_deref()).collect::<Vec<_>>())
+    .bind(keys.iter().map(|key| key.fingerprint.as_str()).collect::<Vec<_>>())
+    .bind(interval(window))
+    .bind(MOST_FINDINGS)
+    .fetch_all(&mut *database)
+    .await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}
+
+async fn open(database: &mut PgConnection, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "/* reflexions.open */
+         WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)
+         INSERT INTO reflexion (id, seq, agent, task_type, fingerprint, severity, category, source, rule, events,
+                                first_at, last_at, opened_at)
+         SELECT $1, f.last, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($10, clock()), coalesce($11, clock()), clock()
+         FROM f ON CONFLICT DO NOTHING",
+    )
+    .bind(id.0)
+    .bind(&of.key.agent)
+    .bind(&of.key.task_type)
+    .bind(&of.key.fingerprint)
+    .bind(of.severity.code())
+    .bind(of.category.as_str())
+    .bind(of.source.as_str())
+    .bind(&of.rule)
+    .bind(i64::from(of.events))
+    .bind(of.first_at.map(ToSqlx::to_sqlx))
+    .bind(of.last_at.map(ToSqlx::to_sqlx))
+    .execute(&mut *database)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+impl From<CountRow> for Recurrence {
+    fn from(row: CountRow) -> Self {
+        let count = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        Self {
+            key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
+            open: row.open.map(ReflexionId),
+            recent: count(row.recent),
+            events: count(row.events),
+            first_at: time(row.first_at),
+            last_at: time(row.last_at),
+            severity: Severity::from_code(row.severity.unwrap_or(0)),
+            category: row.category.as_deref().and_then(Category::parse).unwrap_or(Category::Custom),
+            source: row.source.as_deref().and_then(Source::parse).unwrap_or(Source::Model),
+            rule: row.rule.unwrap_or_default(),
+        }
+    }
+}
+
+impl From<Row> for ReflexionRow {
+    fn from(row: Row) -> Self {
+        Self {
+            id: ReflexionId(row.id),
+            key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
+            severity: Severity::from_code(row.severity),
+            category: Category::parse(&row.category).unwrap_or(Category::Custom),
+            source: Source::parse(&row.source).unwrap_or(Source::Model),
+            rule: row.rule,
+            events: row.events,
+            first_at: row.first_at.to_jiff(),
+            last_at: row.last_at.to_jiff(),
+            opened_at: row.opened_at.to_jiff(),
+            closed_at: row.closed_at.map(jiff_sqlx::Timestamp::to_jiff),
+            description: row.description,
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What is too old goes: partitions of events whole, what hangs on reviews and the counters in batches.
+//!
+//! In: days. Out: how much went. Before the first row of a kind goes, the day from which on that kind is whole is
+//! noted in `retention`; the invariants look at nothing older. One process at a time does it, by an advisory lock
+//! of a connection of its own. Whatever is interrupted is found again: a detached table by its name, a pending
+//! detachment by the catalogue, rows by their age.
+
+use std::time::Duration;
+
+use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+use jiff_sqlx::ToSqlx;
+use sqlx::{PgConnection, Postgres, pool::PoolConnection};
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+use umbra_domain::clock::first_id_at;
+
+/// Rows that one transaction deletes of each table.
+const BATCH: i64 = 1_000;
+/// How often a partition is tried whose locks are not had within a second, such as behind a backup.
+const TRIES: u32 = 3;
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+/// A review's events may be younger than itself by what it waits for company, its day and its calls' days later than
+/// the day of its id, by time zones and by its longest wait. So much longer are reviews kept.
+const SLACK_DAYS: i32 = 2;
+
+/// Tables whose rows belong to a review by `review_id` and go with it. A test compares them with the schema.
+const OF_REVIEWS: [&str; 6] =
+    ["review_event", "provider_call", "review_result", "review_assessment", "agent_score", "finding"];
+/// Tables whose rows belong to an event by `event_id` and go with the last of its reviews.
+const OF_EVENTS: [&str; 1] = ["verdict"];
+
+/// What is kept by age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Events.
+    Event,
+    /// Reviews and what hangs on them.
+    Review,
+    /// Counters of days.
+    Count,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Review => "review",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// The right to delete what is old; it ends when this is dropped.
+pub struct Sweep {
+    connection: PoolConnection<Postgres>,
+}
+
+impl Store {
+    /// Takes the right to delete what is old; `None` while another process has it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sweep(&self) -> Result<Option<Sweep>, StoreError> {
+        let mut connection = self.control.acquire().await?;
+        // Its time limits and its lock end with it.
+        connection.close_on_drop();
+        for limit in ["SET lock_timeout = '1s'", "SET statement_timeout = '1min'"] {
+            sqlx::query(limit).execute(&mut *connection).await?;
+        }
+        let ours: bool =
+            sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.retention', 0))")
+                .fetch_one(&mut *connection)
+                .await?;
+        Ok(ours.then_some(Sweep { connection }))
+    }
+
+    /// The day from which on everything of a kind is there, and its first id; older rows may be gone.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn kept_since(&self, kind: Kind) -> Result<(Date, Uuid), StoreError> {
+        let (before, first_id): (jiff_sqlx::Date, Uuid) =
+            sqlx::query_as("/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1")
+                .bind(kind.word())
+                .fetch_one(&self.read)
+                .await?;
+        Ok((before.to_jiff(), first_id))
+    }
+}
+
+impl Sweep {
+    /// Drops the partitions of events received more than `days` ago; answers how many.
+    ///
+    /// # Errors
+    /// The database does not answer, or the locks were not had: try again later.
+    pub async fn drop_partitions(&mut self, days: u32) -> Result<u64, StoreError> {
+        let before = self.day_before(days).await?;
+        self.note(Kind::Event, before, first_id_of(before)).await?;
+        let (mut dropped, mut tries) = (0, 0);
+        while let Some(partition) = self.oldest_partition(before).await? {
+            match partition.take_off(&mut self.connection).await {
+                Ok(()) => {
+                    (dropped, tries) = (dropped + 1, 0);
+                }
+                Err(error) if tries + 1 < TRIES && error.is_transient() => {
+                    tries += 1;
+                    tokio::time::sleep(BETWEEN_TRIES).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Deletes a batch of reviews older than `days`, with all that hangs on them; answers how many rows went, 0 when
+    /// none is left. Reviews that are not over stay.
+    ///
+    /// # Errors
+    /// The database does not answer, or the locks were not had: try again later.
+    pub async fn delete_reviews(&mut self, days: u32) -> Result<u64, StoreError> {
+        let before = self.day_before(days).await?;
+        let first_id = first_id_of(before.checked_sub(SLACK_DAYS.days()).unwrap_or(Date::MIN));
+        self.note(Kind::Review, before, first_id).await?;
+        let mut tx = sqlx::Connection::begin(&mut *self.connection).await?;
+        let ids: Vec<Uuid> = sqlx::query_scalar(
+            "/* retention.reviews */ SELECT id FROM review
+             WHERE id < $1 AND state NOT IN ('queued', 'running') ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
+        )
+        .bind(first_id)
+        .bind(BATCH)
+        .fetch_all(&mut *tx)
+        .await?;
+        let events: Vec<Uuid> =
+            sqlx::query_scalar("/* retention.events */ SELECT event_id FROM review_event WHERE review_id = ANY($1)")
+                .bind(&ids)
+                .fetch_all(&mut *tx)
+                .await?;
+        let mut deleted = 0;
+        let by_review = OF_REVIEWS.map(|table| (table, "review_id"));
+        for (table, column) in by_review.into_iter().chain([("review", "id")]) {
+            let sql = format!("/* retention.{table} */ DELETE FROM {table} WHERE {column} = ANY($1)");
+            deleted += sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&ids).execute(&mut *tx).await?.rows_affected();
+        }
+        for table in OF_EVENTS {
+            let sql = format!(
+                "/* retention.{table} */ DELETE FROM {table} t WHERE t.event_id = ANY($1)
+                 AND NOT EXISTS (SELECT FROM review_event e WHERE e.event_id = t.event_id)"
+            );
+            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut *tx).await?;
+            deleted += gone.rows_affected();
+        }
+        // A backtest goes with its items; one at a time, since it may have many.
+        let backtest = sqlx::query(
+            "/* retention.backtests */ DELETE FROM backtest WHERE id IN (SELECT id FROM backtest
+             WHERE id < $1 AND state IN ('done', 'stopped') LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        );
+        deleted += backtest.bind(first_id).execute(&mut *tx).await?.rows_affected();
+        tx.commit().await?;
+        Ok(deleted)
+    }
+
+    /// Deletes a batch of the counters of days more than `days` ago; answers how many went, 0 when none is left.
+    ///
+    /// # Errors
+    /// The database does not answer, or the locks were not had: try again later.
+    pub async fn delete_counts(&mut self, days: u32) -> Result<u64, StoreError> {
+        let before = self.day_before(days).await?;
+        self.note(Kind::Count, before, first_id_of(before)).await?;
+        let meters = sqlx::query(
+            "/* retention.meters */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
+             WHERE trigger = '' AND day > 'epoch' AND day < $1 AND held_usd = 0 AND held_tokens = 0
+             LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        );
+        let meters = meters.bind(before.to_sqlx()).bind(BATCH).execute(&mut *self.connection).await?;
+        let skips = sqlx::query(
+            "/* retention.skips */ DELETE FROM skip_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM skip_count
+             WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        );
+        let skips = skips.bind(before.to_sqlx()).bind(BATCH).execute(&mut *self.connection).await?;
+        Ok(meters.rows_affected() + skips.rows_affected())
+    }
+
+    /// Deletes a batch of cooldowns that ended a day ago, which hold nothing back any more; answers how many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn delete_cooldowns(&mut self) -> Result<u64, StoreError> {
+        let done = sqlx::query(
+            "/* retention.cooldowns */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
+             WHERE trigger <> '' AND day = 'epoch' AND next_at < clock() - interval '1 day'
+             LIMIT $1 FOR UPDATE SKIP LOCKED))",
+        );
+        Ok(done.bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
+    }
+
+    /// Forgets a batch of the idempotency keys older than `hours`; answers how many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn delete_keys(&mut self, hours: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub(i64::from(hours).hours()).unwrap_or(Timestamp::MIN);
+        let done = sqlx::query(
+            "/* retention.keys */ DELETE FROM event_key WHERE ctid = ANY(ARRAY(SELECT ctid FROM event_key
+             WHERE event_id < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        );
+        Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
+    }
+
+    /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days;
+    /// the audit keeps what they were. Answers how many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn delete_calls(&mut self, days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
+        let tables = [
+            ("call", "decided_at"),
+            ("boundary_run", "updated_at"),
+            ("boundary_session", "updated_at"),
+            ("approval", "expires_at"),
+            ("execution_override", "expires_at"),
+        ];
+        self.delete_older(&tables, oldest).await
+    }
+
+    /// Deletes a batch of what is counted by tool and was last seen `days` ago; answers how many rows went.
+    ///
+    /// # Errors
+    /// The database does not answer, or the locks were not had: try again later.
+    pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
+        self.delete_older(
+            &[("tool_seen", "last_at"), ("unguarded_call", "last_at"), ("unexpected_call", "last_at")],
+            oldest,
+        )
+        .await
+    }
+
+    /// Deletes sessions that nobody has used for so many days, with all that was said in them, and sets of tools likewise; and
+    /// forgets for which tasks patterns were counted, once the events of these are gone.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn delete_sessions(&mut self, days: u32) -> Result<u64, StoreError> {
+        let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
+        let tables = [
+            ("sidecar_session", "seen_at"),
+            ("sidecar_tools", "seen_at"),
+            ("pattern_use", "used_at"),
+            ("sidecar_gone", "at"),
+        ];
+        self.delete_older(&tables, oldest).await
+    }
+
+    async fn delete_older(&mut self, tables: &[(&str, &str)], oldest: Timestamp) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        for (table, at) in tables {
+            let sql = format!(
+                "/* retention.calls */ DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
+                 WHERE {at} < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))"
+            );
+            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(oldest.to_sqlx()).bind(BATCH);
+            gone += done.execute(&mut *self.connection).await?.rows_affected();
+        }
+        Ok(gone)
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *self.connection).await?;
+        Ok(now.to_jiff())
+    }
+
+    /// The first day, by UTC, that is to be kept.
+    async fn day_before(&mut self, days: u32) -> Result<Date, StoreError> {
+        let today = self.now().await?.to_zoned(TimeZone::UTC).date();
+        Ok(today.checked_sub(i64::from(days).days()).unwrap_or(Date::MIN))
+    }
+
+    /// Notes, before anything goes, that rows before a day may be gone. A day that was noted stays.
+    async fn note(&mut self, kind: Kind, before: Date, first_id: Uuid) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* retention.note */ UPDATE retention SET before = greatest(before, $2), first_id = greatest(first_id, $3)
+             WHERE kind = $1 AND (before < $2 OR first_id < $3)",
+        )
+        .bind(kind.word())
+        .bind(before.to_sqlx())
+        .bind(first_id)
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(())
+    }
+
+    /// The partition to go next: one whose detachment was interrupted first, since it blocks the others.
+    async fn oldest_partition(&mut self, before: Date) -> Result<Option<Partition>, StoreError> {
+        let row: Option<(String, bool, bool)> = sqlx::query_as(
+            "/* retention.partitions */
+             SELECT c.relname::text, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false) AS pending
+             FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'event'::regclass
+             WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+               AND c.relname ~ '^event_[0-9]{8}$' AND c.relname::text COLLATE \"C\" < $1
+             ORDER BY pending DESC, c.relname LIMIT 1",
+        )
+        .bind(super::partitions::name_of(before))
+        .fetch_optional(&mut *self.connection)
+        .await?;
+        Ok(row.map(|(name, attached, pending)| Partition { name, attached, pending }))
+    }
+}
+
+struct Partition {
+    name: String,
+    attached: bool,
+    /// Its detachment was begun and interrupted.
+    pending: bool,
+}
+
+impl Partition {
+    /// Detaches without keeping inserts and reads of other days waiting, then drops. Each may be repeated.
+    async fn take_off(&self, connection: &mut PgConnection) -> Result<(), StoreError> {
+        let Self { name, attached, pending } = self;
+        let detach = match (attached, pending) {
+            (_, true) => Some(format!("ALTER TABLE event DETACH PARTITION {name} FINALIZE")),
+            (true, false) => Some(format!("ALTER TABLE event DETACH PARTITION {name} CONCURRENTLY")),
+            (false, false) => None,
+        };
+        for statement in detach.into_iter().chain([format!("DROP TABLE {name}")]) {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+fn first_id_of(day: Date) -> Uuid {
+    first_id_at(super::partitions::start_of(day))
+}

@@ -1,0 +1,368 @@
+//! Reviews as they are read, in the shape of the wire: the job and, once it is done, its result.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::{FromRow, PgConnection, Postgres, QueryBuilder};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    findings::FindingItem,
+    seek::{Page, Seek, Span, equals, push_span},
+};
+use umbra_domain::{
+    Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewScope, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
+};
+
+/// What a released reservation says of itself.
+const RELEASED: &str = "Given up before any call could be charged: its unit returned to the caps of its day.";
+
+/// A review.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Review {
+    /// Its id.
+    #[schema(value_type = String, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub id: ReviewId,
+    /// The shadow.
+    pub shadow: String,
+    /// The hash of the shadow's configuration under which it runs.
+    pub shadow_version: String,
+    /// The watched agent.
+    pub agent: String,
+    /// The event's task.
+    pub task_id: Option<String>,
+    /// The trigger by which the event matched.
+    pub trigger: Option<Trigger>,
+    /// The shadow's mode.
+    pub mode: Option<Mode>,
+    /// Where it stands.
+    pub state: Option<ReviewState>,
+    /// What it concludes; null until it is done.
+    pub assessment: Option<Assessment>,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// What to do.
+    pub recommendation: Option<String>,
+    /// Who reviewed: a model, or the built-in checks alone.
+    pub reviewer: Option<Reviewer>,
+    /// The model's alias; null where the checks reviewed alone.
+    pub model: Option<String>,
+    /// The version of the words by which the model was asked; null where none was.
+    pub prompt_version: Option<i16>,
+    /// Tokens of the calls that brought it.
+    pub usage: TokenCount,
+    /// What its calls have cost so far, in US dollars, those too that brought no result.
+    pub cost_usd: f64,
+    /// From lease to result.
+    pub latency_ms: Option<i64>,
+    /// What a reader should know: what was left out, why it is inconclusive.
+    pub notes: Vec<String>,
+    /// Why it was given up.
+    pub reason: Option<SkipReason>,
+    /// The last failure, in words.
+    pub failure: Option<String>,
+    /// What it is of: an event, a batch of them, or a whole task.
+    pub scope: Option<ReviewScope>,
+    /// The events under review; of a task, those that brought the review about.
+    #[schema(value_type = Vec<String>)]
+    pub events: Vec<EventId>,
+    /// What it concludes of each of its events, once it is done; `assessment` is the strictest of these. Empty for a
+    /// task, which is judged as a whole.
+    pub assessments: Vec<EventAssessment>,
+    /// When it was reserved.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When a worker first took it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+    /// Whether its unit returned to the caps of its day.
+    #[serde(skip)]
+    pub released: bool,
+    /// What it found; only where one review is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<FindingItem>>,
+}
+
+/// What a review concludes of one event.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct EventAssessment {
+    /// The event.
+    #[schema(value_type = String)]
+    pub event_id: EventId,
+    /// The conclusion.
+    pub assessment: Assessment,
+    /// The model's score, 0-100.
+    pub score: Option<i16>,
+    /// What to do.
+    pub recommendation: String,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One of [`EventAssessment`], as the database gathers them.
+#[derive(Deserialize)]
+struct Part {
+    event_id: Uuid,
+    assessment: Assessment,
+    score: Option<i16>,
+    recommendation: String,
+    notes: String,
+}
+
+impl From<Part> for EventAssessment {
+    fn from(part: Part) -> Self {
+        let Part { event_id, assessment, score, recommendation, notes } = part;
+        let notes = serde_json::from_str(&notes).unwrap_or_default();
+        Self { event_id: EventId(event_id), assessment, score, recommendation, notes }
+    }
+}
+
+/// What a review concludes of each of its events: its own conclusion where there is one event.
+fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
+    if let Some(parts) = &row.parts {
+        let parts: Vec<Part> = serde_json::from_str(parts).unwrap_or_default();
+        return parts.into_iter().map(Into::into).collect();
+    }
+    let event = row.events.first().filter(|_| ReviewScope::from_code(row.scope) == Some(ReviewScope::Event));
+    let own = event.zip(row.assessment.as_deref().and_then(Assessment::parse)).map(|(event, assessment)| {
+        let recommendation = row.recommendation.clone().unwrap_or_default();
+        EventAssessment {
+            event_id: EventId(*event),
+            assessment,
+            score: row.score,
+            recommendation,
+            notes: row.notes.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+        }
+    });
+    own.into_iter().collect()
+}
+
+impl From<ReviewRow> for Review {
+    fn from(row: ReviewRow) -> Self {
+        let tokens = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
+        let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
+        let released = row.state == ReviewState::Released.as_str();
+        let assessments = assessments(&row);
+        let stored_notes = row.notes.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Self {
+            id: ReviewId(row.id),
+            shadow: row.shadow,
+            shadow_version: row.shadow_version,
+            agent: row.agent,
+            task_id: row.task_id,
+            trigger: Trigger::from_code(row.trigger),
+            mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
+            state: ReviewState::parse(&row.state).map(ReviewState::shown),
+            assessment: row.assessment.as_deref().and_then(Assessment::parse),
+            score: row.score,
+            recommendation: row.recommendation,
+            reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
+            model: row.model,
+            prompt_version: row.prompt_version,
+            usage: TokenCount { input: tokens(row.input_tokens), output: tokens(row.output_tokens) },
+            cost_usd: NanoUsd(row.cost_usd.unwrap_or(0)).usd(),
+            latency_ms: row.latency_ms,
+            notes: if released { vec![RELEASED.to_owned()] } else { stored_notes },
+            reason: row.reason.and_then(SkipReason::from_code),
+            failure: row.failure,
+            scope: ReviewScope::from_code(row.scope),
+            events: row.events.into_iter().map(EventId).collect(),
+            assessments,
+            created_at: row.created_at.to_jiff(),
+            started_at: time(row.started_at),
+            finished_at: time(row.finished_at),
+            released,
+            findings: None,
+        }
+    }
+}
+
+impl Review {
+    /// Whether nothing more will come of it.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, Some(ReviewState::Done | ReviewState::Failed))
+    }
+}
+
+/// A review's row, words and codes as stored.
+#[derive(Debug, Clone, FromRow)]
+struct ReviewRow {
+    seq: i64,
+    id: Uuid,
+    shadow: String,
+    shadow_version: String,
+    agent: String,
+    task_id: Option<String>,
+    trigger: i16,
+    mode: i16,
+    state: String,
+    created_at: jiff_sqlx::Timestamp,
+    started_at: Option<jiff_sqlx::Timestamp>,
+    finished_at: Option<jiff_sqlx::Timestamp>,
+    reason: Option<i16>,
+    failure: Option<String>,
+    scope: i16,
+    events: Vec<Uuid>,
+    parts: Option<String>,
+    assessment: Option<String>,
+    score: Option<i16>,
+    recommendation: Option<String>,
+    reviewer: Option<String>,
+    model: Option<String>,
+    prompt_version: Option<i16>,
+    input_tokens: Option<i64>,
+    output_tokens: Option<i64>,
+    cost_usd: Option<i64>,
+    latency_ms: Option<i64>,
+    notes: Option<String>,
+}
+
+/// Which reviews.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewFilter {
+    /// By this shadow.
+    pub shadow: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this task.
+    pub task_id: Option<String>,
+    /// By this trigger's code.
+    pub trigger: Option<i16>,
+    /// With this mode's rank.
+    pub mode: Option<i16>,
+    /// In this state.
+    pub state: Option<String>,
+    /// With this assessment.
+    pub assessment: Option<String>,
+    /// Reserved in this span.
+    pub span: Span,
+}
+
+impl ReviewFilter {
+    /// Whether only finished reviews can match: then the list is in order of finishing, so that a reader who polls
+    /// does not miss one that finishes late. Otherwise it is in order of reservation.
+    pub fn only_done(&self) -> bool {
+        self.assessment.is_some() || self.state.as_deref() == Some("done")
+    }
+}
+
+const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.task_id, r.trigger, r.mode, r.state,
+    r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
+    r.scope, ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
+    CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object('event_id', a.event_id, 'assessment', a.assessment,
+        'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes) ORDER BY a.event_id)::text
+        FROM review_assessment a WHERE a.review_id = r.id) END AS parts,
+    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.prompt_version, d.input_tokens, d.output_tokens,
+    coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
+    d.latency_ms, d.notes";
+
+impl Store {
+    /// One review, a released one too: it shows as failed.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn review(&self, id: ReviewId) -> Result<Option<Review>, StoreError> {
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.id = ",
+        );
+        let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.read).await?;
+        Ok(row.map(Into::into))
+    }
+
+    /// Reviews of events, without the released, in the order of the events: each review with its assessment of that
+    /// event alone.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_of(&self, events: &[EventId]) -> Result<Vec<Vec<Review>>, StoreError> {
+        let reviews = self.reviews_where(events, "").await?;
+        let of_event = |event: &EventId| {
+            let its = reviews.iter().filter(|review| review.events.contains(event)).cloned();
+            its.map(|mut review| {
+                review.assessments.retain(|own| own.event_id == *event);
+                review
+            })
+            .collect()
+        };
+        Ok(events.iter().map(of_event).collect())
+    }
+
+    /// Reviews of these events with this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews_among(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
+        match mode {
+            Some(mode) => self.reviews_where(events, &format!(" AND r.mode = {mode}")).await,
+            None => self.reviews_where(events, " AND r.mode < 2").await,
+        }
+    }
+
+    /// Reviews of events that are not released, and what else must hold of them, in SQL of ours.
+    async fn reviews_where(&self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let mut query = QueryBuilder::new("SELECT r.seq, ");
+        query.push(COLUMNS).push(
+            " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
+              WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
+        );
+        query.push_bind(ids).push("))").push(more).push(" ORDER BY r.seq");
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// A page of reviews: see [`ReviewFilter::only_done`] for its order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn reviews(&self, filter: &ReviewFilter, seek: Seek) -> Result<Page<Review>, StoreError> {
+        let (number, join) = if filter.only_done() { ("d.seq", "JOIN") } else { ("r.seq", "LEFT JOIN") };
+        let mut query: QueryBuilder<Postgres> = QueryBuilder::new(format!("SELECT {number} AS seq, "));
+        query.push(COLUMNS).push(format_args!(
+            " FROM review r JOIN shadow_version v ON v.id = r.version
+              {join} review_result d ON d.review_id = r.id WHERE r.state <> 'released'"
+        ));
+        equals(&mut query, "r.shadow", filter.shadow.as_deref());
+        equals(&mut query, "r.agent", filter.agent.as_deref());
+        if let Some(task) = &filter.task_id {
+            // A batch may hold events of several tasks.
+            query.push(" AND (r.task_id = ").push_bind(task);
+            query.push(
+                " OR r.scope = 1 AND r.id IN (SELECT h.review_id FROM event e JOIN review_event h ON h.event_id = e.id
+                  WHERE e.task_id = ",
+            );
+            query.push_bind(task).push("))");
+        }
+        equals(&mut query, "r.trigger", filter.trigger);
+        equals(&mut query, "r.mode", filter.mode);
+        equals(&mut query, "r.state", filter.state.as_deref());
+        equals(&mut query, "d.assessment", filter.assessment.as_deref());
+        push_span(&mut query, "r.created_at", filter.span);
+        seek.push(&mut query, number);
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+}
+
+/// Reviews whose results lie after a number of feed `result`, up to another, in its order.
+pub(super) async fn ended_between(
+    database: &mut PgConnection,
+    after: i64,
+    until: i64,
+    most: i64,
+) -> Result<Vec<(i64, Review)>, StoreError> {
+    let mut query: QueryBuilder<Postgres> = QueryBuilder::new("SELECT d.seq, ");
+    query.push(COLUMNS).push(
+        " FROM review_result d JOIN review r ON r.id = d.review_id JOIN shadow_version v ON v.id = r.version
+          WHERE d.seq > ",
+    );
+    query.push_bind(after).push(" AND d.seq <= ").push_bind(until).push(" ORDER BY d.seq LIMIT ").push_bind(most);
+    let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(database).await?;
+    Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
+}

@@ -1,0 +1,113 @@
+//! Which sessions have files of their documents, where, and which had some.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::{Store, StoreError, sessions::Stepping};
+use umbra_domain::{SessionId, SessionState};
+
+/// A session whose documents are files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FiledSession {
+    /// It.
+    pub id: SessionId,
+    /// Its folder in a workspace.
+    pub files: String,
+    /// Whether it takes changes.
+    pub is_open: bool,
+    /// Its documents: name, format and version.
+    pub documents: Vec<(String, String, i32)>,
+}
+
+/// A session that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoneSession {
+    /// It.
+    pub id: SessionId,
+    /// The folder that it had.
+    pub files: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+impl Store {
+    /// Sessions with files behind an id, in order, at most so many: open ones, and those that ended within so many seconds.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn filed_sessions(
+        &self,
+        ended_within: f64,
+        after: Option<SessionId>,
+        limit: i64,
+    ) -> Result<Vec<FiledSession>, StoreError> {
+        let rows = sqlx::query(
+            "/* files.sessions */ SELECT s.id, s.files, s.state, d.name, d.format, d.version FROM
+                 (SELECT id, files, state FROM sidecar_session
+                  WHERE files IS NOT NULL AND id > $2
+                    AND (state = 'open' OR (state = 'closed' AND seen_at > clock() - make_interval(secs => $1)))
+                  ORDER BY id LIMIT $3) s
+             LEFT JOIN sidecar_document d ON d.session = s.id ORDER BY s.id, d.name",
+        )
+        .bind(ended_within)
+        .bind(after.map_or(Uuid::nil(), |id| id.0))
+        .bind(limit)
+        .fetch_all(&self.read)
+        .await?;
+        let mut sessions: BTreeMap<Uuid, FiledSession> = BTreeMap::new();
+        for row in rows {
+            let (id, state): (Uuid, String) = (row.try_get("id")?, row.try_get("state")?);
+            let (files, is_open) = (row.try_get("files")?, state == SessionState::Open.as_str());
+            let new = FiledSession { id: SessionId(id), files, is_open, documents: Vec::new() };
+            let session = sessions.entry(id).or_insert(new);
+            if let Some(name) = row.try_get("name")? {
+                session.documents.push((name, row.try_get("format")?, row.try_get("version")?));
+            }
+        }
+        Ok(sessions.into_values().collect())
+    }
+
+    /// Sessions that are gone, from a moment on, behind one of them, in order of time, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn gone_sessions(
+        &self,
+        from: (Timestamp, Option<SessionId>),
+        limit: i64,
+    ) -> Result<Vec<GoneSession>, StoreError> {
+        let rows = sqlx::query(
+            "/* files.gone */ SELECT session, files, at FROM sidecar_gone WHERE (at, session) > ($1, $2)
+             ORDER BY at, session LIMIT $3",
+        )
+        .bind(from.0.to_sqlx())
+        .bind(from.1.map_or(Uuid::nil(), |id| id.0))
+        .bind(limit)
+        .fetch_all(&self.read)
+        .await?;
+        let gone = |row: &sqlx::postgres::PgRow| {
+            let at: jiff_sqlx::Timestamp = row.try_get("at")?;
+            Ok(GoneSession { id: SessionId(row.try_get("session")?), files: row.try_get("files")?, at: at.to_jiff() })
+        };
+        rows.iter().map(gone).collect()
+    }
+}
+
+impl Stepping {
+    /// The last version of a document that was this state; `None` where none was.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn version_of(&mut self, name: &str, etag: &str) -> Result<Option<i32>, StoreError> {
+        let session = self.session.id;
+        let last = sqlx::query_scalar(
+            "/* documents.when */ SELECT max(version) FROM sidecar_change
+             WHERE session = $1 AND name = $2 AND after = $3",
+        );
+        Ok(last.bind(session.0).bind(name).bind(etag).fetch_one(self.connection()).await?)
+    }
+}

@@ -1,0 +1,360 @@
+//! Sessions of the sidecar, their steps and their tools. A step locks its session's row: two at once come one after the
+//! other, in whichever processes.
+
+use jiff::Timestamp;
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+use tokio::sync::OwnedMutexGuard;
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    documents::{NewDocument, StoredDocument, documents_of, insert_document},
+    numbers::number_rows,
+    seek::{Page, Seek, equals},
+    transaction::{Tx, begin},
+};
+use umbra_domain::{Session, SessionId, SessionState, StepKind, session::chained};
+
+/// A set of tools, under the hash of what it says.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTools<'t> {
+    /// Its hash.
+    pub digest: &'t str,
+    /// The tools, as JSON.
+    pub body: &'t str,
+}
+
+/// A session that has another step to take: nobody else takes one until this is written or dropped.
+pub struct Stepping {
+    tx: Tx,
+    /// Others of this process come after it.
+    _turn: OwnedMutexGuard<()>,
+    number: i32,
+    /// What it is by now.
+    pub session: Session,
+    /// Its documents, by name.
+    pub documents: Vec<StoredDocument>,
+    /// The database's time.
+    pub now: Timestamp,
+}
+
+/// Which sessions.
+#[derive(Debug, Clone)]
+pub struct SessionFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// In this state.
+    pub state: Option<SessionState>,
+    /// Which page of them.
+    pub seek: Seek,
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredStep {
+    /// Counted from 1.
+    pub number: i32,
+    /// What it was.
+    pub kind: StepKind,
+    /// When.
+    pub at: Timestamp,
+    /// What was asked and answered, as JSON.
+    pub body: String,
+    /// What names it and all steps before it; none of before these were kept.
+    pub chain: Option<String>,
+}
+
+/// Whether a session began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attached {
+    /// It did.
+    Opened,
+    /// Its agent has as many open ones as it may have.
+    TooMany,
+}
+
+impl Store {
+    /// Begins a session with its tools and documents, if its agent has fewer than so many open ones.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_session(
+        &self,
+        session: &Session,
+        tools: Option<NewTools<'_>>,
+        documents: &[NewDocument],
+        most: u32,
+    ) -> Result<Attached, StoreError> {
+        let mut tx = begin(&self.work).await?;
+        // Who attaches for an agent does so after the other: the count below is right.
+        sqlx::query("/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))")
+            .bind(&session.agent)
+            .execute(&mut *tx)
+            .await?;
+        let open: i64 = sqlx::query_scalar(
+            "/* sessions.count */ SELECT count(*) FROM sidecar_session WHERE agent = $1 AND state = 'open'",
+        )
+        .bind(&session.agent)
+        .fetch_one(&mut *tx)
+        .await?;
+        if open >= i64::from(most) {
+            tx.rollback().await?;
+            return Ok(Attached::TooMany);
+        }
+        if let Some(tools) = tools {
+            sqlx::query(
+                "/* sessions.tools */ INSERT INTO sidecar_tools (digest, body) VALUES ($1, $2)
+                 ON CONFLICT (digest) DO UPDATE SET seen_at = clock()",
+            )
+            .bind(tools.digest)
+            .bind(tools.body)
+            .execute(&mut *tx)
+            .await?;
+        }
+        sqlx::query(
+            "/* sessions.open */ INSERT INTO sidecar_session (id, agent, task_id, state, body, files)
+             VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .bind(session.id.0)
+        .bind(&session.agent)
+        .bind(&session.task_id)
+        .bind(session.state.as_str())
+        .bind(written(session)?)
+        .bind(&session.files)
+        .execute(&mut *tx)
+        .await?;
+        for document in documents {
+            insert_document(&mut tx, session.id, document).await?;
+        }
+        sqlx::query(number_rows!("sessions.number", "sidecar_session", "session")).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Attached::Opened)
+    }
+
+    /// A session with its documents; `None` where there is none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn session(&self, id: SessionId) -> Result<Option<(Session, Vec<StoredDocument>)>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        let found = sqlx::query("/* sessions.one */ SELECT body, seen_at FROM sidecar_session WHERE id = $1")
+            .bind(id.0)
+            .fetch_optional(&mut *connection)
+            .await?;
+        let Some(row) = found else { return Ok(None) };
+        Ok(Some((session_of(&row)?, documents_of(&mut connection, id).await?)))
+    }
+
+    /// Locks a session for its next step; `None` where there is none.
+    ///
+    /// # Errors
+    /// The database does not answer, or another step takes too long.
+    pub async fn step(&self, id: SessionId) -> Result<Option<Stepping>, StoreError> {
+        let turn = self.turns.take(id.0).await;
+        let mut tx = begin(&self.work).await?;
+        let found = sqlx::query(
+            "/* sessions.lock */ SELECT body, seen_at, clock() AS now FROM sidecar_session WHERE id = $1 FOR UPDATE",
+        )
+        .bind(id.0)
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(row) = found else { return Ok(None) };
+        let session = session_of(&row)?;
+        let now: jiff_sqlx::Timestamp = row.try_get("now")?;
+        let number = sqlx::query_scalar(
+            "/* sessions.next */ SELECT coalesce(max(number), 0) + 1 FROM sidecar_step WHERE session = $1",
+        )
+        .bind(id.0)
+        .fetch_one(&mut *tx)
+        .await?;
+        let documents = documents_of(&mut tx, id).await?;
+        Ok(Some(Stepping { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
+    }
+
+    /// A set of tools, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn session_tools(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        let body = sqlx::query_scalar("/* sessions.set */ SELECT body FROM sidecar_tools WHERE digest = $1");
+        Ok(body.bind(digest).fetch_optional(&self.read).await?)
+    }
+
+    /// The steps of a session behind a number, in order, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn session_steps(&self, id: SessionId, after: i32, limit: i64) -> Result<Vec<StoredStep>, StoreError> {
+        let rows = sqlx::query(
+            "/* sessions.steps */ SELECT number, kind, at, body, chain FROM sidecar_step
+             WHERE session = $1 AND number > $2 ORDER BY number LIMIT $3",
+        )
+        .bind(id.0)
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(step_of).collect()
+    }
+
+    /// A page of sessions, in the order in which they began, each with what it is by now.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new(
+            "/* sessions.list */ SELECT seq, body, seen_at FROM sidecar_session WHERE seq IS NOT NULL",
+        );
+        equals(&mut query, "agent", filter.agent.as_deref());
+        equals(&mut query, "state", filter.state.map(SessionState::as_str));
+        filter.seek.push(&mut query, "seq");
+        let rows = query.build().fetch_all(&self.read).await?;
+        let listed = |row: &PgRow| Ok((row.try_get("seq")?, session_of(row)?));
+        Ok(filter.seek.page(rows.iter().map(listed).collect::<Result<_, StoreError>>()?))
+    }
+
+    /// The latest sessions, of one agent or of all.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn recent_sessions(&self, agent: Option<&str>, most: u32) -> Result<Vec<SessionId>, StoreError> {
+        let ids: Vec<Uuid> = sqlx::query_scalar(
+            "/* sessions.recent */ SELECT id FROM sidecar_session WHERE $1::text IS NULL OR agent = $1
+             ORDER BY id DESC LIMIT $2",
+        )
+        .bind(agent)
+        .bind(i64::from(most))
+        .fetch_all(&self.read)
+        .await?;
+        Ok(ids.into_iter().map(SessionId).collect())
+    }
+
+    /// The number of a session's last step; 0 before the first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_step(&self, id: SessionId) -> Result<i32, StoreError> {
+        let last = sqlx::query_scalar(
+            "/* sessions.last */ SELECT coalesce(max(number), 0) FROM sidecar_step WHERE session = $1",
+        );
+        Ok(last.bind(id.0).fetch_one(&self.read).await?)
+    }
+
+    /// Open sessions that nobody has used for so many seconds.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn idle_sessions(&self, seconds: f64, limit: i64) -> Result<Vec<SessionId>, StoreError> {
+        let ids: Vec<Uuid> = sqlx::query_scalar(
+            "/* sessions.idle */ SELECT id FROM sidecar_session
+             WHERE state = 'open' AND seen_at < clock() - make_interval(secs => $1) ORDER BY seen_at LIMIT $2",
+        )
+        .bind(seconds)
+        .bind(limit)
+        .fetch_all(&self.control)
+        .await?;
+        Ok(ids.into_iter().map(SessionId).collect())
+    }
+}
+
+impl Stepping {
+    /// The number that the step will have.
+    pub fn number(&self) -> i32 {
+        self.number
+    }
+
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// What was asked and answered in the last turn, as JSON.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_turn(&mut self) -> Result<Option<String>, StoreError> {
+        let last = sqlx::query_scalar(
+            "/* sessions.last_turn */ SELECT body FROM sidecar_step WHERE session = $1 AND kind = 'turn'
+             ORDER BY number DESC LIMIT 1",
+        );
+        Ok(last.bind(self.session.id.0).fetch_optional(&mut *self.tx).await?)
+    }
+
+    /// Keeps the step, what the session has become by it, and, where a turn begins, how its documents stand now. Answers the
+    /// session as it is kept.
+    ///
+    /// # Errors
+    /// The database does not answer: the step may be kept all the same.
+    pub async fn write(mut self, kind: StepKind, body: &str) -> Result<Session, StoreError> {
+        let chain = chained(self.session.chain.as_deref(), self.number, kind, body);
+        sqlx::query(
+            "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(self.session.id.0)
+        .bind(self.number)
+        .bind(kind.as_str())
+        .bind(body)
+        .bind(&chain)
+        .execute(&mut *self.tx)
+        .await?;
+        self.session.chain = Some(chain);
+        if kind == StepKind::Turn {
+            sqlx::query(
+                "/* sessions.turn */ UPDATE sidecar_document SET at_turn = text WHERE session = $1 AND at_turn <> text",
+            )
+            .bind(self.session.id.0)
+            .execute(&mut *self.tx)
+            .await?;
+        }
+        let session = self.session.clone();
+        self.keep().await?;
+        Ok(session)
+    }
+
+    /// Keeps what the session has become, and what was done to its documents, without a step.
+    ///
+    /// # Errors
+    /// The database does not answer: it may be kept all the same.
+    pub async fn keep(mut self) -> Result<(), StoreError> {
+        self.session.seen_at = self.now;
+        sqlx::query(
+            "/* sessions.keep */ UPDATE sidecar_session SET state = $2, body = $3, seen_at = clock() WHERE id = $1",
+        )
+        .bind(self.session.id.0)
+        .bind(self.session.state.as_str())
+        .bind(written(&self.session)?)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(self.tx.commit().await?)
+    }
+
+    /// Whether it takes steps.
+    pub fn is_open(&self) -> bool {
+        self.session.state == SessionState::Open
+    }
+}
+
+fn written(session: &Session) -> Result<String, StoreError> {
+    serde_json::to_string(session).map_err(|error| inconsistent(&error))
+}
+
+fn session_of(row: &PgRow) -> Result<Session, StoreError> {
+    let body: String = row.try_get("body")?;
+    let seen: jiff_sqlx::Timestamp = row.try_get("seen_at")?;
+    let mut session: Session = serde_json::from_str(&body).map_err(|error| inconsistent(&error))?;
+    session.seen_at = seen.to_jiff();
+    Ok(session)
+}
+
+fn step_of(row: &PgRow) -> Result<StoredStep, StoreError> {
+    let kind: String = row.try_get("kind")?;
+    let at: jiff_sqlx::Timestamp = row.try_get("at")?;
+    let kind = StepKind::parse(&kind)
+        .ok_or_else(|| StoreError::Inconsistent { table: "sidecar_step", problem: "an unknown kind".into() })?;
+    let (number, body, chain) = (row.try_get("number")?, row.try_get("body")?, row.try_get("chain")?);
+    Ok(StoredStep { number, kind, at: at.to_jiff(), body, chain })
+}
+
+fn inconsistent(error: &serde_json::Error) -> StoreError {
+    // Of the error only its class: its words may repeat what an agent wrote.
+    StoreError::Inconsistent { table: "sidecar_session", problem: format!("no session: {:?}", error.classify()) }
+}

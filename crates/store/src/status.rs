@@ -1,0 +1,120 @@
+//! Counts for people: reviews, money and skips of a shadow's day.
+
+use jiff::civil::Date;
+use jiff_sqlx::ToSqlx;
+
+use super::{Store, StoreError};
+use umbra_domain::{NanoUsd, SkipReason};
+
+/// A shadow's day so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShadowDay {
+    /// The local day.
+    pub day: Date,
+    /// Reviews reserved, without the released.
+    pub reviews: i64,
+    /// Money spent.
+    pub spent: NanoUsd,
+    /// Money held for calls that are under way.
+    pub held: NanoUsd,
+    /// Tokens spent.
+    pub tokens: i64,
+    /// Skips by reason, in order of precedence.
+    pub skips: Vec<(SkipReason, i64)>,
+}
+
+/// How often a shadow skipped for a reason on a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkipRow {
+    /// The shadow.
+    pub shadow: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// The shadow's local day.
+    pub day: Date,
+    /// How often.
+    pub n: i64,
+}
+
+impl Store {
+    /// A shadow's day so far, in its own time zone.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn shadow_day(&self, shadow: &str, zone: &str) -> Result<ShadowDay, StoreError> {
+        let (day, reviews): (jiff_sqlx::Date, i64) = sqlx::query_as(
+            "/* status.reviews */
+             SELECT d.day, (SELECT count(*) FROM review WHERE shadow = $1 AND day = d.day AND state <> 'released')
+             FROM (SELECT (clock() AT TIME ZONE $2)::date AS day OFFSET 0) d",
+        )
+        .bind(shadow)
+        .bind(zone)
+        .fetch_one(&self.read)
+        .await?;
+        let money: Option<(i64, i64, i64)> = sqlx::query_as(
+            "/* status.money */ SELECT spent_usd, held_usd, spent_tokens FROM meter
+             WHERE shadow = $1 AND agent = '' AND trigger = '' AND day = $2",
+        )
+        .bind(shadow)
+        .bind(day)
+        .fetch_optional(&self.read)
+        .await?;
+        let skips: Vec<(i16, i64)> = sqlx::query_as(
+            "/* status.skips */ SELECT reason, sum(n)::bigint FROM skip_count WHERE shadow = $1 AND day = $2
+             GROUP BY reason ORDER BY reason",
+        )
+        .bind(shadow)
+        .bind(day)
+        .fetch_all(&self.read)
+        .await?;
+        let (spent, held, tokens) = money.unwrap_or_default();
+        Ok(ShadowDay {
+            day: day.to_jiff(),
+            reviews,
+            spent: NanoUsd(spent),
+            held: NanoUsd(held),
+            tokens,
+            skips: skips.into_iter().filter_map(|(code, n)| Some((SkipReason::from_code(code)?, n))).collect(),
+        })
+    }
+
+    /// Skips by shadow, reason and day, newest day first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn skips(
+        &self,
+        shadow: Option<&str>,
+        reason: Option<SkipReason>,
+        days: (Option<Date>, Option<Date>),
+        limit: i64,
+    ) -> Result<Vec<SkipRow>, StoreError> {
+        let rows: Vec<(String, i16, jiff_sqlx::Date, i64)> = sqlx::query_as(
+            "/* status.skip_rows */ SELECT shadow, reason, day, sum(n)::bigint FROM skip_count
+             WHERE ($1::text IS NULL OR shadow = $1) AND ($2::int2 IS NULL OR reason = $2)
+               AND ($3::date IS NULL OR day >= $3) AND ($4::date IS NULL OR day <= $4)
+             GROUP BY shadow, reason, day ORDER BY day DESC, shadow, reason LIMIT $5",
+        )
+        .bind(shadow)
+        .bind(reason.map(SkipReason::code))
+        .bind(days.0.map(ToSqlx::to_sqlx))
+        .bind(days.1.map(ToSqlx::to_sqlx))
+        .bind(limit)
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|(shadow, code, day, n)| {
+                Some(SkipRow { shadow, reason: SkipReason::from_code(code)?, day: day.to_jiff(), n })
+            })
+            .collect())
+    }
+
+    /// The server's version, in words.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn server_version(&self) -> Result<String, StoreError> {
+        Ok(sqlx::query_scalar("SELECT current_setting('server_version')").fetch_one(&self.read).await?)
+    }
+}

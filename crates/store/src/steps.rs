@@ -1,0 +1,81 @@
+//! What a review is of, for the worker that performs it: the events that hold it, and the steps of a task page by page.
+
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+use umbra_domain::{EventId, ReviewId, Trigger};
+
+/// An event under review.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Its id.
+    pub event: EventId,
+    /// The trigger by which it matched.
+    pub trigger: Trigger,
+    /// The stored event as JSON.
+    pub payload: Vec<u8>,
+}
+
+/// A step of a task.
+#[derive(Debug, Clone)]
+pub struct TaskStep {
+    /// Its number in the feed.
+    pub seq: i64,
+    /// The event.
+    pub event: EventId,
+    /// The stored event as JSON.
+    pub payload: Vec<u8>,
+}
+
+impl Store {
+    /// The events that hold a review, in order of receipt. To be read after the review was claimed: nothing joins
+    /// it then.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn held(&self, review: ReviewId) -> Result<Vec<Held>, StoreError> {
+        let rows: Vec<(Uuid, Option<i16>, Vec<u8>)> = sqlx::query_as(
+            "/* steps.held */
+             SELECT e.id, (e.triggers)[array_position(e.shadows, h.shadow)], e.payload
+             FROM review_event h JOIN event e ON e.id = h.event_id WHERE h.review_id = $1 ORDER BY e.seq",
+        )
+        .bind(review.0)
+        .fetch_all(&self.work)
+        .await?;
+        let held = |(id, trigger, payload): (Uuid, Option<i16>, Vec<u8>)| Held {
+            event: EventId(id),
+            trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
+            payload,
+        };
+        Ok(rows.into_iter().map(held).collect())
+    }
+
+    /// How many steps a task has, and the number of the one that is so many from its end, if it has so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn task_length(&self, task: &str, from_end: i64) -> Result<(i64, Option<i64>), StoreError> {
+        let length = sqlx::query_as(
+            "/* steps.length */
+             SELECT (SELECT count(*) FROM event WHERE task_id = $1),
+                    (SELECT seq FROM event WHERE task_id = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)",
+        );
+        Ok(length.bind(task).bind(from_end).fetch_one(&self.work).await?)
+    }
+
+    /// The steps of a task behind a number, in order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn steps(&self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
+            "/* steps.page */ SELECT seq, id, payload FROM event WHERE task_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(task)
+        .bind(behind)
+        .bind(most)
+        .fetch_all(&self.work)
+        .await?;
+        Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
+    }
+}

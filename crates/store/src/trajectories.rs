@@ -1,0 +1,227 @@
+//! Tasks: which there are, and what their reviews say.
+
+use sqlx::{FromRow, Postgres, QueryBuilder};
+use uuid::Uuid;
+
+use super::{
+    Store, StoreError,
+    follow::Following,
+    seek::{Page, Seek, Span},
+    steps::TaskStep,
+};
+use umbra_domain::{Assessment, EventId, ReviewId, clock::first_id_at, trajectory::Opinion};
+
+/// Most opinions that a task's recommendation is made of, the strictest first.
+const MAX_OPINIONS: i64 = 500;
+
+/// Which tasks.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// In which this agent has a part.
+    pub agent: Option<String>,
+    /// Begun in this span.
+    pub span: Span,
+}
+
+/// One agent's part in a task.
+#[derive(Debug, Clone)]
+pub struct TaskPart {
+    /// The task.
+    pub task_id: String,
+    /// The agent.
+    pub agent: String,
+    /// Its events.
+    pub events: i64,
+    /// The first of them.
+    pub first: EventId,
+    /// The last of them.
+    pub last: EventId,
+    /// Reviews of them.
+    pub reviews: i64,
+    /// The strictest assessment of any of them.
+    pub worst: Option<Assessment>,
+}
+
+#[derive(FromRow)]
+struct PartRow {
+    task_id: String,
+    agent: String,
+    events: i64,
+    first: Uuid,
+    last: Uuid,
+    reviews: i64,
+    worst: Option<i32>,
+}
+
+impl Store {
+    /// A page of tasks in order of their first event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn tasks(&self, filter: &TaskFilter, seek: Seek) -> Result<Page<String>, StoreError> {
+        let mut query: QueryBuilder<Postgres> = QueryBuilder::new(
+            "/* trajectories.page */ SELECT e.seq, e.task_id FROM event e WHERE e.task_id IS NOT NULL
+             AND NOT EXISTS (SELECT FROM event o WHERE o.task_id = e.task_id AND o.seq < e.seq)",
+        );
+        if let Some(agent) = &filter.agent {
+            query.push(" AND EXISTS (SELECT FROM event o WHERE o.task_id = e.task_id AND o.agent = ");
+            query.push_bind(agent).push(")");
+        }
+        if let Some(since) = filter.span.since {
+            query.push(" AND e.id >= ").push_bind(first_id_at(since));
+        }
+        if let Some(until) = filter.span.until {
+            query.push(" AND e.id < ").push_bind(first_id_at(until));
+        }
+        seek.push(&mut query, "e.seq");
+        let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(&self.read).await?;
+        Ok(seek.page(rows))
+    }
+
+    /// Each agent's part in these tasks, with its reviews of this mode's rank; without one, of all but passive shadows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn task_parts(&self, tasks: &[String], mode: Option<i16>) -> Result<Vec<TaskPart>, StoreError> {
+        let rows: Vec<PartRow> = sqlx::query_as(
+            "/* trajectories.parts */
+             SELECT e.task_id, e.agent, count(DISTINCT e.id) AS events, min(e.id::text)::uuid AS first,
+                    max(e.id::text)::uuid AS last, count(DISTINCT r.id) AS reviews,
+                    max(array_position($3, coalesce(a.assessment, d.assessment))) AS worst
+             FROM event e
+             LEFT JOIN (review_event h JOIN review r ON r.id = h.review_id AND r.state <> 'released'
+                        AND (r.mode = $2 OR $2 IS NULL AND r.mode < 2)) ON h.event_id = e.id
+             LEFT JOIN review_result d ON d.review_id = r.id
+             LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
+             WHERE e.task_id = ANY($1) GROUP BY e.task_id, e.agent ORDER BY e.task_id, min(e.seq)",
+        )
+        .bind(tasks)
+        .bind(mode)
+        .bind(ranks())
+        .fetch_all(&self.read)
+        .await?;
+        let part = |row: PartRow| TaskPart {
+            task_id: row.task_id,
+            agent: row.agent,
+            events: row.events,
+            first: EventId(row.first),
+            last: EventId(row.last),
+            reviews: row.reviews,
+            worst: row.worst.and_then(assessment),
+        };
+        Ok(rows.into_iter().map(part).collect())
+    }
+
+    /// What reviews say of the events of a task that these agents have a part in, and how many have not ended.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn opinions(
+        &self,
+        task: &str,
+        agents: &[String],
+        mode: Option<i16>,
+    ) -> Result<(Vec<Opinion>, u64), StoreError> {
+        let rows: Vec<(String, i32, String)> = sqlx::query_as(
+            "/* trajectories.opinions */
+             SELECT r.shadow, array_position($4, coalesce(a.assessment, d.assessment)) AS rank,
+                    coalesce(a.recommendation, d.recommendation)
+             FROM event e JOIN review_event h ON h.event_id = e.id JOIN review r ON r.id = h.review_id
+             JOIN review_result d ON d.review_id = r.id
+             LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
+             WHERE e.task_id = $1 AND e.agent = ANY($2) AND (r.mode = $3 OR $3 IS NULL AND r.mode < 2)
+             ORDER BY rank DESC, d.seq LIMIT $5",
+        )
+        .bind(task)
+        .bind(agents)
+        .bind(mode)
+        .bind(ranks())
+        .bind(MAX_OPINIONS)
+        .fetch_all(&self.read)
+        .await?;
+        let open: i64 = sqlx::query_scalar(
+            "/* trajectories.open */
+             SELECT count(DISTINCT r.id) FROM event e JOIN review_event h ON h.event_id = e.id
+             JOIN review r ON r.id = h.review_id AND r.state IN ('queued', 'running')
+             WHERE e.task_id = $1 AND e.agent = ANY($2) AND (r.mode = $3 OR $3 IS NULL AND r.mode < 2)",
+        )
+        .bind(task)
+        .bind(agents)
+        .bind(mode)
+        .fetch_one(&self.read)
+        .await?;
+        let opinion =
+            |(shadow, rank, recommendation)| Some(Opinion { shadow, assessment: assessment(rank)?, recommendation });
+        Ok((rows.into_iter().filter_map(opinion).collect(), u64::try_from(open).unwrap_or(0)))
+    }
+}
+
+/// What one review says of one event of a task, as far as it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opined {
+    /// The review.
+    pub review: ReviewId,
+    /// The event.
+    pub event: EventId,
+    /// Whether it waits or runs.
+    pub open: bool,
+    /// What it says.
+    pub assessment: Option<Assessment>,
+}
+
+impl Following {
+    /// What reviews say of the events of a task, the strictest first: of all but passive shadows, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn opined(&mut self, task: &str, most: i64) -> Result<Vec<Opined>, StoreError> {
+        let rows: Vec<(Uuid, Uuid, bool, Option<i32>)> = sqlx::query_as(
+            "/* trajectories.opined */
+             SELECT r.id, h.event_id, r.state IN ('queued', 'running'),
+                    array_position($2, coalesce(a.assessment, d.assessment)) AS rank
+             FROM event e JOIN review_event h ON h.event_id = e.id
+             JOIN review r ON r.id = h.review_id AND r.state <> 'released' AND r.mode < 2
+             LEFT JOIN review_result d ON d.review_id = r.id
+             LEFT JOIN review_assessment a ON a.review_id = r.id AND a.event_id = e.id
+             WHERE e.task_id = $1 ORDER BY rank DESC NULLS LAST, d.seq LIMIT $3",
+        )
+        .bind(task)
+        .bind(ranks())
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let opined = |(review, event, open, rank): (Uuid, Uuid, bool, Option<i32>)| Opined {
+            review: ReviewId(review),
+            event: EventId(event),
+            open,
+            assessment: rank.and_then(assessment),
+        };
+        Ok(rows.into_iter().map(opined).collect())
+    }
+
+    /// The steps of a task behind a number, in order, but those that were erased.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn steps(&mut self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
+            "/* trajectories.steps */ SELECT seq, id, payload FROM event
+             WHERE task_id = $1 AND seq > $2 AND erased_at IS NULL ORDER BY seq LIMIT $3",
+        )
+        .bind(task)
+        .bind(behind)
+        .bind(most)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
+    }
+}
+
+/// The words of assessments, the stricter the later.
+fn ranks() -> Vec<&'static str> {
+    Assessment::ALL.map(Assessment::as_str).to_vec()
+}
+
+fn assessment(rank: i32) -> Option<Assessment> {
+    Assessment::ALL.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied()
+}

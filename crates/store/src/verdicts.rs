@@ -1,0 +1,311 @@
+//! Verdicts: the active reviews of an event, and what they came to. The first to be filed stands.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use serde::Serialize;
+use sqlx::{FromRow, PgConnection};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{Store, StoreError};
+use umbra_domain::{
+    Assessment, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
+    verdict::{Progress, Ruling, Standing},
+};
+
+/// Most findings that a verdict names as reasons.
+const MAX_REASONS: i64 = 10;
+
+/// Where an event stands with its active shadows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct VerdictItem {
+    /// The event.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub event_id: EventId,
+    /// Accepted and rejected are final; pending may change until `verdict_by`.
+    pub verdict: Standing,
+    /// When it is decided at the latest; null where no active shadow reviews the event.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub verdict_by: Option<Timestamp>,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// What to do.
+    pub recommendation: Option<String>,
+    /// The shadow that decided.
+    pub shadow: Option<String>,
+    /// Its review.
+    #[schema(value_type = Option<String>)]
+    pub review_id: Option<ReviewId>,
+}
+
+impl VerdictItem {
+    /// Of an event that is not decided: pending until `verdict_by`, or not reviewed without one.
+    pub fn undecided(event_id: EventId, verdict_by: Option<Timestamp>) -> Self {
+        let verdict = if verdict_by.is_some() { Standing::Pending } else { Standing::NotReviewed };
+        Self { event_id, verdict, verdict_by, reasons: Vec::new(), recommendation: None, shadow: None, review_id: None }
+    }
+}
+
+/// An active review of an event.
+#[derive(Debug, Clone)]
+pub struct ActiveReview {
+    /// The review.
+    pub review: ReviewId,
+    /// The shadow.
+    pub shadow: String,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// When it was reserved: the event's receipt, by the database's clock.
+    pub created_at: Timestamp,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Descriptions of its findings, the worst first.
+    pub reasons: Vec<String>,
+    /// What it recommends.
+    pub recommendation: Option<String>,
+}
+
+/// What is known of an event's verdict.
+#[derive(Debug, Clone)]
+pub enum Case {
+    /// It is filed.
+    Filed(VerdictItem),
+    /// It is not; these are its active reviews, and the database's time.
+    Open(Vec<ActiveReview>, Timestamp),
+}
+
+#[derive(FromRow)]
+struct FiledRow {
+    event_id: Uuid,
+    verdict: String,
+    verdict_by: jiff_sqlx::Timestamp,
+    reasons: String,
+    recommendation: Option<String>,
+    shadow: String,
+    review_id: Uuid,
+}
+
+#[derive(FromRow)]
+struct ActiveRow {
+    id: Uuid,
+    shadow: String,
+    version: i32,
+    state: String,
+    created_at: jiff_sqlx::Timestamp,
+    finished_at: Option<jiff_sqlx::Timestamp>,
+    reason: Option<i16>,
+    assessment: Option<String>,
+    recommendation: Option<String>,
+    reasons: Vec<String>,
+    now: jiff_sqlx::Timestamp,
+}
+
+const FILED: &str = "SELECT event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
+
+impl Store {
+    /// What is known of an event's verdict. An event without active reviews is an open case without any; one that was
+    /// asked for later gives none, since nobody waited for it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdict_case(&self, event: EventId) -> Result<Case, StoreError> {
+        if let Some(filed) = self.verdicts_of(&[event]).await?.pop() {
+            return Ok(Case::Filed(filed));
+        }
+        let rows: Vec<ActiveRow> = sqlx::query_as(
+            "/* verdicts.case */
+             SELECT r.id, r.shadow, r.version, r.state, r.created_at, r.finished_at, r.reason, d.assessment,
+                    d.recommendation, clock() AS now,
+                    ARRAY(SELECT f.description FROM finding f WHERE f.review_id = r.id AND f.severity >= $2
+                          AND f.event_id = e.event_id ORDER BY f.severity DESC, f.seq LIMIT $3) AS reasons
+             FROM review_event e JOIN review r ON r.id = e.review_id LEFT JOIN review_result d ON d.review_id = r.id
+             WHERE e.event_id = $1 AND r.mode = $4 AND NOT e.later ORDER BY r.seq",
+        )
+        .bind(event.0)
+        .bind(Severity::Warning.code())
+        .bind(MAX_REASONS)
+        .bind(Mode::Active.priority())
+        .fetch_all(&self.read)
+        .await?;
+        let now = rows.first().map_or(Timestamp::UNIX_EPOCH, |row| row.now.to_jiff());
+        Ok(Case::Open(rows.into_iter().map(Into::into).collect(), now))
+    }
+
+    /// Files a verdict, unless one is; answers the one that stands.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_verdict(
+        &self,
+        event: EventId,
+        by: Timestamp,
+        ruling: &Ruling,
+    ) -> Result<Option<VerdictItem>, StoreError> {
+        let reasons = serde_json::to_string(&ruling.reasons).unwrap_or_else(|_| "[]".into());
+        sqlx::query(
+            "/* verdicts.file */
+             WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)
+             INSERT INTO verdict (event_id, seq, agent, task_id, verdict, verdict_by, shadow, review_id, reasons,
+                                  recommendation, decided_at)
+             SELECT $1, f.last, r.agent, r.task_id, $2, $3, $4, $5, $6, $7, clock()
+             FROM f, review r WHERE r.id = $5 ON CONFLICT (event_id) DO NOTHING",
+        )
+        .bind(event.0)
+        .bind(ruling.standing.as_str())
+        .bind(by.to_sqlx())
+        .bind(&ruling.shadow)
+        .bind(ruling.review.0)
+        .bind(reasons)
+        .bind(&ruling.recommendation)
+        .execute(&self.work)
+        .await?;
+        // Its own statement: only a new snapshot sees the one that was filed first.
+        Ok(self.verdicts_of(&[event]).await?.pop())
+    }
+
+    /// The verdicts that are filed on these events.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdicts_of(&self, events: &[EventId]) -> Result<Vec<VerdictItem>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let query = sqlx::AssertSqlSafe(format!("/* verdicts.filed */ {FILED} WHERE event_id = ANY($1)"));
+        let rows: Vec<FiledRow> = sqlx::query_as(query).bind(ids).fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Store {
+    /// Of these events, those of which a review has ended.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn ended_among(&self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+        let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let ended: Vec<Uuid> = sqlx::query_scalar(
+            "/* verdicts.ended */
+             SELECT DISTINCT e.event_id FROM review_event e JOIN review r ON r.id = e.review_id
+             WHERE e.event_id = ANY($1) AND r.state NOT IN ('queued', 'running')",
+        )
+        .bind(ids)
+        .fetch_all(&self.read)
+        .await?;
+        Ok(ended.into_iter().map(EventId).collect())
+    }
+
+    /// Events whose verdict is not filed although an active review was reserved so long ago and has not ended.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn undecided(&self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
+        let events: Vec<Uuid> = sqlx::query_scalar(
+            "/* verdicts.undecided */
+             SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
+             WHERE r.mode = $1 AND r.state IN ('queued', 'running') AND NOT e.later
+               AND r.created_at <= clock() - make_interval(secs => $2)
+               AND NOT EXISTS (SELECT FROM verdict v WHERE v.event_id = e.event_id) LIMIT $3",
+        )
+        .bind(Mode::Active.priority())
+        .bind(since.as_secs_f64())
+        .bind(most)
+        .fetch_all(&self.work)
+        .await?;
+        Ok(events.into_iter().map(EventId).collect())
+    }
+
+    /// The agent of an event, if there is such an event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agent_of(&self, event: EventId) -> Result<Option<String>, StoreError> {
+        let agent = sqlx::query_scalar("/* verdicts.agent */ SELECT agent FROM event WHERE id = $1");
+        Ok(agent.bind(event.0).fetch_optional(&self.read).await?)
+    }
+}
+
+impl From<FiledRow> for VerdictItem {
+    fn from(row: FiledRow) -> Self {
+        Self {
+            event_id: EventId(row.event_id),
+            verdict: Standing::parse(&row.verdict).unwrap_or(Standing::Pending),
+            verdict_by: Some(row.verdict_by.to_jiff()),
+            reasons: serde_json::from_str(&row.reasons).unwrap_or_default(),
+            recommendation: row.recommendation,
+            shadow: Some(row.shadow),
+            review_id: Some(ReviewId(row.review_id)),
+        }
+    }
+}
+
+impl From<ActiveRow> for ActiveReview {
+    fn from(row: ActiveRow) -> Self {
+        let done = row.finished_at.zip(row.assessment.as_deref().and_then(Assessment::parse));
+        let progress = match (ReviewState::parse(&row.state), done) {
+            (Some(ReviewState::Done), Some((at, assessment))) => Progress::Done(at.to_jiff(), assessment),
+            (Some(ReviewState::Failed | ReviewState::Released), _) => {
+                let reason = row.reason.and_then(SkipReason::from_code);
+                Progress::GivenUp(reason.map_or("no reason is known", SkipReason::as_str).to_owned())
+            }
+            _ => Progress::Open,
+        };
+        Self {
+            review: ReviewId(row.id),
+            shadow: row.shadow,
+            version: row.version,
+            created_at: row.created_at.to_jiff(),
+            progress,
+            reasons: row.reasons,
+            recommendation: row.recommendation,
+        }
+    }
+}
+
+/// A verdict, and what it is about.
+#[derive(Debug, Clone)]
+pub struct FiledVerdict {
+    /// The agent.
+    pub agent: String,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// When it was filed.
+    pub decided_at: Timestamp,
+    /// The verdict.
+    pub verdict: VerdictItem,
+}
+
+impl super::follow::Following {
+    /// The verdicts of the page, each with what it is about.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdicts(&mut self) -> Result<Vec<FiledVerdict>, StoreError> {
+        let ids: Vec<Uuid> = self.ended.verdicts.iter().map(|verdict| verdict.event_id.0).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<(Uuid, String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
+            "/* verdicts.about */ SELECT event_id, agent, task_id, decided_at FROM verdict WHERE event_id = ANY($1)",
+        )
+        .bind(ids)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let about = |verdict: &VerdictItem| {
+            let (_, agent, task_id, at) = rows.iter().find(|(id, ..)| *id == verdict.event_id.0)?;
+            let (agent, task_id, decided_at) = (agent.clone(), task_id.clone(), at.to_jiff());
+            Some(FiledVerdict { agent, task_id, decided_at, verdict: verdict.clone() })
+        };
+        Ok(self.ended.verdicts.iter().filter_map(about).collect())
+    }
+}
+
+/// Verdicts filed after a number of feed `result`, up to another, in its order.
+pub(super) async fn filed_between(
+    database: &mut PgConnection,
+    after: i64,
+    until: i64,
+) -> Result<Vec<VerdictItem>, StoreError> {
+    let query =
+        sqlx::AssertSqlSafe(format!("/* verdicts.between */ {FILED} WHERE seq > $1 AND seq <= $2 ORDER BY seq"));
+    let rows: Vec<FiledRow> = sqlx::query_as(query).bind(after).bind(until).fetch_all(database).await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,52 @@
+//! Versions of shadows: what a review was pinned to can always be read again.
+
+use super::{Store, StoreError};
+use umbra_domain::Shadow;
+
+impl Store {
+    /// Files a shadow's version and answers its number.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_version(&self, shadow: &Shadow) -> Result<i32, StoreError> {
+        let version = shadow.version();
+        let known = "SELECT id FROM shadow_version WHERE name = $1 AND version = $2";
+        let found: Option<i32> =
+            sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_optional(&self.control).await?;
+        if let Some(id) = found {
+            return Ok(id);
+        }
+        let config = serde_json::to_string(shadow).map_err(|error| broken(&error))?;
+        sqlx::query("INSERT INTO shadow_version (name, version, config) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
+            .bind(&shadow.name)
+            .bind(&version)
+            .bind(config)
+            .execute(&self.control)
+            .await?;
+        Ok(sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_one(&self.control).await?)
+    }
+
+    /// The shadow as it was in a version, if there is such a version.
+    ///
+    /// # Errors
+    /// The database does not answer, or the row cannot be read.
+    pub async fn version(&self, id: i32) -> Result<Option<Shadow>, StoreError> {
+        let config: Option<String> = sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1")
+            .bind(id)
+            .fetch_optional(&self.work)
+            .await?;
+        config.map(|text| serde_json::from_str(&text).map_err(|error| broken(&error))).transpose()
+    }
+
+    /// Every version's number with its shadow's name and hash.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn version_names(&self) -> Result<Vec<(i32, String, String)>, StoreError> {
+        Ok(sqlx::query_as("SELECT id, name, version FROM shadow_version").fetch_all(&self.read).await?)
+    }
+}
+
+fn broken(error: &serde_json::Error) -> StoreError {
+    StoreError::Inconsistent { table: "shadow_version", problem: error.to_string() }
+}

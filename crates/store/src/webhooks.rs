@@ -1,0 +1,232 @@
+//! The outbox of webhooks: messages stored with what they tell, and claimed by whoever delivers.
+//!
+//! A claim moves `due_at` to the end of its lease and counts the attempt; what became of it is noted only under that
+//! attempt. What was delivered is deleted.
+
+use std::time::Duration;
+
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{Store, StoreError, dead_letters::bury, follow::Following, transaction::begin, workers::interval};
+use umbra_domain::DeliveryId;
+
+/// Longest description of a failure that is kept.
+const MAX_FAILURE_CHARS: usize = 300;
+
+/// A message, ready to be stored: what is told, and whom.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// The same at every attempt and for every endpoint.
+    pub id: Uuid,
+    /// Its `type`.
+    pub kind: &'static str,
+    /// The agent that it is about, if it is about one.
+    pub agent: Option<String>,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// What is sent.
+    pub body: String,
+    /// At least one.
+    pub to: Vec<Addressee>,
+}
+
+/// An endpoint, as its deliveries are filed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressee {
+    /// Its name.
+    pub endpoint: String,
+    /// The hash of its URL: one that was gone is another at a new address.
+    pub url_hash: String,
+}
+
+/// A delivery that this process holds, until its lease ends.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// The message's id.
+    pub message: Uuid,
+    /// The endpoint's name.
+    pub endpoint: String,
+    /// What is sent.
+    pub body: String,
+    /// From 1.
+    pub attempt: i32,
+    /// How long it has been tried.
+    pub tried_for: Duration,
+}
+
+/// How an endpoint's outbox stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// The endpoint.
+    pub endpoint: String,
+    /// Deliveries that wait.
+    pub waiting: i64,
+    /// Deliveries that were given up.
+    pub dead: i64,
+}
+
+#[derive(FromRow)]
+struct DeliveryRow {
+    id: Uuid,
+    message_id: Uuid,
+    endpoint: String,
+    body: String,
+    attempt: i32,
+    tried_for: f64,
+}
+
+/// Stores a message in the transaction of what it tells: one delivery an endpoint, but for those that are gone.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn enqueue(tx: &mut PgConnection, message: &Outgoing) -> Result<(), StoreError> {
+    let (names, hashes): (Vec<&str>, Vec<&str>) =
+        message.to.iter().map(|to| (to.endpoint.as_str(), to.url_hash.as_str())).unzip();
+    // The delivery's id follows from the message's: as unique, and none has to be handed in for each endpoint.
+    sqlx::query(
+        "/* webhooks.enqueue */
+         INSERT INTO webhook_delivery (id, message_id, endpoint, kind, agent, task_id, body)
+         SELECT overlay(md5($1::text || e.name) placing left(replace($1::text, '-', ''), 12) from 1 for 12)::uuid,
+                $1, e.name, $2, $3, $4, $5
+         FROM unnest($6::text[], $7::text[]) e (name, url_hash)
+         WHERE NOT EXISTS (SELECT FROM webhook_gone g WHERE g.endpoint = e.name AND g.url_hash = e.url_hash)",
+    )
+    .bind(message.id)
+    .bind(message.kind)
+    .bind(&message.agent)
+    .bind(&message.task_id)
+    .bind(&message.body)
+    .bind(names)
+    .bind(hashes)
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+impl Following {
+    /// Stores a message with what follows from the page.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn enqueue(&mut self, message: &Outgoing) -> Result<(), StoreError> {
+        enqueue(&mut self.tx, message).await
+    }
+}
+
+impl Store {
+    /// Takes due deliveries for a while: of each endpoint, so many at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim_deliveries(
+        &self,
+        wanted: &[(Addressee, usize)],
+        lease: Duration,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let names: Vec<&str> = wanted.iter().map(|(to, _)| to.endpoint.as_str()).collect();
+        let hashes: Vec<&str> = wanted.iter().map(|(to, _)| to.url_hash.as_str()).collect();
+        let counts: Vec<i64> = wanted.iter().map(|(_, count)| i64::try_from(*count).unwrap_or(0)).collect();
+        let rows: Vec<DeliveryRow> = sqlx::query_as(
+            "/* webhooks.claim */
+             WITH due AS MATERIALIZED (
+                 SELECT d.id FROM unnest($1::text[], $2::text[], $3::int8[]) e (name, url_hash, n),
+                 LATERAL (SELECT id FROM webhook_delivery
+                          WHERE state = 'waiting' AND endpoint = e.name AND due_at <= (SELECT clock())
+                          ORDER BY due_at, id LIMIT e.n FOR UPDATE SKIP LOCKED) d
+                 WHERE NOT EXISTS (SELECT FROM webhook_gone g WHERE g.endpoint = e.name AND g.url_hash = e.url_hash)
+             )
+             UPDATE webhook_delivery SET attempt = attempt + 1, due_at = clock() + $4,
+                 first_at = coalesce(first_at, clock())
+             WHERE id IN (SELECT id FROM due)
+             RETURNING id, message_id, endpoint, body, attempt,
+                 greatest(0, extract(epoch FROM clock() - first_at))::float8 AS tried_for",
+        )
+        .bind(names)
+        .bind(hashes)
+        .bind(counts)
+        .bind(interval(lease))
+        .fetch_all(&self.work)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Delivery {
+                id: DeliveryId(row.id),
+                message: row.message_id,
+                endpoint: row.endpoint,
+                body: row.body,
+                attempt: row.attempt,
+                tried_for: Duration::try_from_secs_f64(row.tried_for).unwrap_or_default(),
+            })
+            .collect())
+    }
+
+    /// Notes that the endpoint has taken it.
+    ///
+    /// # Errors
+    /// The database does not answer: it is delivered again, under the same id.
+    pub async fn delivered(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        sqlx::query("/* webhooks.delivered */ DELETE FROM webhook_delivery WHERE id = $1 AND state = 'waiting'")
+            .bind(delivery.id.0)
+            .execute(&self.work)
+            .await?;
+        Ok(())
+    }
+
+    /// Notes a failed attempt; it is due again after `delay`, or given up without one.
+    ///
+    /// # Errors
+    /// The database does not answer: it is tried again when the lease ends.
+    pub async fn not_delivered(
+        &self,
+        delivery: &Delivery,
+        status: Option<u16>,
+        why: &str,
+        delay: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        let why: String = why.chars().take(MAX_FAILURE_CHARS).collect();
+        let mut tx = begin(&self.work).await?;
+        sqlx::query(
+            "/* webhooks.failed */ UPDATE webhook_delivery SET status = $3, failure = $4, due_at = clock() + $5
+             WHERE id = $1 AND attempt = $2 AND state = 'waiting'",
+        )
+        .bind(delivery.id.0)
+        .bind(delivery.attempt)
+        .bind(status.map(i32::from))
+        .bind(why)
+        .bind(interval(delay.unwrap_or_default()))
+        .execute(&mut *tx)
+        .await?;
+        if delay.is_none() {
+            bury(&mut tx, "id = $1 AND attempt = $2", |query| query.bind(delivery.id.0).bind(delivery.attempt)).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// How each endpoint's outbox stands.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn backlogs(&self) -> Result<Vec<Backlog>, StoreError> {
+        let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+            "/* webhooks.backlogs */
+             SELECT endpoint, count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'dead')
+             FROM webhook_delivery GROUP BY endpoint ORDER BY endpoint",
+        )
+        .fetch_all(&self.read)
+        .await?;
+        Ok(rows.into_iter().map(|(endpoint, waiting, dead)| Backlog { endpoint, waiting, dead }).collect())
+    }
+
+    /// The endpoints that are gone.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn gone_endpoints(&self) -> Result<Vec<Addressee>, StoreError> {
+        let rows: Vec<(String, String)> =
+            sqlx::query_as("SELECT endpoint, url_hash FROM webhook_gone ORDER BY 1, 2").fetch_all(&self.read).await?;
+        Ok(rows.into_iter().map(|(endpoint, url_hash)| Addressee { endpoint, url_hash }).collect())
+    }
+}
