@@ -10,12 +10,13 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     breaker,
     findings::{Artifacts, Places},
+    lifecycle,
     pipeline::{
         Boundary, BoundarySettings, DecisionWriter, Habits, Interventions, Parts, Patience, Pipeline, Rules, Sidecar,
         Writer, WriterSettings,
     },
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
-    reflexion,
+    reflexion, telemetry,
     webhooks::Endpoints,
 };
 use umbra_boundary::{
@@ -29,6 +30,7 @@ use umbra_boundary::{
 };
 use umbra_config::{
     EXAMPLE_SHADOWS, Environment, Fault, Loaded, Models, Report, Settings,
+    settings::LogFormat,
     shadows::{load, read},
     tools,
 };
@@ -42,12 +44,10 @@ use umbra_store::{
 
 mod guardrail;
 mod mcp;
-mod rival;
 mod serve;
 
 pub use mcp::{Caller, Proxy, accept_tools, proxy};
-pub use rival::{Rival, serve_rival};
-pub use serve::{Ready, serve};
+pub use serve::{Ready, admission, api_of, guard, limits, serve};
 
 /// The settings as the command line left them, and where they came from.
 #[derive(Debug, Clone)]
@@ -96,6 +96,17 @@ impl Setup {
         settings.tools.path = tools.or(settings.tools.path);
         settings.database.url = database_url.or(settings.database.url);
         Ok(Self { settings, config, env, overrides, warnings })
+    }
+
+    /// Starts logging; `RUST_LOG` goes before `level`.
+    pub fn start_logs(&self, level: &str) {
+        let filter = self.env.get("RUST_LOG").unwrap_or(level);
+        let format = match self.settings.logging.format {
+            LogFormat::Text => telemetry::LogFormat::Text,
+            LogFormat::Json => telemetry::LogFormat::Json,
+        };
+        telemetry::start_logs(format, filter);
+        lifecycle::log_panics_by_place();
     }
 
     /// Reads the same sources again.

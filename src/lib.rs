@@ -1,5 +1,5 @@
 //! The plan of the house, in walking order: ground, rooms, the pipeline that strings them together, windows.
-//! `ARCHITECTURE.md` is the guide; `tests/it/house.rs` holds who may import whom.
+//! `ARCHITECTURE.md` is the guide; `tests/it/structure.rs` holds who may import whom.
 
 // Ground: knows no room.
 pub mod telemetry;

@@ -38,7 +38,7 @@ use umbra_store::{
 };
 
 /// Where single events are posted.
-pub(super) const PATH: &str = "/v1/events";
+pub const PATH: &str = "/v1/events";
 /// Names this list in cursors.
 const FEED: char = 'e';
 /// Room for the JSON of an answer to one event.
@@ -92,7 +92,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
 }
 
 /// An answer to one event.
-pub(super) fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Problem> {
+pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Problem> {
     let mut response = Response::new(json::written(event, ANSWER_BYTES).map_err(Problem::internal)?.into());
     *response.status_mut() = status;
     // The front adds some.
@@ -262,7 +262,7 @@ fn origin(headers: &HeaderMap) -> Origin {
 }
 
 /// Faults of the form: of JSON itself, or of the event.
-pub(super) fn invalid(faults: Vec<Fault>) -> Problem {
+pub fn invalid(faults: Vec<Fault>) -> Problem {
     let any = |codes: &[&str]| faults.iter().any(|fault| codes.contains(&fault.code));
     let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
         Problem::body_too_large("the request holds more than is accepted here; errors names the limit")
@@ -278,7 +278,7 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Problem {
 }
 
 /// The same of a request that is no event.
-pub(super) fn invalid_request(faults: Vec<Fault>) -> Problem {
+pub fn invalid_request(faults: Vec<Fault>) -> Problem {
     let problem = invalid(faults);
     if problem.code() != "invalid_event" {
         return problem;

@@ -25,7 +25,6 @@ pub mod params;
 pub mod problem;
 pub mod reflexions;
 pub mod reviews;
-pub mod rivals;
 pub mod sarif;
 pub mod sidecar;
 pub mod status;

@@ -196,9 +196,12 @@ fn announce(setup: &Setup, pipeline: &Pipeline) {
     }
 }
 
-/// A server that others can reach needs keys; one on loopback without keys guards against web pages. This is decided
+/// The guard of `Host` and `Origin`. A server that others can reach needs keys; one on loopback without keys guards against web pages. This is decided
 /// at the start: keys made later are asked for at once, but the guard stays until a restart.
-pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
+///
+/// # Errors
+/// Others could reach the server, and it has no key that works.
+pub fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     let bind = setup.settings.server.bind;
     if keys.is_guarded() {
         return Ok(HostGuard::keyed());
@@ -213,7 +216,8 @@ pub(super) fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> 
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
 }
 
-pub(super) fn api_of(
+/// The API of these parts, as the settings bound it.
+pub fn api_of(
     setup: &Setup,
     pipeline: &Pipeline,
     keys: KeyRing,
@@ -254,7 +258,8 @@ pub(super) fn api_of(
     })
 }
 
-pub(super) fn admission(setup: &Setup) -> Admission {
+/// Admission of requests, as the settings bound it.
+pub fn admission(setup: &Setup) -> Admission {
     let server = &setup.settings.server;
     Admission::new(AdmissionLimits {
         ingest: server.ingest_concurrency,
@@ -264,7 +269,8 @@ pub(super) fn admission(setup: &Setup) -> Admission {
     })
 }
 
-pub(super) fn limits(setup: &Setup) -> Limits {
+/// Limits of connections, as the settings say.
+pub fn limits(setup: &Setup) -> Limits {
     let server = &setup.settings.server;
     Limits {
         max_connections: server.max_connections,

@@ -4,7 +4,7 @@
 use clap::{Args, builder::NonEmptyStringValueParser};
 use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, complain, start_logs, table};
+use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{Database, Setup},
     pipeline::gate::gate,
@@ -86,7 +86,7 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
 
 /// Asks the gate. What the database knows is read from it, and nothing in it is changed.
 async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Failure> {
-    start_logs(setup, "warn");
+    setup.start_logs("warn");
     match Database::look(setup, &|line| complain(line)).await {
         Ok(Some(database)) => {
             let key = checkpoints::existing_row_key(&setup.audit_dir()).unwrap_or_else(|error| {

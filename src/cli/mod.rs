@@ -5,7 +5,7 @@
 mod audit;
 mod backtest;
 mod batch;
-mod bench;
+pub mod bench;
 mod briefing;
 mod check;
 mod completions;
@@ -24,7 +24,7 @@ mod schema;
 mod serve;
 mod sidecar;
 mod status;
-mod table;
+pub mod table;
 
 use std::{
     io::{IsTerminal, Write},
@@ -40,9 +40,8 @@ use secrecy::SecretString;
 use crate::{
     app::{Database, Overrides, Setup},
     briefing::Kind,
-    telemetry,
 };
-use umbra_config::{Environment, Report, settings::LogFormat};
+use umbra_config::{Environment, Report};
 
 /// What threads that read or write files get to end, when all else is done.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
@@ -195,13 +194,7 @@ pub fn run() -> ExitCode {
     // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.
     drop(rustls::crypto::ring::default_provider().install_default());
     let cli = Cli::parse();
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(Command::Bench { what }) = &cli.command
-        && let Some(threads) = what.threads()
-    {
-        builder.worker_threads(threads);
-    }
-    let runtime = match builder.enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return say_failure(&Failure::Error(error.into()), false),
     };
@@ -294,20 +287,9 @@ impl Global {
 
     fn quiet_setup(&self) -> Result<Setup, Failure> {
         let setup = self.setup(None)?;
-        start_logs(&setup, "warn");
+        setup.start_logs("warn");
         Ok(setup)
     }
-}
-
-/// Starts logging; `RUST_LOG` goes before `level`.
-fn start_logs(setup: &Setup, level: &str) {
-    let filter = setup.env.get("RUST_LOG").unwrap_or(level);
-    let format = match setup.settings.logging.format {
-        LogFormat::Text => telemetry::LogFormat::Text,
-        LogFormat::Json => telemetry::LogFormat::Json,
-    };
-    telemetry::start_logs(format, filter);
-    crate::lifecycle::log_panics_by_place();
 }
 
 /// Prints an answer. A reader who has gone (`| head`) is no fault.

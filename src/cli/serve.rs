@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::{Failure, Global, answer, complain, start_logs};
+use super::{Failure, Global, answer, complain};
 use crate::app;
 
 pub(super) async fn run(global: &Global, bind: Option<SocketAddr>) -> Result<(), Failure> {
     let setup = global.setup(bind)?;
     setup.warnings.iter().for_each(|warning| complain(&warning.to_string()));
-    start_logs(&setup, setup.settings.logging.level.as_str());
+    setup.start_logs(setup.settings.logging.level.as_str());
     Ok(app::serve(setup, |ready| answer(&format!("listening on http://{}", ready.address))).await?)
 }

@@ -7,7 +7,7 @@ use umbra_config::fault::is_printable;
 
 /// A table with these headings. The first column names the rows (an id, a shadow) and is never wrapped, so that it
 /// can be copied.
-pub(super) fn new(headings: &[&str]) -> Table {
+pub fn new(headings: &[&str]) -> Table {
     fitted(headings, on_terminal())
 }
 
@@ -24,7 +24,7 @@ fn fitted(headings: &[&str], to_terminal: bool) -> Table {
 }
 
 /// Text that agents chose, made harmless for a terminal: what moves its cursor or reorders what it shows is a space.
-pub(super) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 

@@ -447,23 +447,3 @@ async fn the_checks_judge_without_a_model_and_unknown_names_are_told() {
         assert!(told.0 == Some(code) && told.2.contains(words), "{told:?}");
     }
 }
-
-#[test]
-fn contract_stubs_lead_an_agent_where_the_service_does() {
-    let folder = TempDir::new().unwrap();
-    let report = json_of(&bench(folder.path(), &["fidelity", "--json"]));
-    let (null, contracts) = (&report["null"], &report["contracts"]);
-    assert!(contracts["n"].as_u64() >= Some(300) && report["domains"].as_array().map(Vec::len) == Some(6), "{report}");
-    // What is held; the report lists what is missing.
-    assert!(contracts["share"].as_f64() >= Some(0.94), "{report}");
-    assert!(null["share"].as_f64() < Some(0.8), "{report}");
-    // What differs is told, branch for branch.
-    let differed = contracts["n"].as_u64().zip(contracts["equal"].as_u64()).map(|(n, equal)| n - equal);
-    assert_eq!(report["differed"].as_array().map(|all| all.len() as u64), differed);
-    let (code, table, _) = told(&bench(folder.path(), &["fidelity", "--markdown"]));
-    assert!(code == Some(0) && table.contains("| all | "), "{table}");
-    // By other contracts, which say nothing of these tools, nothing runs and the agent is told so.
-    fs::write(folder.path().join("none.yaml"), "tools: []").unwrap();
-    let without = json_of(&bench(folder.path(), &["fidelity", "--json", "--tools", "none.yaml"]));
-    assert!(without["contracts"]["share"].as_f64() < contracts["share"].as_f64(), "{without}");
-}

@@ -158,8 +158,6 @@ impl Shadow {
     }
 }
 
-/// What tests of other rooms, and the fuzz targets, begin with and change.
-
 impl CostControl {
     /// No cap, no floor, no cooldown, every event.
     pub fn unlimited() -> Self {

@@ -42,7 +42,6 @@ pub mod reflexions;
 pub mod results;
 pub mod retention;
 pub mod reviews;
-pub mod rivals;
 pub mod runs;
 pub mod seek;
 pub mod session_files;
@@ -192,6 +191,11 @@ impl Store {
     /// Whether the database may lose acknowledged events in a crash, by the operator's leave.
     pub fn is_degraded(&self) -> bool {
         self.degraded
+    }
+
+    /// Options of a connection to the schema, as the writer has them.
+    pub fn connect_options(&self) -> PgConnectOptions {
+        self.writer.pool().connect_options().as_ref().clone()
     }
 
     /// Closes every connection.

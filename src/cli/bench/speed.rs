@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write, time::Duration};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::sent;
+use super::corpus;
 use umbra_domain::{CheckName, Event};
 
 /// Bytes of a text that shorter ones are joined to: a long answer or a page, within the limit of an event.
@@ -169,18 +169,18 @@ fn filled(mut line: impl FnMut(usize, &mut String)) -> String {
 }
 
 fn prose() -> String {
-    filled(|n, text| text.extend([sent::prose(n * 3, 5).as_str(), "\n\n"]))
+    filled(|n, text| text.extend([corpus::prose(n * 3, 5).as_str(), "\n\n"]))
 }
 
 fn code() -> String {
-    let pieces = sent::CODE;
+    let pieces = corpus::CODE;
     filled(|n, text| {
         let _ = writeln!(text, "{}// step {n}\n", pieces[n % pieces.len()]);
     })
 }
 
 fn json() -> String {
-    let events: Vec<_> = sent::events().collect();
+    let events: Vec<_> = corpus::events().collect();
     filled(|n, text| {
         let _ = writeln!(text, "{}", events[n % events.len()]);
     })

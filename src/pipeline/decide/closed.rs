@@ -92,7 +92,7 @@ impl Boundary {
         answer
     }
 
-    /// Decides without the database, and keeps nothing: what `umbra bench decide` measures ours against.
+    /// Decides without the database, and keeps nothing: what `umbra-bench decide` measures ours against.
     pub fn decide_alone(&self, call: Call) -> Answer {
         let question = self.question(call, &[]);
         let (decided, _) = self.as_last_seen(&question);

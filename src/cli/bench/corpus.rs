@@ -1,15 +1,12 @@
-//! What the bench sends: HTTP requests with events of about 1.1 KB, as agents' work reads. In: nothing. Out: bytes
-//! of whole requests, the same in every run. Of twenty events of an agent ten are reports, six are tool calls that
-//! run a command, four are code. Clean text throughout: what is redacted or found is a matter of `bench checks`.
+//! Events of about 1.1 KB as agents' work reads, the same in every run. Of twenty events of an agent ten are reports, six
+//! are tool calls that run a command, four are code. All text is clean: nothing in it is redacted or found.
 
 use serde_json::{Value, json};
 
-/// Agents that send.
-pub(super) const AGENTS: usize = 100;
-/// Different events of each.
+/// Agents that events are of.
+const AGENTS: usize = 100;
+/// Different events of each agent.
 const EVENTS_EACH: usize = 20;
-/// Events in a request of a batch.
-pub(super) const BATCH: usize = 100;
 
 const SENTENCES: [&str; 12] = [
     "The importer now reads the ledger in pages of 500 rows and keeps the cursor of the last page that was written.",
@@ -35,37 +32,18 @@ const COMMANDS: [&str; 6] = [
     "npm run lint -- --max-warnings 0 && npm test -- --runInBand",
 ];
 
-pub(super) const CODE: [&str; 3] = [
+/// Source files of a few lines each.
+pub const CODE: [&str; 3] = [
     "fn settle(entries: &[Entry], until: Date) -> Result<Total, LedgerError> {\n    let mut total = Total::default();\n    for entry in entries.iter().filter(|entry| entry.day <= until) {\n        total.add(entry.amount)?;\n    }\n    Ok(total)\n}\n",
     "def pages(cursor, size=500):\n    while True:\n        rows = cursor.fetchmany(size)\n        if not rows:\n            return\n        yield [normalise(row) for row in rows]\n",
     "export function monthly(rows: Row[]): Map<string, number> {\n  const sums = new Map<string, number>();\n  for (const row of rows) {\n    sums.set(row.month, (sums.get(row.month) ?? 0) + row.amount);\n  }\n  return sums;\n}\n",
 ];
 
-/// The requests of single events.
-pub(super) fn singles() -> Vec<Vec<u8>> {
-    events().map(|event| request("/v1/events", "application/json", event.to_string().as_bytes())).collect()
-}
-
-/// The requests of batches, one event a line.
-pub(super) fn batches() -> Vec<Vec<u8>> {
-    let lines: Vec<String> = events().map(|event| format!("{event}\n")).collect();
-    let bodies = lines.chunks(BATCH).map(<[String]>::concat);
-    bodies.map(|body| request("/v1/events/batch", "application/x-ndjson", body.as_bytes())).collect()
-}
-
-pub(super) fn request(path: &str, media: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    [head.as_bytes(), body].concat()
-}
-
-pub(super) fn events() -> impl Iterator<Item = Value> {
+/// All events of the corpus; neighbours are of different agents.
+pub fn events() -> impl Iterator<Item = Value> {
     (0..AGENTS * EVENTS_EACH).map(event)
 }
 
-/// The `n`th event; neighbours are of different agents.
 fn event(n: usize) -> Value {
     let (agent, turn) = (n % AGENTS, n / AGENTS);
     let seed = agent * 7 + turn * 5;
@@ -103,7 +81,8 @@ fn event(n: usize) -> Value {
     event
 }
 
-pub(super) fn prose(seed: usize, sentences: usize) -> String {
+/// As many sentences, chosen by the seed.
+pub fn prose(seed: usize, sentences: usize) -> String {
     let chosen: Vec<&str> = (0..sentences).map(|k| pick(&SENTENCES, seed + k * 5)).collect();
     chosen.join(" ")
 }

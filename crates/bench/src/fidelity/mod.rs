@@ -1,4 +1,4 @@
-//! `umbra bench fidelity`: does an agent behave in a rehearsal as it does live?
+//! `umbra-bench fidelity`: does an agent behave in a rehearsal as it does live?
 //!
 //! One scripted agent does the same tasks in six services: live; with reads that run and `null` for everything else; and with
 //! reads that run and stubs by contract, as the boundary decides. What is counted are branches: each place where the agent
@@ -22,7 +22,8 @@ use self::{
     agent::{Agent, Answers, Branches},
     service::Domain,
 };
-use super::super::{Failure, Global, answer, answer_json, table};
+use crate::{Global, answer, answer_json};
+use umbra::cli::table;
 use umbra_boundary::{
     contract::compile, decide::Rules, drift::bypass::Required, execution::Configured, gate::Standards, tools::Tools,
 };
@@ -37,7 +38,10 @@ const DOMAINS: [Domain; 6] =
 
 /// How to show it.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub struct Options {
+    /// Contracts to use instead of those of the bench.
+    #[arg(long, value_name = "FILE")]
+    tools: Option<std::path::PathBuf>,
     /// Print the table as markdown.
     #[arg(long)]
     markdown: bool,
@@ -96,8 +100,8 @@ struct Report {
     differed: Vec<Differed>,
 }
 
-pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let report = measure(&rules(global)?)?;
+pub fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+    let report = measure(&rules(options)?)?;
     if global.json {
         return answer_json(&report);
     }
@@ -106,12 +110,12 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
 }
 
 /// Shadow, by the contracts of the file that was given, or by ours.
-fn rules(global: &Global) -> anyhow::Result<Rules> {
+fn rules(options: &Options) -> anyhow::Result<Rules> {
     let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
     let judge = tools::Rules { contract: &contract, condition: &condition };
     let read = |loaded: Result<umbra_config::Loaded<ToolDeclarations>, FileReport>| loaded.map(|loaded| loaded.value);
-    let file = match &global.tools {
+    let file = match &options.tools {
         Some(path) => read(tools::read(path, judge))?,
         None => read(tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge))?,
     };

@@ -1,7 +1,7 @@
-//! `umbra bench sidecar`: what a step of an agent costs beside its sidecar, with few and many tools, and what it costs when the
+//! `umbra-bench sidecar`: what a step of an agent costs beside its sidecar, with few and many tools, and what it costs when the
 //! database stands still.
 //!
-//! The server is a child process of this program; the private Postgres has fsync on, and lies in a temporary directory. Each
+//! The server is a child process; the private Postgres has fsync on, and lies in a temporary directory. Each
 //! connection is an agent with a session of its own, which has tools, a todo of forty items and rules of every kind
 //! that answers from memory; its steps are turns with two planned calls and messages with a call and its result, in turn. Sessions with
 //! 200 and with 2,000 tools and bare requests for `/livez` alternate, in rounds; figures are medians of the rounds. In the end
@@ -14,20 +14,13 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use super::{
-    super::{Failure, Global, answer, answer_json, complain, start_logs},
-    children::{Scratch, Server},
-    load::{self, Answered, Load},
-    sent,
-};
 use crate::{
-    app::{Database, Overrides, Setup},
-    lifecycle::Tasks,
+    Global, answer, answer_json, ingest,
+    load::{self, Answered, Load},
+    progress, requests,
+    testbed::Testbed,
 };
-use umbra_config::Environment;
-use umbra_domain::clock::Clock;
 
 /// Turns of each variant.
 const ROUNDS: u32 = 5;
@@ -42,7 +35,7 @@ const RULES: &str = include_str!("sidecar.yaml");
 
 /// How to measure.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub struct Options {
     /// Seconds that each variant is measured, in five rounds, and as many with the database stopped.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -73,19 +66,10 @@ struct Stopped {
     passive: u64,
 }
 
-pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let tasks = Tasks::new();
-    tasks.listen()?;
-    let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
-    let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
-    let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
-    setup.settings.database.url = None;
-    start_logs(&setup, "warn");
-    let database = Database::open(&setup, &|line| complain(line)).await?;
-    let measured = measure(&database, &scratch, options, &setup, tasks.soft()).await;
-    database.close().await;
-    drop(scratch);
+pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+    let bed = Testbed::open(global).await?;
+    let measured = measure(&bed, options).await;
+    bed.close().await;
     let ([livez, few, many], stopped) = measured?;
     let ratio = |step: Figures| step.p50_ms / livez.p50_ms.max(f64::MIN_POSITIVE);
     if global.json {
@@ -110,24 +94,16 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     Ok(())
 }
 
-async fn measure(
-    database: &Database,
-    scratch: &Scratch,
-    options: &Options,
-    setup: &Setup,
-    stop: &CancellationToken,
-) -> anyhow::Result<([Figures; 3], Stopped)> {
-    let [shadows, rules, settings] =
-        ["shadows.yaml", "sidecar.yaml", "umbra.yaml"].map(|name| scratch.path().join(name));
-    std::fs::write(&shadows, super::ingest::SHADOWS)?;
-    std::fs::write(&rules, RULES)?;
-    std::fs::write(&settings, json!({"sidecar": {"path": rules}}).to_string())?;
+async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<([Figures; 3], Stopped)> {
+    let shadows = bed.write("shadows.yaml", ingest::SHADOWS)?;
+    let rules = bed.write("sidecar.yaml", RULES)?;
+    let settings = bed.write("umbra.yaml", &json!({"sidecar": {"path": rules}}).to_string())?;
     let settings = settings.to_str().context("the temporary directory has no name in UTF-8")?;
-    let server = Server::start(&["serve", "--config", settings], scratch.path(), "bench_sidecar", &shadows).await?;
+    let server = bed.serve("bench_sidecar", &shadows, &["--config", settings]).await?;
     let bare: Vec<_> = (0..options.sessions).map(|_| Arc::new(vec![bare()])).collect();
     let mut agents = vec![bare];
     for tools in TOOLS {
-        complain(&format!("attaching {} sessions with {tools} tools", options.sessions));
+        progress(&format!("attaching {} sessions with {tools} tools", options.sessions));
         let mut sessions = Vec::new();
         for number in 0..options.sessions {
             sessions.push(Arc::new(attached(server.address, number, tools).await?));
@@ -138,21 +114,21 @@ async fn measure(
     let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
     for number in 1..=ROUNDS {
         for (which, agents) in agents.iter().enumerate() {
-            complain(&format!("round {number} of {ROUNDS}: {}", VARIANTS[which]));
+            progress(&format!("round {number} of {ROUNDS}: {}", VARIANTS[which]));
             let turn = steps(server.address, agents, SETTLE, round);
-            let Some(turn) = stop.run_until_cancelled(turn).await else { bail!("stopped") };
+            let Some(turn) = bed.tasks.soft().run_until_cancelled(turn).await else { bail!("stopped") };
             rounds[which].push(figures(&turn?));
         }
     }
     let missed = missed(server.address).await?;
     if missed.0 > 0 {
-        complain(&format!("{} answers lacked something: the machine is too busy for this many sessions", missed.0));
+        progress(&format!("{} answers lacked something: the machine is too busy for this many sessions", missed.0));
     }
-    complain("the database is stopped");
-    let held = Held::stop(database.postmaster().context("the private Postgres has ended")?)?;
+    progress("the database is stopped");
+    let held = Held::stop(bed.database.postmaster().context("the private Postgres has ended")?)?;
     let time = Duration::from_secs(options.seconds.into());
     let turn = match agents.last() {
-        Some(agents) => stop.run_until_cancelled(steps(server.address, agents, Duration::ZERO, time)).await,
+        Some(agents) => bed.tasks.soft().run_until_cancelled(steps(server.address, agents, Duration::ZERO, time)).await,
         None => None,
     };
     let after = self::missed(server.address).await;
@@ -162,7 +138,7 @@ async fn measure(
     let stopped = Stopped {
         figures: figures(&turn),
         slowest_ms: turn.quantile_ms(1.0),
-        deadline_ms: setup.settings.sidecar.deadline.as_millis(),
+        deadline_ms: bed.setup.settings.sidecar.deadline.as_millis(),
         late: after.0.saturating_sub(missed.0),
         passive: after.1.saturating_sub(missed.1),
     };
@@ -228,11 +204,11 @@ async fn attached(address: SocketAddr, number: u16, tools: usize) -> anyhow::Res
     let body = json!({"agent": format!("bench-{tools}-{number}"), "task": "find the slow query and fix the import", "route": "edit",
         "tools": (0..tools).map(tool).collect::<Vec<_>>(),
         "documents": {"todo": format!("# Todo\n\n## Plan\n\n{items}\n## Later\n\n- [ ] write it down\n")}});
-    let request = sent::request("/v1/sessions", "application/json", body.to_string().as_bytes());
+    let request = requests::request("/v1/sessions", "application/json", body.to_string().as_bytes());
     let attached: Value = serde_json::from_slice(&load::once(address, &request).await?)?;
     let id = attached["session"]["id"].as_str().context("a session was not kept")?;
     let post = |path: &str, body: &Value| {
-        sent::request(&format!("/v1/sessions/{id}/{path}"), "application/json", body.to_string().as_bytes())
+        requests::request(&format!("/v1/sessions/{id}/{path}"), "application/json", body.to_string().as_bytes())
     };
     let mut steps = Vec::new();
     for (intent, tool, text) in [
@@ -246,7 +222,7 @@ async fn attached(address: SocketAddr, number: u16, tools: usize) -> anyhow::Res
         steps.push(post(
             "messages",
             &json!({"role": "assistant", "content": text, "tool_calls": [call],
-                "results": [{"tool": call["tool"], "content": super::sent::CODE[0]}]}),
+                "results": [{"tool": call["tool"], "content": umbra::cli::bench::corpus::CODE[0]}]}),
         ));
     }
     Ok(steps)
@@ -292,7 +268,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Err(error) = self.signal("-CONT") {
-            complain(&format!("the database stands still: {error:#}"));
+            progress(&format!("the database stands still: {error:#}"));
         }
     }
 }

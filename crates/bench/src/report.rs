@@ -1,14 +1,12 @@
-//! What `umbra bench ingest` says: medians over the rounds, as a table or as JSON. In: the rounds. Out: text.
+//! What `umbra-bench ingest` says: medians over the rounds, as a table or as JSON. In: the rounds. Out: text.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    super::{Failure, answer, answer_json, table},
-    load::Answered,
-};
+use crate::{answer, answer_json, load::Answered};
+use umbra::cli::table;
 
 /// What one turn of one variant brought.
 #[derive(Debug, Clone)]
@@ -88,7 +86,7 @@ impl Report {
     }
 
     /// Prints it.
-    pub fn show(&self, as_json: bool) -> Result<(), Failure> {
+    pub fn show(&self, as_json: bool) -> anyhow::Result<()> {
         if as_json {
             return answer_json(&self.json());
         }

@@ -1,4 +1,4 @@
-//! `umbra bench ingest`: how fast events are accepted, against what bounds it from below and from above.
+//! `umbra-bench ingest`: how fast events are accepted, against what bounds it from below and from above.
 //!
 //! Everything runs side by side on one machine, in one run, on one private Postgres with fsync on, in a temporary
 //! directory that is removed at the end. Four variants take turns, in rounds, and each figure is the median of its
@@ -6,14 +6,13 @@
 //!
 //! | variant | what a request is | what the server does with it |
 //! | --- | --- | --- |
-//! | `nodb` | one event | front, keys, parser, screening, matching; answers and forgets (`api::rivals`) |
+//! | `nodb` | one event | front, keys, parser, screening, matching; answers and forgets (`variants`) |
 //! | `naive` | one event | front, keys, parser; one INSERT of the same row with the same indexes, pool of 16 |
 //! | `real` | one event | `umbra serve`: all of `nodb`, and gates, meters, jobs, reviews, group commit |
 //! | `real_batch` | 100 events as NDJSON | the same server |
 //!
 //! `naive` is spared what an ordinary service would not have: screening, matching, counting, and the feed's order.
-//! Each server is a child process of this program (`umbra serve`, or the hidden `bench serve-variant`) in a schema
-//! of its own; they idle while another one is measured. The load comes from this process, in a closed loop over
+//! Each server is a child process (`umbra serve`, or the hidden `umbra-bench serve-variant`) in a schema of its own; they idle while another one is measured. The load comes from this process, in a closed loop over
 //! keep-alive connections, by half as many threads as there are processors, and so shares these with server and
 //! Postgres: the more of them, the higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
 //! At the end the stored events are counted: fewer than were acknowledged is a failure.
@@ -22,21 +21,16 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
-use super::{
-    super::{Failure, Global, complain, start_logs},
-    children::{Scratch, Server},
-    load::{self, Load},
-    report::{Report, Round},
-    sent, usage,
-};
 use crate::{
-    app::{Database, Overrides, Setup},
-    lifecycle::Tasks,
+    Global,
+    load::{self, Load},
+    progress,
+    report::{Report, Round},
+    requests,
+    testbed::{Server, Testbed},
+    usage,
 };
-use umbra_config::Environment;
-use umbra_domain::clock::Clock;
 
 /// Turns of each variant.
 const ROUNDS: u32 = 5;
@@ -47,11 +41,14 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// At the beginning of each round.
 const SETTLE: Duration = Duration::from_millis(300);
 
-pub(super) const SHADOWS: &str = include_str!("shadows.yaml");
+/// Schemas of the servers.
+const SCHEMAS: [&str; 3] = ["bench_nodb", "bench_naive", "bench_real"];
+
+pub const SHADOWS: &str = include_str!("shadows.yaml");
 
 /// How to measure.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub struct Options {
     /// Seconds that each variant is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -70,62 +67,42 @@ struct Variant {
     rounds: Vec<Round>,
 }
 
-pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let tasks = Tasks::new();
-    tasks.listen()?;
-    let env = Environment::of_process();
-    let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
-    let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
-    let mut setup = Setup::read(None, env, overrides)?;
-    setup.settings.database.url = None;
-    start_logs(&setup, "warn");
-    let database = Database::open(&setup, &|line| complain(line)).await?;
-    let measured = measure(&database, &scratch, options, tasks.soft()).await;
-    database.close().await;
-    drop(scratch);
+pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+    let bed = Testbed::open(global).await?;
+    let measured = measure(&bed, options).await;
+    bed.close().await;
     measured?.show(global.json)
 }
 
 /// Everything between the start of Postgres and its stop; the servers end with it.
-async fn measure(
-    database: &Database,
-    scratch: &Scratch,
-    options: &Options,
-    stop: &CancellationToken,
-) -> anyhow::Result<Report> {
-    let shadows = scratch.path().join("shadows.yaml");
-    std::fs::write(&shadows, SHADOWS)?;
-    let commands: [(&str, &[&str]); 3] = [
-        ("bench_nodb", &["bench", "serve-variant", "nodb"]),
-        ("bench_naive", &["bench", "serve-variant", "naive"]),
-        ("bench_real", &["serve"]),
+async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Report> {
+    let shadows = bed.write("shadows.yaml", SHADOWS)?;
+    let servers = [
+        bed.serve_variant(SCHEMAS[0], &shadows, "nodb").await?,
+        bed.serve_variant(SCHEMAS[1], &shadows, "naive").await?,
+        bed.serve(SCHEMAS[2], &shadows, &[]).await?,
     ];
-    let mut servers = Vec::new();
-    for (schema, command) in commands {
-        servers.push(Server::start(command, scratch.path(), schema, &shadows).await?);
-    }
-    let (singles, batches) = (Arc::new(sent::singles()), Arc::new(sent::batches()));
+    let (singles, batches) = (Arc::new(requests::singles()), Arc::new(requests::batches()));
     let connections = usize::from(options.connections);
     let single = |name, server: usize| variant(name, server, &servers, &singles, connections, 1);
     let mut variants = [
         single("nodb", 0)?,
         single("naive", 1)?,
         single("real", 2)?,
-        variant("real_batch", 2, &servers, &batches, connections.min(BATCH_CONNECTIONS), sent::BATCH)?,
+        variant("real_batch", 2, &servers, &batches, connections.min(BATCH_CONNECTIONS), requests::BATCH)?,
     ];
     let round = Duration::from_secs(options.seconds.into()) / ROUNDS;
     let mut rss_mib = None;
     for number in 0..=ROUNDS {
         for variant in &mut variants {
             let Some(server) = servers.get(variant.server) else { continue };
-            complain(&match number {
+            progress(&match number {
                 0 => format!("warming up {}", variant.name),
                 _ => format!("round {number} of {ROUNDS}: {}", variant.name),
             });
             let (settle, time) = if number == 0 { (WARM_UP, SETTLE) } else { (SETTLE, round) };
-            let turn = turn(variant, server, database.postmaster(), settle, time);
-            let Some(measured) = stop.run_until_cancelled(turn).await else { bail!("stopped") };
+            let turn = turn(variant, server, bed.database.postmaster(), settle, time);
+            let Some(measured) = bed.tasks.soft().run_until_cancelled(turn).await else { bail!("stopped") };
             let measured = measured.with_context(|| format!("variant {}", variant.name))?;
             if number > 0 {
                 variant.rounds.push(measured);
@@ -135,7 +112,7 @@ async fn measure(
             }
         }
     }
-    count_stored(database, &commands.map(|(schema, _)| schema), &variants).await?;
+    count_stored(bed, &variants).await?;
     let rounds: BTreeMap<_, _> = variants.into_iter().map(|variant| (variant.name, variant.rounds)).collect();
     Ok(Report::new(["naive", "nodb", "real", "real_batch"], &rounds, rss_mib))
 }
@@ -170,12 +147,12 @@ async fn turn(
     Ok(Round::new(&answered, variant.events_per_request, between(first.0, last.0), between(first.1, last.1)))
 }
 
-/// What was acknowledged must be there.
-async fn count_stored(database: &Database, schemas: &[&str], variants: &[Variant]) -> anyhow::Result<()> {
-    for (server, schema) in schemas.iter().enumerate().skip(1) {
+/// Fails where a schema holds fewer events than were acknowledged.
+async fn count_stored(bed: &Testbed, variants: &[Variant]) -> anyhow::Result<()> {
+    for (server, schema) in SCHEMAS.into_iter().enumerate().skip(1) {
         let of_server = variants.iter().filter(|variant| variant.server == server);
         let acknowledged: u64 = of_server.map(|variant| variant.answered * variant.events_per_request as u64).sum();
-        let stored = u64::try_from(database.store.events_in(schema).await?)?;
+        let stored = bed.rows(schema, "event").await?;
         if stored < acknowledged {
             bail!("{schema}: {acknowledged} events were acknowledged, but only {stored} are stored");
         }

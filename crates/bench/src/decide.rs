@@ -1,7 +1,7 @@
-//! `umbra bench decide`: how fast calls of tools are decided with a durable audit, beside the same endpoint without a
+//! `umbra-bench decide`: how fast calls of tools are decided with a durable audit, beside the same endpoint without a
 //! database.
 //!
-//! Both servers are child processes of this program on one machine; the private Postgres has fsync on, and lies in a
+//! Both servers are child processes on one machine; the private Postgres has fsync on, and lies in a
 //! temporary directory. They take turns, in rounds; figures are medians of the rounds. Each request is a call of its own:
 //! half of them only look, half change something, and all are live. At the end the audit is counted: fewer rows than
 //! decisions that were answered is a failure.
@@ -11,20 +11,13 @@ use std::{sync::Arc, time::Duration};
 use anyhow::bail;
 use clap::Args;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use super::{
-    super::{Failure, Global, answer, answer_json, complain, start_logs},
-    children::{Scratch, Server},
-    load::{self, Load, NUMBER},
-    sent,
-};
 use crate::{
-    app::{Database, Overrides, Setup},
-    lifecycle::Tasks,
+    Global, answer, answer_json, ingest,
+    load::{self, Load, NUMBER},
+    progress, requests,
+    testbed::Testbed,
 };
-use umbra_config::Environment;
-use umbra_domain::clock::Clock;
 
 /// Turns of each server.
 const ROUNDS: u32 = 5;
@@ -33,7 +26,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// How to measure.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub struct Options {
     /// Seconds that each server is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -50,19 +43,10 @@ struct Figures {
     p99_ms: f64,
 }
 
-pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let tasks = Tasks::new();
-    tasks.listen()?;
-    let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
-    let overrides = Overrides { data_dir: Some(scratch.path().to_owned()), ..Overrides::default() };
-    let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
-    setup.settings.database.url = None;
-    start_logs(&setup, "warn");
-    let database = Database::open(&setup, &|line| complain(line)).await?;
-    let measured = measure(&database, &scratch, options, tasks.soft()).await;
-    database.close().await;
-    drop(scratch);
+pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+    let bed = Testbed::open(global).await?;
+    let measured = measure(&bed, options).await;
+    bed.close().await;
     let [real, nodb] = measured?;
     let ratio = real.per_s / nodb.per_s.max(f64::MIN_POSITIVE);
     if global.json {
@@ -79,25 +63,19 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     Ok(())
 }
 
-async fn measure(
-    database: &Database,
-    scratch: &Scratch,
-    options: &Options,
-    stop: &CancellationToken,
-) -> anyhow::Result<[Figures; 2]> {
-    let shadows = scratch.path().join("shadows.yaml");
-    std::fs::write(&shadows, super::ingest::SHADOWS)?;
-    let real = Server::start(&["serve"], scratch.path(), "bench_decide", &shadows).await?;
-    let nodb = Server::start(&["bench", "serve-variant", "nodb"], scratch.path(), "bench_nodb", &shadows).await?;
+async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<[Figures; 2]> {
+    let shadows = bed.write("shadows.yaml", ingest::SHADOWS)?;
+    let real = bed.serve("bench_decide", &shadows, &[]).await?;
+    let nodb = bed.serve_variant("bench_nodb", &shadows, "nodb").await?;
     let requests = Arc::new(vec![call("crm", "get_customer", true), call("mail", "send_email", false)]);
     let round = Duration::from_secs(options.seconds.into()) / ROUNDS;
     let (mut rounds, mut answered) = ([Vec::new(), Vec::new()], 0);
     for number in 1..=ROUNDS {
         for (which, server) in [&real, &nodb].into_iter().enumerate() {
-            complain(&format!("round {number} of {ROUNDS}: {}", ["with a durable audit", "without a database"][which]));
+            progress(&format!("round {number} of {ROUNDS}: {}", ["with a durable audit", "without a database"][which]));
             let connections = usize::from(options.connections);
             let load = Load { address: server.address, requests: Arc::clone(&requests), connections, round: number };
-            let Some(turn) = stop.run_until_cancelled(load::run(&load, SETTLE, round, || {})).await else {
+            let Some(turn) = bed.tasks.soft().run_until_cancelled(load::run(&load, SETTLE, round, || {})).await else {
                 bail!("stopped")
             };
             let turn = turn?;
@@ -109,7 +87,7 @@ async fn measure(
             }
         }
     }
-    let audited = u64::try_from(database.store.audited_in("bench_decide").await?)?;
+    let audited = bed.rows("bench_decide", "audit").await?;
     if audited < answered {
         bail!("{answered} calls were decided, but the audit has only {audited} rows");
     }
@@ -132,5 +110,5 @@ fn call(server: &str, tool: &str, looks: bool) -> Vec<u8> {
         "call_id": NUMBER, "agent": "bench-agent", "tool": {"server": server, "name": tool, "annotations": {"readOnlyHint": looks}},
         "arguments": {"id": "cus_0197a3c1", "subject": "Your order of last week", "amount": 49.99, "notify": true},
     });
-    sent::request("/v1/decide", "application/json", body.to_string().as_bytes())
+    requests::request("/v1/decide", "application/json", body.to_string().as_bytes())
 }

@@ -1,5 +1,5 @@
-//! `POST /v1/events` as others would write it: what `umbra bench ingest` measures ours against. In: the same
-//! requests, through the same front, guards and parser. Out: answers of the same form. Never: a part of the service.
+//! `POST /v1/events` and `POST /v1/decide` as simpler services would have them: the same requests through the same front,
+//! guards and parser, answers of the same form.
 
 use std::sync::Arc;
 
@@ -12,19 +12,23 @@ use axum::{
     routing::post,
 };
 
-use super::{
-    Api,
-    admission::{Admission, Class},
-    auth::Caller,
-    body::{Media, expect_media},
-    entrance::{self, Entrance, Shortcut},
-    events::{AcceptedEvent, PATH, answer, invalid, invalid_request},
-    problem::Problem,
+use umbra::{
+    api::{
+        Api,
+        admission::{Admission, Class},
+        auth::Caller,
+        body::{Media, expect_media},
+        entrance::{self, Entrance, Shortcut},
+        events::{AcceptedEvent, PATH, answer, invalid, invalid_request},
+        problem::Problem,
+    },
+    ingest::{self, Incoming},
 };
-use crate::ingest::{self, Incoming};
 use umbra_checks::Screened;
 use umbra_domain::{Disposition, EventId, Outcome, SkipReason, key::Scope};
-use umbra_store::{events::received_at, rivals::OneByOne};
+use umbra_store::events::received_at;
+
+use super::one_by_one::OneByOne;
 
 /// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
 /// it is the price of keeping events.
@@ -58,7 +62,7 @@ async fn decide_and_forget(
     Ok(Json(api.pipeline.boundary.decide_alone(call)))
 }
 
-/// The way in of [`super::shortcut`].
+/// The way in of [`umbra::api::shortcut`].
 fn way_in(api: &Api, admission: &Admission) -> Entrance {
     Entrance::new(api.clone(), admission.clone(), Class::Ingest)
 }

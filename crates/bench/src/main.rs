@@ -1,0 +1,113 @@
+//! `umbra-bench`: load on the service, and variants that do less to compare it with. The service under test is the
+//! `umbra` program beside this one, or `--umbra PATH`, so what is measured is what is shipped.
+
+mod decide;
+mod fidelity;
+mod ingest;
+mod load;
+mod report;
+mod requests;
+mod sidecar;
+mod testbed;
+mod usage;
+mod variants;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+
+// The allocator of the service, so that variants differ from it in what they do alone.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Measures an Umbra on this machine: throughput and latency beside simpler variants, and the fidelity of stubs.
+#[derive(Debug, Parser)]
+#[command(name = "umbra-bench", version, after_help = "Exit codes: 0 done, 1 faults, 2 wrong usage.")]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Options of every bench.
+#[derive(Debug, Clone, Args)]
+struct Global {
+    /// The program to measure; the `umbra` beside this one without it.
+    #[arg(long, global = true, value_name = "PATH")]
+    umbra: Option<PathBuf>,
+    /// Where the temporary directory of a bench is made; the system's without it.
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print one JSON document on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
+    Ingest(ingest::Options),
+    /// Decide calls of tools with a durable audit, and without a database.
+    Decide(decide::Options),
+    /// Take steps of agents beside their sidecar, with few and many tools, and with the database stopped.
+    Sidecar(sidecar::Options),
+    /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
+    Fidelity(fidelity::Options),
+    /// Serve a variant to compare with; `ingest` and `decide` start it.
+    #[command(hide = true)]
+    ServeVariant(variants::Options),
+}
+
+impl What {
+    /// Threads of a bench that only sends and waits: half as many as there are processors. With more it would take
+    /// turns with the server that it measures, rather than send while that works.
+    fn threads(&self) -> Option<usize> {
+        let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Sidecar(_));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        sends.then(|| processors.div_ceil(2))
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = cli.what.threads() {
+        builder.worker_threads(threads);
+    }
+    let measured = builder.enable_all().build().map_err(Into::into).and_then(|runtime| runtime.block_on(run(cli)));
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            progress(&format!("umbra-bench: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
+    match what {
+        What::Ingest(options) => ingest::run(&global, &options).await,
+        What::Decide(options) => decide::run(&global, &options).await,
+        What::Sidecar(options) => sidecar::run(&global, &options).await,
+        What::Fidelity(options) => fidelity::run(&global, &options),
+        What::ServeVariant(options) => variants::serve(&global, options).await,
+    }
+}
+
+/// Prints a line of an answer.
+fn answer(text: &str) {
+    println!("{text}");
+}
+
+/// Prints an answer as one JSON document.
+fn answer_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    answer(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Prints a line that is no part of an answer.
+fn progress(text: &str) {
+    eprintln!("{text}");
+}

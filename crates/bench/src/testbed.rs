@@ -1,0 +1,192 @@
+//! The testbed of a bench: a temporary directory, a private Postgres in it with fsync on, and the servers under test, each
+//! a child process in a schema of its own.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use sqlx::PgPool;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+use umbra::{
+    app::{Database, Overrides, Setup},
+    lifecycle::Tasks,
+};
+use umbra_config::Environment;
+use umbra_domain::clock::Clock;
+
+use crate::{Global, progress};
+
+/// Until a server must listen.
+const START: Duration = Duration::from_mins(1);
+
+/// The temporary directory and database of a bench.
+pub struct Testbed {
+    /// The database that the servers share.
+    pub database: Database,
+    /// Settings of the bench itself.
+    pub setup: Setup,
+    /// Signals that end the bench early.
+    pub tasks: Tasks,
+    umbra: PathBuf,
+    scratch: Scratch,
+}
+
+impl Testbed {
+    /// Makes the directory and starts Postgres.
+    ///
+    /// # Errors
+    /// There is no program to measure, or no Postgres to be had.
+    pub async fn open(global: &Global) -> anyhow::Result<Self> {
+        let umbra = match &global.umbra {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()?.with_file_name("umbra"),
+        };
+        let umbra = umbra.canonicalize().with_context(|| {
+            format!(
+                "there is no program {}: build umbra with the same profile, or name one with --umbra",
+                umbra.display()
+            )
+        })?;
+        let tasks = Tasks::new();
+        tasks.listen()?;
+        let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
+        let overrides = Overrides { data_dir: Some(scratch.0.clone()), ..Overrides::default() };
+        let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
+        setup.settings.database.url = None;
+        setup.start_logs("warn");
+        let database = Database::open(&setup, &progress).await?;
+        Ok(Self { database, setup, tasks, umbra, scratch })
+    }
+
+    /// A path in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.scratch.0.join(name)
+    }
+
+    /// Writes a file into the directory and returns its path.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+        let path = self.path(name);
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// Starts the service in a schema of its own and waits until it listens.
+    ///
+    /// # Errors
+    /// It ends, or does not listen in time.
+    pub async fn serve(&self, schema: &str, shadows: &Path, args: &[&str]) -> anyhow::Result<Server> {
+        Server::start(&self.umbra, &[&["serve"], args].concat(), &self.scratch.0, schema, shadows).await
+    }
+
+    /// Starts a variant of the service, as [`Self::serve`] does.
+    ///
+    /// # Errors
+    /// As [`Self::serve`].
+    pub async fn serve_variant(&self, schema: &str, shadows: &Path, variant: &str) -> anyhow::Result<Server> {
+        let program = std::env::current_exe().context("finding this program")?;
+        Server::start(&program, &["serve-variant", variant], &self.scratch.0, schema, shadows).await
+    }
+
+    /// Rows of a table in a server's schema.
+    ///
+    /// # Errors
+    /// The database does not answer, or has no such table.
+    pub async fn rows(&self, schema: &str, table: &str) -> anyhow::Result<u64> {
+        let pool = PgPool::connect_with(self.database.store.connect_options()).await?;
+        let quoted = schema.replace('"', "\"\"");
+        let count = format!("SELECT count(*) FROM \"{quoted}\".{table}");
+        let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&pool).await?;
+        pool.close().await;
+        Ok(u64::try_from(count)?)
+    }
+
+    /// Stops Postgres; the directory goes with `self`.
+    pub async fn close(self) {
+        self.database.close().await;
+    }
+}
+
+/// A directory that is removed with all it holds.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes a directory below `base`. Others may pass it, since root's Postgres runs as another user.
+    fn make(base: &Path, name: &str) -> anyhow::Result<Self> {
+        let path = base.join(format!("umbra-bench-{name}"));
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(&path)
+            .with_context(|| format!("making {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            progress(&format!("{} is left behind: {error}", self.0.display()));
+        }
+    }
+}
+
+/// A server under test; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its process.
+    pub pid: u32,
+    _child: Child,
+}
+
+impl Server {
+    /// Starts a program on the data directory `data`, in a schema of its own, and waits until it listens. Nothing of our
+    /// environment reaches it: no other database, no model's key.
+    async fn start(program: &Path, args: &[&str], data: &Path, schema: &str, shadows: &Path) -> anyhow::Result<Self> {
+        let log = data.join(format!("{schema}.log"));
+        let mut child = Command::new(program)
+            .args(args)
+            .arg("--data-dir")
+            .arg(data)
+            .arg("--shadows")
+            .arg(shadows)
+            .current_dir(data)
+            .env_clear()
+            .env("UMBRA__SERVER__BIND", "127.0.0.1:0")
+            .env("UMBRA__DATABASE__SCHEMA", schema)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pid = child.id().context("the server under test has ended at once")?;
+        let out = child.stdout.take().context("no standard output")?;
+        let mut lines = BufReader::new(out).lines();
+        let listening = async {
+            while let Some(line) = lines.next_line().await? {
+                if let Some(address) = line.strip_prefix("listening on http://") {
+                    return Ok(address.parse()?);
+                }
+            }
+            bail!("the server under test ended: {}", fs::read_to_string(&log).unwrap_or_default().trim_end())
+        };
+        let address = timeout(START, listening).await.context("the server under test does not listen")??;
+        Ok(Self { address, pid, _child: child })
+    }
+}

@@ -1,0 +1,83 @@
+//! Servers that do less than `umbra serve`, to compare it with: the same front, keys and rules, and a `POST /v1/events` (and
+//! `POST /v1/decide`) that stores nothing, or one row a request. No writer and no review runs.
+
+mod one_by_one;
+mod routes;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use umbra::{
+    api::{auth::KeyRing, front},
+    app::{App, Database, Overrides, Setup, admission, api_of, guard, limits},
+    lifecycle::Tasks,
+    telemetry,
+};
+use umbra_config::Environment;
+use umbra_domain::clock::Clock;
+
+use self::one_by_one::OneByOne;
+use crate::{Global, answer};
+
+/// Connections of the naive server: as many as `umbra serve` has in all by default.
+const POOL: u32 = 16;
+
+/// A variant and what it serves.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The variant.
+    #[arg(value_enum)]
+    variant: Variant,
+    /// The shadows file.
+    #[arg(long, value_name = "FILE")]
+    shadows: Option<PathBuf>,
+}
+
+/// An endpoint to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Variant {
+    /// Parses, screens, matches, and stores nothing.
+    Nodb,
+    /// One INSERT a request.
+    Naive,
+}
+
+/// Serves a variant until a signal, and prints its address once requests are answered.
+///
+/// # Errors
+/// The database or the address cannot be used.
+pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
+    // A second installation is refused and harmless.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let overrides = Overrides { shadows: options.shadows, data_dir: global.data_dir.clone(), ..Overrides::default() };
+    let setup = Setup::read(None, Environment::of_process(), overrides)?;
+    setup.start_logs(setup.settings.logging.level.as_str());
+    let tasks = Tasks::new();
+    tasks.listen().context("installing signal handlers")?;
+    let front = front::Front::bind(setup.settings.server.bind)?;
+    let database = Database::open(&setup, &|line| tracing::info!("{line}")).await?;
+    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
+    let guard = guard(&setup, &keys)?;
+    let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks, None);
+    let address = front.local_addr();
+    let clock = pipeline.clock.clone();
+    let admission = admission(&setup);
+    let site = match options.variant {
+        Variant::Nodb => {
+            let decisions = routes::deciding_alone(api.clone(), &admission);
+            front::Site::new(decisions, guard, clock).with(routes::without_storing(api, &admission))
+        }
+        Variant::Naive => {
+            let rows = OneByOne::connect(database.store.connect_options(), POOL).await?;
+            front::Site::of(routes::one_by_one(api, rows, &admission), guard, clock)
+        }
+    };
+    front.serve(site, &tasks, limits(&setup));
+    answer(&format!("listening on http://{address}"));
+    tasks.soft().cancelled().await;
+    let stopped = tasks.shutdown(Duration::from_secs(2)).await;
+    database.close().await;
+    stopped.map(drop).map_err(Into::into)
+}
