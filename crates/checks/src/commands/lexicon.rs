@@ -2,8 +2,6 @@
 
 use std::{collections::HashSet, sync::LazyLock};
 
-use super::targets::matches;
-
 type Words = LazyLock<HashSet<&'static str>>;
 
 /// Tools that administer something that outlives the command.
@@ -108,14 +106,3 @@ pub(super) static WAKING: Words = LazyLock::new(|| {
 /// Whole words of the same kind: as beginnings they would be those of `script`, `target`, `summary`.
 pub(super) static WAKING_WHOLE: Words =
     LazyLock::new(|| "add at cp del mv net pub reg sc set sh su tar".split_whitespace().collect());
-
-/// Programs that are looked for where a name is only a pattern, such as `/bin/r?`.
-const COMMON: [&str; 18] = [
-    "rm", "cat", "sh", "bash", "nc", "dd", "curl", "wget", "chmod", "chown", "python3", "perl", "base64", "shred",
-    "mkfs", "ncat", "tee", "mv",
-];
-
-/// The program that a pattern stands for.
-pub(super) fn named_by(pattern: &str) -> Option<&'static str> {
-    COMMON.into_iter().find(|name| matches(pattern, name))
-}

@@ -4,8 +4,9 @@
 
 use super::{
     call::{Call, FOUND, Fed, shown},
-    lexicon, printed,
+    printed,
     shell::{Command, LONGEST_SCRIPT, Pipeline, Word},
+    targets::matches,
     wrappers::{after_options, command_at, feeds, fetches, inline, is_assignment, raises, texts, with_arguments},
 };
 
@@ -445,10 +446,21 @@ fn name_of(word: &Word) -> (String, bool) {
     // In a batch file, `@` keeps a command from being shown.
     let base = written.rsplit(['/', '\\']).next().unwrap_or(written).trim_start_matches('@').to_ascii_lowercase();
     if base.contains(['?', '*', '[']) && base.len() > 1 {
-        return (lexicon::named_by(&base).unwrap_or(&base).to_owned(), false);
+        return (named_by(&base).unwrap_or(&base).to_owned(), false);
     }
     match base.strip_suffix(".exe") {
         Some(stem) => (stem.to_owned(), true),
         None => (base, false),
     }
+}
+
+/// Programs that are looked for where a name is only a pattern, such as `/bin/r?`.
+const COMMON: [&str; 18] = [
+    "rm", "cat", "sh", "bash", "nc", "dd", "curl", "wget", "chmod", "chown", "python3", "perl", "base64", "shred",
+    "mkfs", "ncat", "tee", "mv",
+];
+
+/// The program that a pattern stands for.
+fn named_by(pattern: &str) -> Option<&'static str> {
+    COMMON.into_iter().find(|name| matches(pattern, name))
 }

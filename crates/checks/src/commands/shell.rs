@@ -11,7 +11,6 @@ use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::{
     budget::{Budget, STEP},
-    may_matter,
     reader::Reader,
 };
 
@@ -82,6 +81,8 @@ pub(super) struct Parsed {
     pub(super) comments: Vec<Range<usize>>,
     /// It is nested more deeply than is followed.
     pub(super) deep: bool,
+    /// Byte from which on the script is unread: its length if all of it was read, 0 if nothing was.
+    pub(super) unread_from: usize,
 }
 
 /// Reads a script as far as its budget goes.
@@ -96,17 +97,7 @@ pub(super) fn parse(script: &str, budget: &Budget) -> Parsed {
             None => read = read.get(..read.floor_char_boundary(read.len() / 4)).unwrap_or_default(),
         }
     };
-    let unread = if tree.is_some() { read.len() } else { 0 };
-    if script.get(unread..).is_some_and(|rest| may_matter(rest) || runs_variable(rest)) {
-        budget.cut();
-    }
-    tree.map_or_else(Parsed::default, |tree| Reader::read(read, tree.root_node()))
-}
-
-/// Whether a command's name stands in a variable, which what was not read may have set to anything.
-fn runs_variable(script: &str) -> bool {
-    let begins = |part: &str| part.trim_start_matches([' ', '\t', '"', '{', '(']).starts_with('$');
-    script.split(['\n', ';', '|', '&', '(']).any(begins)
+    tree.map_or_else(Parsed::default, |tree| Parsed { unread_from: read.len(), ..Reader::read(read, tree.root_node()) })
 }
 
 thread_local! {

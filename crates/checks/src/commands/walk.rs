@@ -143,6 +143,9 @@ fn read_one(
     waiting: &mut VecDeque<Waiting<'_>>,
 ) {
     let parsed = shell::parse(&script.text, budget);
+    if script.text.get(parsed.unread_from..).is_some_and(|rest| may_matter(rest) || runs_variable(rest)) {
+        budget.cut();
+    }
     let text = script.text.get(..script.text.floor_char_boundary(shell::LONGEST_SCRIPT)).unwrap_or_default();
     let mut said = Said { functions: parsed.functions, ..Said::default() };
     said.functions.truncate(MOST_FUNCTIONS);
@@ -199,6 +202,12 @@ fn read_one(
         let place = script.place.clone().or_else(|| places.iter().find(shows).cloned()).unwrap_or(0..text.len());
         note(sight, &place, script.by.as_deref());
     }
+}
+
+/// True if a command's name stands in a variable, which an unread part of the script may have set to anything.
+fn runs_variable(script: &str) -> bool {
+    let begins = |part: &str| part.trim_start_matches([' ', '\t', '"', '{', '(']).starts_with('$');
+    script.split(['\n', ';', '|', '&', '(']).any(begins)
 }
 
 /// What a script has said so far that later commands mean.
