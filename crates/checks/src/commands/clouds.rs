@@ -1,7 +1,8 @@
 //! Commands that give rights, open what was closed, or stop the records in clusters and clouds. In: one call. Out: who
 //! may do what from then on. What they delete is told by `services`.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::{Critical, Warning};
 
 /// What the call gives, opens or stops.

@@ -6,10 +6,8 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::{
-    Sight,
-    targets::{Target, classify, is_credential_file},
-};
+use super::Sight;
+use umbra_analysis::shell::targets::{Target, classify, is_credential_file};
 use umbra_domain::Severity;
 
 /// Literals of one piece of code that are looked at.

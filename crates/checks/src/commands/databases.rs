@@ -2,7 +2,8 @@
 //! statements in arguments, here-documents and what is piped in, takes literals and comments out, and reads their first
 //! words, no more of the language.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::{self, Critical, Info, Warning};
 
 /// Programs that hand statements to a database.

@@ -1,9 +1,9 @@
 //! Commands that overwrite disks and files beyond recovery. In: one call. Out: what it would overwrite. A disk is known by
 //! its name under `/dev`.
 
-use super::{
-    Sight,
-    call::Call,
+use super::Sight;
+use umbra_analysis::shell::{
+    Call,
     targets::{Target, is_credential_file, is_disk},
 };
 use umbra_domain::Severity::{Critical, Warning};

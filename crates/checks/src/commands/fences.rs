@@ -9,10 +9,8 @@ use memchr::{
     memmem::{self, Finder},
 };
 
-use super::{
-    shell,
-    tools::{docker_steps, package_scripts, recipes, workflow_steps},
-};
+use super::tools::{docker_steps, package_scripts, recipes, workflow_steps};
+use umbra_analysis::shell;
 
 /// Names of a fenced block's language that mean shell.
 const SHELLS: [&str; 24] = [

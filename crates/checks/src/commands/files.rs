@@ -1,11 +1,9 @@
 //! Commands that delete files, take them away, write over them, or open them to everyone. In: one call. Out: what it
 //! would destroy, and how bad that is.
 
-use super::{
-    Sight,
-    call::{Call, FOUND, Fed},
-    resolve::{is_denied, is_shell},
-    shell::Word,
+use super::Sight;
+use umbra_analysis::shell::{
+    Call, FOUND, Fed, Word, is_denied, is_shell,
     targets::{Target, is_data, is_guarded, is_history},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};

@@ -1,7 +1,8 @@
 //! Commands of git that discard work, rewrite history or delete what others rely on. In: one call. Out: what it does.
 //! It reads options as git does, those before the subcommand included.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::Warning;
 
 /// What the call discards.

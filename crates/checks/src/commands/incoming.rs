@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{Sight, call::Call, resolve::is_shell};
+use super::Sight;
+use umbra_analysis::shell::{Call, is_shell};
 use umbra_domain::Severity::{Critical, Warning};
 
 /// Programs that fetch what a URL names.

@@ -1,7 +1,8 @@
 //! Tools of frameworks that drop or empty a project's database. In: one call. Out: what it would destroy. Each tool is
 //! known with the verbs by which it does so.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::Critical;
 
 /// Tool, and its verbs after which data is gone; several words stand one after the other.

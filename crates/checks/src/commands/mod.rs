@@ -3,16 +3,13 @@
 //!
 //! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
 //! `sudo sh -c "rm -rf $HOME"` does. A walk takes four steps:
-//! `scripts` says which texts of an event are commands, and `tools` which tool calls amount to one; `shell` parses one into pipelines, with the values of its own
-//! variables; `resolve` takes wrappers away and hands back the scripts within (`bash -c`, here-documents, `ssh host …`),
-//! which are read in turn; then `files`, `disks`, `git`, `databases`, `migrations`, `services`, `clouds`, `publishing`,
-//! `rights`, `persistence`, `protections` and `windows` judge single calls, `incoming` and `outgoing` whole pipelines,
-//! `code` what interpreters are given. `targets` knows what a path means, `lexicon` holds the names.
-//! `walk` strings them together, within a `budget`. A script is parsed only where it names a program that some rule knows.
+//! `scripts` says which texts of an event are commands, and `tools` which tool calls amount to one; [`umbra_analysis::shell`]
+//! parses one into pipelines, with the values of its own variables, takes wrappers away and hands back the scripts within
+//! (`bash -c`, here-documents, `ssh host …`), which are read in turn; then `files`, `disks`, `git`, `databases`,
+//! `migrations`, `services`, `clouds`, `publishing`, `rights`, `persistence`, `protections` and `windows` judge single
+//! calls, `incoming` and `outgoing` whole pipelines, `code` what interpreters are given. `lexicon` holds the names.
+//! `walk` strings them together, within a [`Budget`]. A script is parsed only where it names a program that some rule knows.
 
-mod budget;
-
-mod call;
 mod clouds;
 mod code;
 mod databases;
@@ -25,21 +22,14 @@ mod lexicon;
 mod migrations;
 mod outgoing;
 mod persistence;
-mod printed;
 mod protections;
 mod publishing;
-mod reader;
-mod resolve;
 mod rights;
 mod scripts;
 mod services;
-mod shell;
-mod targets;
 mod tools;
 mod walk;
 mod windows;
-mod words;
-mod wrappers;
 
 use std::sync::LazyLock;
 
@@ -47,7 +37,7 @@ use aho_corasick::AhoCorasick;
 
 pub(super) use scripts::{Script, is_shell_tool, of_event, words};
 
-use self::budget::Budget;
+use umbra_analysis::shell::{Budget, Call};
 use umbra_domain::{CheckName, Hit, Severity};
 
 /// What a rule saw in a command.
@@ -91,7 +81,7 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
 }
 
 /// What one call does by itself.
-fn single(call: &call::Call, sights: &mut Vec<Sight>) {
+fn single(call: &Call, sights: &mut Vec<Sight>) {
     if asks_help(call) {
         return;
     }
@@ -112,14 +102,14 @@ fn single(call: &call::Call, sights: &mut Vec<Sight>) {
 }
 
 /// Whether a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
-fn asks_help(call: &call::Call) -> bool {
+fn asks_help(call: &Call) -> bool {
     let last = call.args.last().map_or("", |arg| arg.text.as_str());
     let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
     matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
 }
 
 /// Whether the call only says what it would do.
-fn is_rehearsal(call: &call::Call) -> bool {
+fn is_rehearsal(call: &Call) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
         matches!(
             arg,

@@ -1,10 +1,9 @@
 //! Commands that read credentials and send them away. In: a pipeline's calls and its text. Out: what leaves, and how.
 //! It knows files that hold credentials by name, and programs that send by their options.
 
-use super::{
-    Sight,
-    call::Call,
-    shell::Word,
+use super::Sight;
+use umbra_analysis::shell::{
+    Call, Word,
     targets::{Target, classify, is_credential_file, names_credential},
 };
 use umbra_domain::Severity::{self, Critical, Warning};

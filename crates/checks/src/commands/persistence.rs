@@ -1,7 +1,8 @@
 //! Commands that stay behind: they make something run again later, or let someone in. In: one call. Out: what it leaves,
 //! and where. Places are known by name: schedules, services, files that a login reads, keys.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::{Critical, Info, Warning};
 
 /// Files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.

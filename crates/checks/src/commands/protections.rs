@@ -1,7 +1,8 @@
 //! Commands that take a guard away (firewall, audit, mandatory access control, virus scanner, certificates) or the
 //! record of what was done. In: one call. Out: what no longer protects, or is no longer told.
 
-use super::{Sight, call::Call, targets::is_history};
+use super::Sight;
+use umbra_analysis::shell::{Call, targets::is_history};
 use umbra_domain::Severity::{Critical, Warning};
 
 /// Services and processes that guard a host, or tell what happens on it.

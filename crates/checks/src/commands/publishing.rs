@@ -1,6 +1,7 @@
 //! Commands that publish: what others install from then on cannot be taken back. In: one call. Out: what it publishes.
 
-use super::{Sight, call::Call};
+use super::Sight;
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::Warning;
 
 /// Tool, and the words one of which begins what publishes.

@@ -1,7 +1,8 @@
 //! Commands that raise rights, or change accounts and who may do what. In: one call. Out: what it changes. Files are
 //! known by their places, as a command names them.
 
-use super::{Sight, call::Call, persistence::writes_operand, targets::is_credential_file};
+use super::{Sight, persistence::writes_operand};
+use umbra_analysis::shell::{Call, targets::is_credential_file};
 use umbra_domain::Severity::{Critical, Info, Warning};
 
 /// What the call changes.

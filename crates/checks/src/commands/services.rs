@@ -1,7 +1,8 @@
 //! Commands that destroy what other programs keep: clusters, clouds, queues, backups, what lies behind an API.
 //! In: one call. Out: what it would destroy. Tools are known by name, and what they do by the verb of their subcommand.
 
-use super::{Sight, call::Call, lexicon, targets::Target};
+use super::{Sight, lexicon};
+use umbra_analysis::shell::{Call, targets::Target};
 use umbra_domain::Severity::{self, Critical, Warning};
 
 /// What the call destroys.

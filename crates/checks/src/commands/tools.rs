@@ -6,7 +6,8 @@ use std::{borrow::Cow, cell::LazyCell};
 
 use serde_json::Value;
 
-use super::{scripts::words, targets::is_credential_file};
+use super::scripts::words;
+use umbra_analysis::shell::targets::is_credential_file;
 use umbra_domain::ToolCall;
 
 /// Longest argument that is looked at, in bytes.

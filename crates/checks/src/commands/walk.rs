@@ -7,14 +7,8 @@ use std::{
     ops::Range,
 };
 
-use super::{
-    Sight,
-    budget::Budget,
-    call::Call,
-    code, incoming, may_matter, outgoing, printed,
-    resolve::{self, Resolved},
-    shell, single, text_sights, wrappers,
-};
+use super::{Sight, code, incoming, may_matter, outgoing, single, text_sights};
+use umbra_analysis::shell::{self, Budget, Call, Resolved, printed};
 use umbra_domain::Severity;
 
 /// Scripts within scripts that are read for one script.
@@ -157,7 +151,7 @@ fn read_one(
         let start = pipeline.iter().map(|command| command.span.start).min().unwrap_or(0);
         let end = pipeline.iter().map(|command| command.span.end).max().unwrap_or(0);
         said.keep_file(&pipeline);
-        let mut resolved = resolve::resolve(pipeline);
+        let mut resolved = shell::resolve(pipeline);
         deep |= resolved.deep;
         let shows = resolved.calls.iter().all(only_shows);
         let kept = if shows { &mut inert } else { &mut places };
@@ -269,7 +263,7 @@ impl Said {
         let mut inner: Vec<(String, String)> = Vec::new();
         for call in &resolved.calls {
             let function = self.functions.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(&call.program));
-            inner.extend(function.map(|(name, body)| (wrappers::with_arguments(body, &call.args, 1), name.clone())));
+            inner.extend(function.map(|(name, body)| (shell::with_arguments(body, &call.args, 1), name.clone())));
             inner.extend(self.file_run_by(call));
             if let Some((name, body)) = alias(call).filter(|_| self.functions.len() < 2 * MOST_FUNCTIONS) {
                 inner.push((body.clone(), format!("alias {name}")));
@@ -294,7 +288,7 @@ impl Said {
 
     /// The content of a file that the script wrote and the call runs, and its name.
     fn file_run_by(&self, call: &Call) -> Option<(String, String)> {
-        let file = resolve::file_run(call).filter(|_| !self.written.is_empty())?;
+        let file = shell::file_run(call).filter(|_| !self.written.is_empty())?;
         let same = |name: &str| name.trim_start_matches("./").eq_ignore_ascii_case(file.trim_start_matches("./"));
         let base = |name: &str| name.rsplit('/').next() == Some(file);
         let (name, content) = self.written.iter().rev().find(|(name, _)| same(name) || base(name))?;

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::{Sight, call::Call, lexicon};
+use super::{Sight, lexicon};
+use umbra_analysis::shell::Call;
 use umbra_domain::Severity::{Critical, Warning};
 
 /// Whether a text names one of the programs.

@@ -4,40 +4,41 @@
 
 use super::{
     call::{Call, FOUND, Fed, shown},
+    parse::{Command, LONGEST_SCRIPT, Pipeline, Word},
     printed,
-    shell::{Command, LONGEST_SCRIPT, Pipeline, Word},
     targets::matches,
     wrappers::{after_options, command_at, feeds, fetches, inline, is_assignment, raises, texts, with_arguments},
 };
 
 /// A script within a command.
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) text: String,
+pub struct Inner {
+    /// The script.
+    pub text: String,
     /// What runs it.
-    pub(super) by: String,
+    pub by: String,
 }
 
 /// What a pipeline runs.
 #[derive(Debug, Default)]
-pub(super) struct Resolved {
+pub struct Resolved {
     /// Its calls, in order.
-    pub(super) calls: Vec<Call>,
+    pub calls: Vec<Call>,
     /// Shell text within it: of `bash -c`, of a here-document, of `ssh host …`.
-    pub(super) scripts: Vec<Inner>,
+    pub scripts: Vec<Inner>,
     /// Code in another language that an interpreter is given.
-    pub(super) code: Vec<Inner>,
+    pub code: Vec<Inner>,
     /// A command is wrapped in more commands than are looked through.
-    pub(super) deep: bool,
+    pub deep: bool,
 }
 
 /// Shells that read commands.
-pub(super) fn is_shell(program: &str) -> bool {
+pub fn is_shell(program: &str) -> bool {
     matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "fish" | "rbash" | "mksh" | "csh" | "tcsh")
 }
 
 /// The file that a call runs as a program or as a shell's script.
-pub(super) fn file_run(call: &Call) -> Option<&str> {
+pub fn file_run(call: &Call) -> Option<&str> {
     if is_shell(&call.program) || matches!(call.program.as_str(), "source" | ".") {
         return call.operands().next();
     }
@@ -57,7 +58,7 @@ fn code_option(program: &str) -> Option<&'static str> {
 }
 
 /// Resolves each command of a pipeline.
-pub(super) fn resolve(pipeline: Pipeline) -> Resolved {
+pub fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
     let mut fed: Option<Fed> = None;
@@ -136,7 +137,7 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
 }
 
 /// Whether a test of `find` is turned round: all but a few is as good as all.
-pub(super) fn is_denied(args: &[Word], at: usize) -> bool {
+pub fn is_denied(args: &[Word], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| args.get(at)).map_or("", |arg| arg.text.as_str());
     matches!(before, "!" | "-not" | "\\!")
 }

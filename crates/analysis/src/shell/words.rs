@@ -6,8 +6,8 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::{
+    parse::{DEEPEST, Word},
     reader::Reader,
-    shell::{DEEPEST, Word},
 };
 
 /// Stands where a shell would part a word after expansion.

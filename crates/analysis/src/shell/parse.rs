@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Longest script that is parsed, in bytes; what follows is left out.
-pub(super) const LONGEST_SCRIPT: usize = 64 * 1024;
+pub const LONGEST_SCRIPT: usize = 64 * 1024;
 
 /// Deepest nesting that is followed.
 pub(super) const DEEPEST: usize = 60;
@@ -35,58 +35,58 @@ const MOST_BARS: usize = 1_000;
 
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub struct Word {
     /// Its text without quotes; variables of which the script says nothing stand as `$NAME`, substitutions whose output
     /// it does not say are left out.
-    pub(super) text: String,
+    pub text: String,
     /// As written.
-    pub(super) raw: String,
+    pub raw: String,
     /// The programs that substitutions within it run.
-    pub(super) runs: Vec<String>,
+    pub runs: Vec<String>,
 }
 
 impl Word {
     /// A word that was written without quotes.
-    pub(super) fn plain(text: &str) -> Self {
+    pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), raw: text.to_owned(), runs: Vec::new() }
     }
 }
 
 /// One command of a pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Command {
+pub struct Command {
     /// The program and its arguments.
-    pub(super) words: Vec<Word>,
+    pub words: Vec<Word>,
     /// Files that its output is sent to, with `>` or `>>`.
-    pub(super) writes: Vec<Word>,
+    pub writes: Vec<Word>,
     /// Files that it is given to read, with `<`.
-    pub(super) reads: Vec<Word>,
+    pub reads: Vec<Word>,
     /// What a here-document or here-string gives it.
-    pub(super) given: Option<String>,
+    pub given: Option<String>,
     /// Where it stands.
-    pub(super) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 /// Commands joined by `|`.
-pub(super) type Pipeline = Vec<Command>;
+pub type Pipeline = Vec<Command>;
 
 /// What a script says.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub struct Parsed {
     /// Its pipelines, those within substitutions, subshells and functions included.
-    pub(super) pipelines: Vec<Pipeline>,
+    pub pipelines: Vec<Pipeline>,
     /// The functions that it defines, by name, with their bodies.
-    pub(super) functions: Vec<(String, String)>,
+    pub functions: Vec<(String, String)>,
     /// Where its comments stand.
-    pub(super) comments: Vec<Range<usize>>,
+    pub comments: Vec<Range<usize>>,
     /// It is nested more deeply than is followed.
-    pub(super) deep: bool,
+    pub deep: bool,
     /// Byte from which on the script is unread: its length if all of it was read, 0 if nothing was.
-    pub(super) unread_from: usize,
+    pub unread_from: usize,
 }
 
 /// Reads a script as far as its budget goes.
-pub(super) fn parse(script: &str, budget: &Budget) -> Parsed {
+pub fn parse(script: &str, budget: &Budget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
     let tree = loop {
@@ -112,7 +112,7 @@ fn parser() -> Option<Parser> {
 }
 
 /// Bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `, `[user@host dir]$ `.
-pub(super) fn prompt_len(line: &[u8]) -> usize {
+pub fn prompt_len(line: &[u8]) -> usize {
     let end = match line {
         [b'[', ..] => line.iter().position(|byte| *byte == b']').map(|at| at + 1),
         _ => line.iter().position(|byte| *byte == b' ').and_then(|at| at.checked_sub(1)),

@@ -3,8 +3,8 @@
 
 use super::{
     call::Call,
+    parse::{LONGEST_SCRIPT, Word},
     resolve::is_shell,
-    shell::{LONGEST_SCRIPT, Word},
 };
 
 /// Wrapper, its short options that take the next argument, and how many operands stand before the command.
@@ -328,7 +328,7 @@ pub(super) fn inline(call: &Call) -> Option<(&str, &[Word])> {
 }
 
 /// A function's body, or the command of `bash -c`, with `$1`, `$@` and the like replaced by what it is given.
-pub(super) fn with_arguments(body: &str, args: &[Word], first: usize) -> String {
+pub fn with_arguments(body: &str, args: &[Word], first: usize) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let all = args.iter().skip(1 - first.min(1)).map(|arg| quoted(&arg.text)).collect::<Vec<_>>().join(" ");
     let mut out = String::with_capacity(body.len());

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use tree_sitter::Node;
 
 use super::{
+    parse::{Command, DEEPEST, Parsed, Pipeline, Word},
     printed,
-    shell::{Command, DEEPEST, Parsed, Pipeline, Word},
     words::SPLIT,
 };
 

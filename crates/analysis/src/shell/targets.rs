@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub enum Target {
     /// Under a directory for temporary files.
     Temporary,
     /// What a build makes again.
@@ -94,7 +94,7 @@ const SYSTEM: [&str; 26] = [
 ];
 
 /// The kind of what a path names.
-pub(super) fn classify(path: &str) -> Target {
+pub fn classify(path: &str) -> Target {
     let path = path.trim_matches(['"', '\'']);
     let home =
         path.strip_prefix('~').or_else(|| path.strip_prefix("$HOME")).or_else(|| path.strip_prefix("$USERPROFILE"));
@@ -183,7 +183,7 @@ fn relative(parts: &[&str]) -> Target {
 }
 
 /// Whether the path is a file that the system runs by: written over, the host may not start, or does another's will.
-pub(super) fn is_guarded(path: &str) -> bool {
+pub fn is_guarded(path: &str) -> bool {
     let parts = resolve(path);
     if !path.starts_with('/') {
         return path.get(1..).is_some_and(|rest| rest.to_ascii_lowercase().starts_with(":\\windows\\"));
@@ -207,7 +207,7 @@ fn own_process(parts: &[&str]) -> bool {
 }
 
 /// Whether the path is a file that holds a database or a copy of one, by its ending.
-pub(super) fn is_data(path: &str) -> bool {
+pub fn is_data(path: &str) -> bool {
     const ENDINGS: [&str; 18] = [
         "db", "db3", "sqlite", "sqlite3", "sdb", "mdb", "accdb", "rdb", "aof", "ibd", "mdf", "ldf", "dump", "bak",
         "realm", "kdbx", "parquet", "duckdb",
@@ -217,13 +217,13 @@ pub(super) fn is_data(path: &str) -> bool {
 }
 
 /// Whether the path is the history of a shell or of a database's client.
-pub(super) fn is_history(path: &str) -> bool {
+pub fn is_history(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.starts_with('.') && name.ends_with("_history") || name == "ConsoleHost_history.txt" || path == "$HISTFILE"
 }
 
 /// Whether the path is a whole disk or a partition.
-pub(super) fn is_disk(path: &str) -> bool {
+pub fn is_disk(path: &str) -> bool {
     let name = path.strip_prefix("/dev/").unwrap_or_default();
     ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop"]
         .iter()
@@ -232,7 +232,7 @@ pub(super) fn is_disk(path: &str) -> bool {
 }
 
 /// Files whose content is a credential.
-pub(super) fn is_credential_file(text: &str) -> bool {
+pub fn is_credential_file(text: &str) -> bool {
     const PLACES: [&str; 44] = [
         "/etc/gshadow",
         "/etc/master.passwd",
@@ -299,7 +299,7 @@ pub(super) fn is_credential_file(text: &str) -> bool {
 }
 
 /// Whether a pattern such as `/e?c/sh*w` names a file that holds credentials.
-pub(super) fn names_credential(pattern: &str) -> bool {
+pub fn names_credential(pattern: &str) -> bool {
     const FILES: [&str; 6] = [
         "/etc/shadow",
         "/etc/gshadow",

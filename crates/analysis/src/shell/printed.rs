@@ -4,7 +4,7 @@
 use base64::{Engine, alphabet, engine};
 
 use super::{
-    shell::{Command, LONGEST_SCRIPT, Word},
+    parse::{Command, LONGEST_SCRIPT, Word},
     words::unescape,
 };
 
@@ -17,7 +17,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
 );
 
 /// What the whole pipeline prints.
-pub(super) fn by(pipeline: &[Command]) -> Option<String> {
+pub fn by(pipeline: &[Command]) -> Option<String> {
     let mut printed = None;
     for command in pipeline {
         printed = Some(next(command, printed.as_deref())?);

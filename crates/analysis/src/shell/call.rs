@@ -3,55 +3,55 @@
 use std::ops::Range;
 
 use super::{
-    shell::Word,
+    parse::Word,
     targets::{Target, classify},
 };
 
 /// Arguments that a call is given by what stands before it in the pipeline.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fed {
+pub struct Fed {
     /// The command that prints them, as written.
-    pub(super) shown: String,
+    pub shown: String,
     /// The words themselves, where they are known.
-    pub(super) words: Vec<String>,
+    pub words: Vec<String>,
     /// The directory under which they lie.
-    pub(super) root: Option<String>,
+    pub root: Option<String>,
     /// Not everything in it is meant.
-    pub(super) filtered: bool,
+    pub filtered: bool,
 }
 
 /// One program that is run, with its arguments, after its wrappers were taken away.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Call {
+pub struct Call {
     /// The program's name in lower case, without directory and `.exe`.
-    pub(super) program: String,
+    pub program: String,
     /// Its arguments.
-    pub(super) args: Vec<Word>,
+    pub args: Vec<Word>,
     /// Files that its output is sent to.
-    pub(super) writes: Vec<Word>,
+    pub writes: Vec<Word>,
     /// Files that it is given to read.
-    pub(super) reads: Vec<Word>,
+    pub reads: Vec<Word>,
     /// What a here-document or here-string, or an `echo` before the pipe, gives it to read.
-    pub(super) given: Option<String>,
+    pub given: Option<String>,
     /// The wrapper that raises its rights.
-    pub(super) raised_by: Option<String>,
+    pub raised_by: Option<String>,
     /// What starts it on another host, in a container, or once for each of many things.
-    pub(super) via: Option<String>,
+    pub via: Option<String>,
     /// Who names its arguments, where that is another command.
-    pub(super) fed: Option<Fed>,
+    pub fed: Option<Fed>,
     /// Programs whose output is the program's name.
-    pub(super) runs: Vec<String>,
+    pub runs: Vec<String>,
     /// The name ends in `.exe`.
-    pub(super) is_exe: bool,
+    pub is_exe: bool,
     /// Directory that an earlier `cd` went to, and whether it surely did.
-    pub(super) dir: Option<(String, bool)>,
+    pub dir: Option<(String, bool)>,
     /// Where it stands in the script.
-    pub(super) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 impl Call {
     /// Whether a short option (in a cluster such as `-rf`) or a long one is given.
-    pub(super) fn has(&self, short: char, long: &str) -> bool {
+    pub fn has(&self, short: char, long: &str) -> bool {
         self.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
             match arg.strip_prefix("--") {
                 Some(name) => {
@@ -66,22 +66,22 @@ impl Call {
     }
 
     /// Whether a long option is given.
-    pub(super) fn has_long(&self, long: &str) -> bool {
+    pub fn has_long(&self, long: &str) -> bool {
         self.args.iter().filter_map(|arg| arg.text.strip_prefix("--")).any(|name| name == long)
     }
 
     /// Whether an argument is exactly this.
-    pub(super) fn says(&self, word: &str) -> bool {
+    pub fn says(&self, word: &str) -> bool {
         self.args.iter().any(|arg| arg.text == word)
     }
 
     /// Whether an argument is one of these, in any case.
-    pub(super) fn says_any(&self, words: &[&str]) -> bool {
+    pub fn says_any(&self, words: &[&str]) -> bool {
         self.args.iter().any(|arg| words.iter().any(|word| arg.text.eq_ignore_ascii_case(word)))
     }
 
     /// The arguments that are no options.
-    pub(super) fn operands(&self) -> impl Iterator<Item = &str> {
+    pub fn operands(&self) -> impl Iterator<Item = &str> {
         let mut all = false;
         self.args.iter().map(|arg| arg.text.as_str()).filter(move |arg| {
             if *arg == "--" && !all {
@@ -93,7 +93,7 @@ impl Call {
     }
 
     /// What stands at a path that the call names, from where it runs.
-    pub(super) fn target(&self, path: &str) -> Target {
+    pub fn target(&self, path: &str) -> Target {
         let alone = classify(path);
         let absolute = path.starts_with(['/', '~', '$', '\\']) || path.as_bytes().get(1) == Some(&b':');
         let Some((dir, sure)) = self.dir.as_ref().filter(|_| !absolute) else { return alone };
@@ -102,7 +102,7 @@ impl Call {
     }
 
     /// The call as it was written, shortened for a description.
-    pub(super) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         if let Some(to) = self.writes.first().filter(|_| self.program.is_empty()) {
             return format!("> {}", to.raw);
         }
@@ -128,4 +128,4 @@ pub(super) fn shown(before: &str, program: &str, args: &[Word], longest: usize) 
 }
 
 /// As what a word is written that another command names.
-pub(super) const FOUND: &str = "{}";
+pub const FOUND: &str = "{}";

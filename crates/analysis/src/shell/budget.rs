@@ -21,7 +21,7 @@ const PARTS: usize = 32;
 
 /// What is left to spend on one event.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub struct Budget {
     left: Cell<usize>,
     /// Something was left unread, and nobody said so yet.
     over: Cell<bool>,
@@ -33,26 +33,26 @@ pub(super) struct Budget {
 
 impl Budget {
     /// For scripts of so many bytes in all.
-    pub(super) fn of(bytes: usize) -> Self {
+    pub fn of(bytes: usize) -> Self {
         let left = bytes.saturating_mul(BYTE).saturating_add(LEAST).min(MOST);
         let (over, told, parts) = (Cell::new(false), Cell::new(false), Cell::new(PARTS));
         Self { left: Cell::new(left), over, told, parts }
     }
 
     /// For one part of a script that was not read.
-    pub(super) fn of_part() -> Self {
+    pub fn of_part() -> Self {
         Self { parts: Cell::new(0), ..Self::of(0) }
     }
 
     /// Takes as many parts of a script to be looked at by themselves.
-    pub(super) fn parts(&self, wanted: usize) -> usize {
+    pub fn parts(&self, wanted: usize) -> usize {
         let granted = wanted.min(self.parts.get());
         self.parts.set(self.parts.get() - granted);
         granted
     }
 
     /// Whether something was left unread.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over.get()
     }
 
@@ -67,7 +67,7 @@ impl Budget {
     }
 
     /// Takes what reading a text outside of the parser costs; `false` where it is not to be read.
-    pub(super) fn reads(&self, bytes: usize) -> bool {
+    pub fn reads(&self, bytes: usize) -> bool {
         let cost = bytes / 8 + STEP;
         let affords = cost <= self.left();
         if affords {
@@ -79,12 +79,12 @@ impl Budget {
     }
 
     /// Notes that something is left unread.
-    pub(super) fn cut(&self) {
+    pub fn cut(&self) {
         self.over.set(true);
     }
 
     /// Whether something was left unread of which nobody was told; asked once, it is told.
-    pub(super) fn tells(&self) -> bool {
+    pub fn tells(&self) -> bool {
         self.over.replace(false) && !self.told.replace(true)
     }
 }
