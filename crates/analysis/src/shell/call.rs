@@ -1,4 +1,4 @@
-//! One program that is run, as the rules see it: its name, its arguments, and what surrounds it.
+//! Call of one program, as rules look at it: name, arguments, and what surrounds it.
 
 use std::ops::Range;
 
@@ -7,50 +7,51 @@ use super::{
     targets::{Target, classify},
 };
 
-/// Arguments that a call is given by what stands before it in the pipeline.
+/// Arguments that a call is given by the command before it in the pipeline, as `xargs` hands them over.
 #[derive(Debug, Clone, Default)]
 pub struct Fed {
-    /// The command that prints them, as written.
+    /// Command that prints them, as written, shortened for a description.
     pub shown: String,
-    /// The words themselves, where they are known.
+    /// The words themselves; empty if they are not known.
     pub words: Vec<String>,
-    /// The directory under which they lie.
+    /// Directory that they lie under, where the command lists files.
     pub root: Option<String>,
-    /// Not everything in it is meant.
+    /// True if only some of what lies there is meant, as after a filter.
     pub filtered: bool,
 }
 
-/// One program that is run, with its arguments, after its wrappers were taken away.
+/// Call of one program with its arguments, after its wrappers were taken away.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
-    /// The program's name in lower case, without directory and `.exe`.
+    /// Name in lower case, without directory and `.exe`; empty for a redirection alone, such as `> FILE`.
     pub program: String,
-    /// Its arguments.
+    /// Arguments, in order.
     pub args: Vec<Word>,
-    /// Files that its output is sent to.
+    /// Files that the output is sent to.
     pub writes: Vec<Word>,
-    /// Files that it is given to read.
+    /// Files that are redirected to the input.
     pub reads: Vec<Word>,
-    /// What a here-document or here-string, or an `echo` before the pipe, gives it to read.
+    /// Text of the input, from a here-document, a here-string, or an `echo` before the pipe.
     pub given: Option<String>,
-    /// The wrapper that raises its rights.
+    /// Wrapper that raises the rights, such as `sudo`.
     pub raised_by: Option<String>,
-    /// What starts it on another host, in a container, or once for each of many things.
+    /// Command that starts the call on another host, in a container, or once for each of many things.
     pub via: Option<String>,
-    /// Who names its arguments, where that is another command.
+    /// Arguments that another command prints.
     pub fed: Option<Fed>,
-    /// Programs whose output is the program's name.
+    /// Programs within a substitution that gives the name, as in `$(cat FILE) -rf x`.
     pub runs: Vec<String>,
-    /// The name ends in `.exe`.
+    /// True if the name was written with `.exe`.
     pub is_exe: bool,
-    /// Directory that an earlier `cd` went to, and whether it surely did.
+    /// Directory that an earlier `cd` went to, and true if the call runs only where that worked. [`super::resolve()`]
+    /// leaves it empty; the caller knows the commands before.
     pub dir: Option<(String, bool)>,
-    /// Where it stands in the script.
+    /// Byte range in the script.
     pub span: Range<usize>,
 }
 
 impl Call {
-    /// Whether a short option (in a cluster such as `-rf`) or a long one is given.
+    /// True if a short option (in a cluster such as `-rf`) or a long one is given. An empty `long` means none.
     pub fn has(&self, short: char, long: &str) -> bool {
         self.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
             match arg.strip_prefix("--") {
@@ -65,22 +66,22 @@ impl Call {
         })
     }
 
-    /// Whether a long option is given.
+    /// True if a long option is given, by its whole name and without a value.
     pub fn has_long(&self, long: &str) -> bool {
         self.args.iter().filter_map(|arg| arg.text.strip_prefix("--")).any(|name| name == long)
     }
 
-    /// Whether an argument is exactly this.
+    /// True if an argument is exactly this word.
     pub fn says(&self, word: &str) -> bool {
         self.args.iter().any(|arg| arg.text == word)
     }
 
-    /// Whether an argument is one of these, in any case.
+    /// True if an argument is one of these words, in upper or lower case.
     pub fn says_any(&self, words: &[&str]) -> bool {
         self.args.iter().any(|arg| words.iter().any(|word| arg.text.eq_ignore_ascii_case(word)))
     }
 
-    /// The arguments that are no options.
+    /// Arguments that are no options.
     pub fn operands(&self) -> impl Iterator<Item = &str> {
         let mut all = false;
         self.args.iter().map(|arg| arg.text.as_str()).filter(move |arg| {
@@ -92,7 +93,7 @@ impl Call {
         })
     }
 
-    /// What stands at a path that the call names, from where it runs.
+    /// Kind of what stands at a path that the call names, seen from the directory that it runs in.
     pub fn target(&self, path: &str) -> Target {
         let alone = classify(path);
         let absolute = path.starts_with(['/', '~', '$', '\\']) || path.as_bytes().get(1) == Some(&b':');
@@ -101,7 +102,7 @@ impl Call {
         if *sure && there <= Target::Rebuilt { there } else { alone.max(there) }
     }
 
-    /// The call as it was written, shortened for a description.
+    /// Call as written, shortened to 80 characters for a description.
     pub fn shown(&self) -> String {
         if let Some(to) = self.writes.first().filter(|_| self.program.is_empty()) {
             return format!("> {}", to.raw);
@@ -127,5 +128,5 @@ pub(super) fn shown(before: &str, program: &str, args: &[Word], longest: usize) 
     shown.replace(['\n', '\r'], " ")
 }
 
-/// As what a word is written that another command names.
+/// Written form ([`Word::raw`]) of a word that another command names.
 pub const FOUND: &str = "{}";

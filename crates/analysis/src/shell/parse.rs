@@ -1,6 +1,6 @@
-//! Shell text as pipelines of commands. In: a script. Out: what it would run, in order, with quotes, backslashes and
-//! what the script itself says of its variables resolved, and the places kept. It runs nothing; text that is no shell
-//! gives what can be made of it. `reader` walks the syntax tree, `words` evaluates words.
+//! Parser of shell text into pipelines of commands. In: a script. Out: what the script would run, in order, with quotes,
+//! backslashes and what the script itself says of its variables resolved, and the places kept. Nothing is run; text that
+//! is no shell gives what can be made of it. `reader` walks the syntax tree, `words` evaluates words.
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,7 +14,7 @@ use super::{
     reader::Reader,
 };
 
-/// Longest script that is parsed, in bytes; what follows is left out.
+/// Longest script that is parsed, in bytes; the rest is left unread.
 pub const LONGEST_SCRIPT: usize = 64 * 1024;
 
 /// Deepest nesting that is followed.
@@ -36,17 +36,17 @@ const MOST_BARS: usize = 1_000;
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
-    /// Its text without quotes; variables of which the script says nothing stand as `$NAME`, substitutions whose output
-    /// it does not say are left out.
+    /// Text without quotes; variables of which the script says nothing stand as `$NAME`, substitutions whose output is
+    /// not known are left out.
     pub text: String,
-    /// As written.
+    /// Text as written.
     pub raw: String,
-    /// The programs that substitutions within it run.
+    /// Programs that substitutions within the word run.
     pub runs: Vec<String>,
 }
 
 impl Word {
-    /// A word that was written without quotes.
+    /// Word that was written without quotes.
     pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), raw: text.to_owned(), runs: Vec::new() }
     }
@@ -55,37 +55,38 @@ impl Word {
 /// One command of a pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub words: Vec<Word>,
-    /// Files that its output is sent to, with `>` or `>>`.
+    /// Files that the output is sent to, with `>` or `>>`.
     pub writes: Vec<Word>,
-    /// Files that it is given to read, with `<`.
+    /// Files that are redirected to the input, with `<`.
     pub reads: Vec<Word>,
-    /// What a here-document or here-string gives it.
+    /// Text of the input, from a here-document or a here-string.
     pub given: Option<String>,
-    /// Where it stands.
+    /// Byte range in the script.
     pub span: Range<usize>,
 }
 
 /// Commands joined by `|`.
 pub type Pipeline = Vec<Command>;
 
-/// What a script says.
+/// Content of a script, as far as it was read.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// Its pipelines, those within substitutions, subshells and functions included.
+    /// Pipelines in order, those within substitutions, subshells and functions included.
     pub pipelines: Vec<Pipeline>,
-    /// The functions that it defines, by name, with their bodies.
+    /// Functions that the script defines: name and body.
     pub functions: Vec<(String, String)>,
-    /// Where its comments stand.
+    /// Byte ranges of comments.
     pub comments: Vec<Range<usize>>,
-    /// It is nested more deeply than is followed.
+    /// True if the script is nested more deeply than is followed.
     pub deep: bool,
     /// Byte from which on the script is unread: its length if all of it was read, 0 if nothing was.
     pub unread_from: usize,
 }
 
-/// Reads a script as far as its budget goes.
+/// Parses a script as far as the budget goes. Of one that takes too much, a beginning is read; the caller decides
+/// whether what follows matters, and notes it with [`Budget::cut`].
 pub fn parse(script: &str, budget: &Budget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
@@ -111,7 +112,8 @@ fn parser() -> Option<Parser> {
     Some(parser)
 }
 
-/// Bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `, `[user@host dir]$ `.
+/// Length in bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `, `[user@host dir]$ `,
+/// without the blank; 0 if there is none.
 pub fn prompt_len(line: &[u8]) -> usize {
     let end = match line {
         [b'[', ..] => line.iter().position(|byte| *byte == b']').map(|at| at + 1),

@@ -1,5 +1,5 @@
-//! What a pipeline prints, where its text alone tells. In: commands. Out: the text that comes out of the last one.
-//! It knows what prints its arguments and what undoes an encoding, as those do who hide a command; it runs nothing.
+//! Output of a pipeline, where its text alone tells. In: commands. Out: the text that comes out of the last one. Known are
+//! programs that print their arguments and those that undo an encoding, by which a command can be hidden. Nothing is run.
 
 use base64::{Engine, alphabet, engine};
 
@@ -16,7 +16,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What the whole pipeline prints.
+/// Output of the whole pipeline; `None` where it is not known.
 pub fn by(pipeline: &[Command]) -> Option<String> {
     let mut printed = None;
     for command in pipeline {

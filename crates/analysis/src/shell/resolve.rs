@@ -1,5 +1,5 @@
-//! Looks through what only starts other commands: `sudo`, `env`, `xargs`, `bash -c`, `ssh host`, `find -exec` and the
-//! like. In: a pipeline. Out: the calls that do the work, and scripts that stand within and have to be read as well.
+//! Resolver of wrappers, which only start other commands: `sudo`, `env`, `xargs`, `bash -c`, `ssh host`, `find -exec` and
+//! the like. In: a pipeline. Out: the calls that do the work, and scripts that stand within and have to be read as well.
 //! `wrappers` holds the table of such programs.
 
 use super::{
@@ -10,34 +10,34 @@ use super::{
     wrappers::{after_options, command_at, feeds, fetches, inline, is_assignment, raises, texts, with_arguments},
 };
 
-/// A script within a command.
+/// Script or code within a command.
 #[derive(Debug)]
 pub struct Inner {
-    /// The script.
+    /// Source text.
     pub text: String,
-    /// What runs it.
+    /// Program or command that runs the text, for a description.
     pub by: String,
 }
 
-/// What a pipeline runs.
+/// Calls of a pipeline, and the scripts within them.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    /// Its calls, in order.
+    /// Calls, in order.
     pub calls: Vec<Call>,
-    /// Shell text within it: of `bash -c`, of a here-document, of `ssh host …`.
+    /// Shell text within the pipeline: of `bash -c`, of a here-document, of `ssh host …`.
     pub scripts: Vec<Inner>,
     /// Code in another language that an interpreter is given.
     pub code: Vec<Inner>,
-    /// A command is wrapped in more commands than are looked through.
+    /// True if a command is wrapped in more commands than are looked through.
     pub deep: bool,
 }
 
-/// Shells that read commands.
+/// True if the program is a shell that reads commands.
 pub fn is_shell(program: &str) -> bool {
     matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "fish" | "rbash" | "mksh" | "csh" | "tcsh")
 }
 
-/// The file that a call runs as a program or as a shell's script.
+/// File that a call runs, as a program or as a shell's script.
 pub fn file_run(call: &Call) -> Option<&str> {
     if is_shell(&call.program) || matches!(call.program.as_str(), "source" | ".") {
         return call.operands().next();
@@ -57,7 +57,7 @@ fn code_option(program: &str) -> Option<&'static str> {
     }
 }
 
-/// Resolves each command of a pipeline.
+/// Takes the wrappers of each command of a pipeline away.
 pub fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
@@ -136,7 +136,7 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
     (before, next)
 }
 
-/// Whether a test of `find` is turned round: all but a few is as good as all.
+/// True if the test of `find` at an index is negated: all but a few is as good as all.
 pub fn is_denied(args: &[Word], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| args.get(at)).map_or("", |arg| arg.text.as_str());
     matches!(before, "!" | "-not" | "\\!")

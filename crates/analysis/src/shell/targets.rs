@@ -1,26 +1,26 @@
-//! What a path means to whoever would lose it. In: a path as a command names it. Out: its kind. It reads no disk: the
-//! name alone decides, with `.` and `..` resolved.
+//! Kinds of paths, by what is lost with them. In: a path as a command names it. Out: its kind. No disk is read: the name
+//! alone decides, with `.` and `..` resolved.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// What stands at a path.
+/// Kind of what stands at a path, from what is missed least to what is missed most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// Under a directory for temporary files.
+    /// File under a directory for temporary ones.
     Temporary,
-    /// What a build makes again.
+    /// Output that a build makes again.
     Rebuilt,
-    /// Something below the working directory.
+    /// File or directory below the working directory.
     Inside,
-    /// Outside the working directory, or a repository's own data.
+    /// File or directory outside of the working directory, or a repository's own data.
     Outside,
-    /// The working directory itself, or all that is in it.
+    /// Working directory itself, or all that is in it.
     Here,
-    /// A person's home, or a directory right in it.
+    /// Home of a person, or a directory right in it.
     Home,
-    /// A directory of the system, a device, or the root.
+    /// Directory of the system, device, or root.
     System,
 }
 
@@ -93,7 +93,7 @@ const SYSTEM: [&str; 26] = [
     "private",
 ];
 
-/// The kind of what a path names.
+/// Tells the kind of what a path names.
 pub fn classify(path: &str) -> Target {
     let path = path.trim_matches(['"', '\'']);
     let home =
@@ -182,7 +182,7 @@ fn relative(parts: &[&str]) -> Target {
     }
 }
 
-/// Whether the path is a file that the system runs by: written over, the host may not start, or does another's will.
+/// True if the path is a file that the system runs by: written over, the host may not start, or does another's will.
 pub fn is_guarded(path: &str) -> bool {
     let parts = resolve(path);
     if !path.starts_with('/') {
@@ -206,7 +206,7 @@ fn own_process(parts: &[&str]) -> bool {
     matches!(parts, ["proc", "self" | "thread-self" | "$$", ..])
 }
 
-/// Whether the path is a file that holds a database or a copy of one, by its ending.
+/// True if the path is a file that holds a database or a copy of one, by its ending.
 pub fn is_data(path: &str) -> bool {
     const ENDINGS: [&str; 18] = [
         "db", "db3", "sqlite", "sqlite3", "sdb", "mdb", "accdb", "rdb", "aof", "ibd", "mdf", "ldf", "dump", "bak",
@@ -216,13 +216,13 @@ pub fn is_data(path: &str) -> bool {
     ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
 
-/// Whether the path is the history of a shell or of a database's client.
+/// True if the path is the history of a shell or of a database's client.
 pub fn is_history(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.starts_with('.') && name.ends_with("_history") || name == "ConsoleHost_history.txt" || path == "$HISTFILE"
 }
 
-/// Whether the path is a whole disk or a partition.
+/// True if the path is a whole disk or a partition.
 pub fn is_disk(path: &str) -> bool {
     let name = path.strip_prefix("/dev/").unwrap_or_default();
     ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop"]
@@ -231,7 +231,7 @@ pub fn is_disk(path: &str) -> bool {
         || path.starts_with("\\\\.\\PhysicalDrive")
 }
 
-/// Files whose content is a credential.
+/// True if a text names a file whose content is a credential, such as `~/.ssh/id_rsa` or `.env`.
 pub fn is_credential_file(text: &str) -> bool {
     const PLACES: [&str; 44] = [
         "/etc/gshadow",
@@ -298,7 +298,7 @@ pub fn is_credential_file(text: &str) -> bool {
     !public && (env_file || key_dir || PLACES.iter().any(|place| text.contains(place)))
 }
 
-/// Whether a pattern such as `/e?c/sh*w` names a file that holds credentials.
+/// True if a pattern such as `/e?c/sh*w` names a file that holds credentials.
 pub fn names_credential(pattern: &str) -> bool {
     const FILES: [&str; 6] = [
         "/etc/shadow",

@@ -1,5 +1,5 @@
-//! Programs that only start other commands, as a table: where the command begins that they start, and which of their
-//! options hold a command as text. In: a program and its arguments. Out: places among them, or texts.
+//! Table of programs that only start other commands: where the command begins that they start, and which of their options
+//! hold a command as text. In: a program and its arguments. Out: places among them, or texts.
 
 use super::{
     call::Call,
@@ -327,7 +327,8 @@ pub(super) fn inline(call: &Call) -> Option<(&str, &[Word])> {
     Some((&script.text, call.args.get(at + options + 1..).unwrap_or_default()))
 }
 
-/// A function's body, or the command of `bash -c`, with `$1`, `$@` and the like replaced by what it is given.
+/// Puts arguments in the place of `$1`, `$@` and the like in a function's body or the command of `bash -c`. `first` is the
+/// number of the first argument: 1 for a function, 0 for `bash -c`.
 pub fn with_arguments(body: &str, args: &[Word], first: usize) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let all = args.iter().skip(1 - first.min(1)).map(|arg| quoted(&arg.text)).collect::<Vec<_>>().join(" ");
