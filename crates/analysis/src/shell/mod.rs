@@ -16,6 +16,8 @@ pub mod printed;
 mod reader;
 mod resolve;
 pub mod targets;
+#[cfg(test)]
+mod tests;
 mod words;
 mod wrappers;
 
