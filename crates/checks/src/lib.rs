@@ -20,6 +20,13 @@
 //! A rule knows a format, a grammar or a form, never a single case. Severities follow one principle: a live-looking
 //! credential, a destructive command on a real target, download-and-run, and speaking to the reviewer are critical;
 //! what may be legitimate is a warning; what is worth knowing is info. No description quotes a secret.
+//!
+//! # Usage
+//! `cargo run -p umbra-checks --example redact_and_check` runs this:
+//!
+//! ```
+#![doc = include_str!("../examples/redact_and_check.rs")]
+//! ```
 
 mod commands;
 mod contradictions;

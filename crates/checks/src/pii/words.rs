@@ -54,7 +54,7 @@ pub(super) enum Topic {
     Name,
     /// An address of a household.
     Home,
-    /// The national number at this place of [`NATIONAL`].
+    /// The national number at this place of [`NATIONAL`](super::national::NATIONAL).
     National(usize),
 }
 
