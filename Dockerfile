@@ -9,7 +9,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --locked --profile dist --bin umbra \
+    cargo build --locked --profile dist --features jemalloc --bin umbra \
     && install -D --strip target/dist/umbra /out/usr/local/bin/umbra \
     && install --directory --owner=65532 --group=65532 /out/data
 
