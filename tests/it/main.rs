@@ -26,6 +26,7 @@ mod front;
 mod judge;
 mod llm;
 mod mcp;
+mod migrations;
 mod modes;
 mod openapi;
 mod operate;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use sqlx::{Connection, PgConnection, PgPool, migrate::Migrator};
+use sqlx::{
+    Connection, PgConnection, PgPool,
+    migrate::{Migrate, MigrateError, Migrator},
+};
 use tokio::time::Instant;
 
 use super::StoreError;
@@ -10,6 +13,9 @@ use super::StoreError;
 /// Longest that another process may take over migrations: an index on a big table takes its time.
 const PATIENCE: Duration = Duration::from_mins(30);
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
+/// Checksums and names of the migrations that `0001_initial.sql` replaced before 0.1.0, `SHA384  NAME` a line.
+const REPLACED: &str = include_str!("../../../migrations/replaced.txt");
 
 /// Every migration, compiled in. A binary older than the schema starts all the same: migrations only expand.
 pub fn migrations() -> Migrator {
@@ -43,12 +49,46 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
     }
     let mut connection = pool.acquire().await?.detach();
     wait_for_turn(&mut connection, schema).await?;
-    migrations().set_locking(false).run(&mut connection).await.map_err(|error| match error {
-        sqlx::migrate::MigrateError::Execute(error) => StoreError::from(error),
-        other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
-    })?;
+    adopt_replaced_schema(&mut connection, schema).await?;
+    migrations().set_locking(false).run(&mut connection).await.map_err(migration_error)?;
     // With it goes the lock.
     Ok(connection.close().await?)
+}
+
+/// Records `0001_initial.sql` in place of the migrations that it replaced, in a schema that has them all.
+/// The first checksum tells such a schema from a newer one. Numbers do not: later migrations count from 2 again.
+///
+/// # Errors
+/// [`StoreError::Refused`] where the schema has some of the replaced migrations, but not exactly all.
+async fn adopt_replaced_schema(connection: &mut PgConnection, schema: &str) -> Result<(), StoreError> {
+    let (replaced, names): (Vec<_>, Vec<_>) = REPLACED.lines().filter_map(|line| line.split_once("  ")).unzip();
+    connection.ensure_migrations_table("_sqlx_migrations").await.map_err(migration_error)?;
+    let applied = "SELECT encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version";
+    let applied: Vec<String> = sqlx::query_scalar(applied).fetch_all(&mut *connection).await?;
+    if applied.first().map(String::as_str) != replaced.first().copied() {
+        return Ok(());
+    }
+    if applied != replaced {
+        let newest = names.last().copied().unwrap_or_default();
+        return Err(StoreError::Refused(format!(
+            "the schema {schema} was made by a version of Umbra before 0.1.0 and is not at the last migration of those, \
+             {newest}: start a version that has it on this schema once, and then this one; or keep the data with pg_dump \
+             and begin anew with another database.schema"
+        )));
+    }
+    let mut tx = connection.begin().await?;
+    sqlx::query("DELETE FROM _sqlx_migrations").execute(&mut *tx).await?;
+    migrations().set_locking(false).skip(&mut *tx, Some(1)).await.map_err(migration_error)?;
+    tx.commit().await?;
+    tracing::info!("the schema of a version before 0.1.0 is adopted as it is");
+    Ok(())
+}
+
+fn migration_error(error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::Execute(error) => StoreError::from(error),
+        other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
+    }
 }
 
 /// Waits until no other process migrates the schema. It asks again and again: what waits within the database is ended by the

@@ -1,0 +1,83 @@
+//! Schemas of other versions: those from before 0.1.0 are adopted or refused, and later ones are used as they are.
+
+use reqwest::Method;
+use serde_json::json;
+use sqlx::Row;
+
+use crate::support::{Schema, Umbra};
+
+/// Checksums and names of the migrations before 0.1.0, `SHA384  NUMBER_WORDS.sql` a line.
+const REPLACED: &str = include_str!("../../migrations/replaced.txt");
+
+/// Records that the schema has the first `count` of the migrations before 0.1.0 and nothing else.
+async fn record_replaced(schema: &Schema, count: usize) {
+    let rows = REPLACED.lines().take(count).map(|line| {
+        let (checksum, name) = line.split_once("  ").expect("a checksum and a name");
+        let (version, words) = name.trim_end_matches(".sql").split_once('_').expect("a number and words");
+        format!("({version}, '{}', true, '\\x{checksum}', 1)", words.replace('_', " "))
+    });
+    let rows: Vec<_> = rows.collect();
+    assert_eq!(rows.len(), count);
+    schema
+        .run(&format!(
+            "DELETE FROM _sqlx_migrations;
+             INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES {}",
+            rows.join(", ")
+        ))
+        .await;
+}
+
+/// Numbers and words of the recorded migrations.
+async fn recorded(schema: &Schema) -> Vec<(i64, String)> {
+    let rows = schema.rows("SELECT version, description FROM _sqlx_migrations ORDER BY version").await;
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schema_with_all_replaced_migrations_opens_with_its_data() {
+    let mut umbra = Umbra::with().go().await;
+    let event = umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
+    assert!(umbra.stop().success());
+    let initial = recorded(&umbra.schema).await;
+    assert_eq!(initial[0], (1, "initial".to_owned()));
+    record_replaced(&umbra.schema, REPLACED.lines().count()).await;
+    // Two servers at once: one of them adopts the schema, the other one finds it adopted.
+    let (first, second) = tokio::join!(Umbra::with().on(&umbra.schema).go(), Umbra::with().on(&umbra.schema).go());
+    assert_eq!(recorded(&umbra.schema).await, initial);
+    let path = format!("/v1/events/{}", event["id"].as_str().expect("an id"));
+    for server in [&first, &second] {
+        assert_eq!(server.get(&path).await["agent"], "a");
+    }
+}
+
+#[tokio::test]
+async fn schema_with_some_replaced_migrations_is_refused_with_the_way_out() {
+    let mut umbra = Umbra::with().go().await;
+    umbra.stop();
+    umbra.unchecked();
+    record_replaced(&umbra.schema, 20).await;
+    let before = recorded(&umbra.schema).await;
+    for command in [&["migrate"] as &[&str], &["serve", "--bind", "127.0.0.1:0"]] {
+        let refused = umbra.cli(command, None);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        for part in [&umbra.schema.name, "before 0.1.0", "0026_numbers_of_lists.sql", "pg_dump", "database.schema"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    assert_eq!(recorded(&umbra.schema).await, before, "a refusal changes nothing");
+}
+
+#[tokio::test]
+async fn schema_of_a_later_version_is_used_as_it_is() {
+    let mut umbra = Umbra::with().go().await;
+    umbra.stop();
+    // The number of a replaced migration, as the next ones have it again.
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (2, 'of a later version', true, '\\x00', 1)";
+    umbra.schema.run(later).await;
+    let before = recorded(&umbra.schema).await;
+    let again = Umbra::with().on(&umbra.schema).go().await;
+    assert_eq!(again.send(Method::GET, "/readyz", &[], None).await.status, 200);
+    assert_eq!(recorded(&umbra.schema).await, before);
+}
