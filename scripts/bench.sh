@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Measures the service as it is shipped: builds `umbra` and `umbra-bench` with the profile `dist` and the allocator of the
+# image, then runs a bench on that build.
+#   scripts/bench.sh ingest|decide|sidecar|fidelity [OPTION..]      options: see --help behind the name
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cargo build --locked --profile dist --features umbra-bench/jemalloc --package umbra --package umbra-bench
+exec "${CARGO_TARGET_DIR:-target}/dist/umbra-bench" "$@"
