@@ -1,42 +1,26 @@
-//! The plan of the house, in walking order: ground, rooms, the pipeline that strings them together, windows.
-//! `ARCHITECTURE.md` is the guide; `tests/it/structure.rs` holds who may import whom.
+//! The service: modules of the root package, lowest first. `ARCHITECTURE.md` is the guide; `tests/it/structure.rs` holds
+//! which of them may import which.
 
-// Ground: knows no room.
-pub mod telemetry;
-
-// Rooms, in the order in which a fact walks.
-pub mod ingest;
-
-pub mod watch;
-
-pub mod budget;
-
-pub mod queue;
-
-pub mod findings;
-
+// Building blocks: they import crates, and no other module.
 pub mod breaker;
-
 pub mod briefing;
+pub mod budget;
+pub mod findings;
+pub mod ingest;
+pub mod queue;
 pub mod reflexion;
-
+pub mod telemetry;
+pub mod watch;
 pub mod webhooks;
-
 pub mod workspace;
 
-// Wings: beside the rooms, on the same ground.
+// Use cases: they string blocks and crates together.
 pub mod pipeline;
 
-// Windows.
+// Interfaces and the frame.
 pub mod api;
-
-pub mod mcp;
-
-pub mod dashboard;
-
-pub mod cli;
-
-// The frame.
 pub mod app;
-
+pub mod cli;
+pub mod dashboard;
 pub mod lifecycle;
+pub mod mcp;
