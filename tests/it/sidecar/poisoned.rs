@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::tools;
 use crate::support::Umbra;
 
-/// A poisoned tool a line; what stands in it is said where the unit tests read it (`src/sidecar/tools/tests/poison.rs`).
+/// A poisoned tool a line; what stands in it is said where the unit tests read it (`crates/sidecar/src/tools/tests/poison.rs`).
 const SET: &str = include_str!("../../data/poisoned_tools.jsonl");
 
 const RULES: &str = "
