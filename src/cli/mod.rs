@@ -160,7 +160,10 @@ enum Command {
     Health(health::Options),
     /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
     Erase(erase::Options),
-    /// Measure what is claimed, on this machine.
+    /// Measure judgement on labelled data, on this machine.
+    #[command(
+        after_help = "Load on the service is measured by another program, umbra-bench: scripts/bench.sh runs it."
+    )]
     Bench {
         #[command(subcommand)]
         what: bench::What,

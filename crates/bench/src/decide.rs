@@ -1,7 +1,7 @@
 //! `umbra-bench decide`: how fast calls of tools are decided with a durable audit, beside the same endpoint without a
 //! database.
 //!
-//! Both servers are child processes on one machine; the private Postgres has fsync on, and lies in a
+//! The two servers are child processes on one machine; the private Postgres has fsync on, and lies in a
 //! temporary directory. They take turns, in rounds; figures are medians of the rounds. Each request is a call of its own:
 //! half of them only look, half change something, and all are live. At the end the audit is counted: fewer rows than
 //! decisions that were answered is a failure.

@@ -1,4 +1,4 @@
-//! What `umbra-bench ingest` says: medians over the rounds, as a table or as JSON. In: the rounds. Out: text.
+//! The report of `umbra-bench ingest`: medians over the rounds, as a table or as JSON.
 
 use std::{collections::BTreeMap, time::Duration};
 

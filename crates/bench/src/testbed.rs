@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use sqlx::PgPool;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -51,10 +51,10 @@ impl Testbed {
             Some(path) => path.clone(),
             None => std::env::current_exe()?.with_file_name("umbra"),
         };
-        let umbra = umbra.canonicalize().with_context(|| {
-            format!(
-                "there is no program {}: build umbra with the same profile, or name one with --umbra",
-                umbra.display()
+        let umbra = umbra.canonicalize().map_err(|error| {
+            let path = umbra.display();
+            anyhow!(
+                "{path} cannot be measured ({error}): build umbra with the same profile, or name another with --umbra"
             )
         })?;
         let tasks = Tasks::new();
@@ -87,7 +87,7 @@ impl Testbed {
     /// Starts the service in a schema of its own and waits until it listens.
     ///
     /// # Errors
-    /// It ends, or does not listen in time.
+    /// The server ends, or does not listen in time.
     pub async fn serve(&self, schema: &str, shadows: &Path, args: &[&str]) -> anyhow::Result<Server> {
         Server::start(&self.umbra, &[&["serve"], args].concat(), &self.scratch.0, schema, shadows).await
     }
@@ -150,7 +150,7 @@ impl Drop for Scratch {
 pub struct Server {
     /// Where it listens.
     pub address: SocketAddr,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
     _child: Child,
 }

@@ -47,11 +47,6 @@ impl Site {
         Self { router, shortcut: None, guard, clock }
     }
 
-    /// A site of one endpoint.
-    pub fn of(shortcut: Shortcut, guard: HostGuard, clock: Clock) -> Self {
-        Self::new(Router::new(), guard, clock).with(shortcut)
-    }
-
     /// The same site, where the shortcut is taken before the router is asked.
     #[must_use]
     pub fn with(self, shortcut: Shortcut) -> Self {

@@ -66,7 +66,7 @@ fn event(n: usize) -> Value {
             "task_type": "shell",
             "tool": {
                 "name": "run_command",
-                "args": {"command": pick(&COMMANDS, seed), "cwd": "/work/ledger", "timeout_ms": 60_000},
+                "args": {"command": pick(&COMMANDS, seed), "cwd": "/srv/ledger", "timeout_ms": 60_000},
                 "result": prose(seed, 5),
             },
         }),

@@ -7,6 +7,7 @@ mod routes;
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
+use axum::Router;
 use clap::{Args, ValueEnum};
 use umbra::{
     api::{auth::KeyRing, front},
@@ -71,7 +72,7 @@ pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
         }
         Variant::Naive => {
             let rows = OneByOne::connect(database.store.connect_options(), POOL).await?;
-            front::Site::of(routes::one_by_one(api, rows, &admission), guard, clock)
+            front::Site::new(Router::new(), guard, clock).with(routes::one_by_one(api, rows, &admission))
         }
     };
     front.serve(site, &tasks, limits(&setup));

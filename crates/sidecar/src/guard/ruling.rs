@@ -1,4 +1,4 @@
-//! How what rules say becomes one answer.
+//! Joins the words of all matching rules into one ruling.
 
 use super::bound::{Head, Rule};
 use umbra_checks::redact;
