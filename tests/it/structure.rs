@@ -40,6 +40,7 @@ const SQL_CLOCKS: &[&str] =
     &["now()", "transaction_timestamp()", "current_timestamp", "current_date", "current_time", "localtimestamp"];
 
 const MOST_LINES: usize = 600;
+const MEDIAN_LINES: usize = 180;
 
 /// Every fault of a tree: file path to text.
 fn faults(tree: &BTreeMap<String, String>) -> Vec<String> {
@@ -53,6 +54,15 @@ fn faults(tree: &BTreeMap<String, String>) -> Vec<String> {
         for (from, to) in source.folder_imports() {
             imports.entry(from).or_default().insert(to);
         }
+    }
+    let mut lines: Vec<_> =
+        tree.iter().filter(|(path, _)| is_rust(path)).map(|(_, text)| text.lines().count()).collect();
+    lines.sort_unstable();
+    let median = lines.get(lines.len() / 2).copied().unwrap_or_default();
+    if median >= MEDIAN_LINES {
+        faults.push(format!(
+            "src:1: the median file has {median} lines, at most {MEDIAN_LINES} are wanted; split the large ones"
+        ));
     }
     faults.extend(circles(&imports).into_iter().map(|circle| {
         format!("src:1: folders import each other in a circle: {circle}; move what both need below them")
@@ -331,6 +341,9 @@ fn planted_faults_are_found() {
     }
     let bare = BTreeMap::from([("src/main.rs".to_owned(), "fn main() {}".to_owned())]);
     assert!(faults(&bare)[0].contains("opens with `//!`"));
+    let long = "\n".repeat(200);
+    let found = faults(&tree(&[("src/app.rs", &long), ("src/api/mod.rs", &long)]));
+    assert!(found[0].contains("median file has 201 lines"), "{found:?}");
 }
 
 #[test]
