@@ -15,7 +15,7 @@ pub mod webhooks;
 pub mod workspace;
 
 // Use cases: they string blocks and crates together.
-pub mod pipeline;
+pub mod flows;
 
 // Interfaces and the frame.
 pub mod api;

@@ -16,7 +16,7 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::pipeline::backtest::{PlanError, Tried};
+use crate::flows::backtests::{PlanError, Tried};
 use umbra_config::{Models, quantity::parse_moment, shadows::load};
 use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope};
 use umbra_store::{

@@ -15,7 +15,7 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::pipeline::breakers::BreakerItem;
+use crate::flows::followers::breakers::BreakerItem;
 use umbra_domain::{BreakerState, key::Scope};
 use umbra_store::{breakers::BreakerFilter, seek::Feed};
 

@@ -26,8 +26,10 @@ use super::{
     verdicts::waited,
 };
 use crate::{
+    flows::events::AcceptError,
+    flows::events::Accepted,
+    flows::events::Origin,
     ingest::{self, Fault, Incoming, code},
-    pipeline::{AcceptError, Accepted, Origin},
 };
 use umbra_domain::{EventId, json, key::Scope, verdict::Standing};
 use umbra_llm::ORIGIN_HEADER;

@@ -49,7 +49,7 @@ use self::{
     entrance::{Entrance, Shortcut},
     problem::Problem,
 };
-use crate::{ingest, pipeline::Pipeline};
+use crate::{flows::Pipeline, ingest};
 use umbra_domain::PricePerMtok;
 use umbra_store::StoreError;
 

@@ -8,7 +8,7 @@ use super::{
     params::{Params, expect_reached, listing},
     problem::Problem,
 };
-use crate::pipeline::reflexions::ReflexionItem;
+use crate::flows::followers::reflexions::ReflexionItem;
 use umbra_domain::key::Scope;
 use umbra_store::{reflexions::ReflexionFilter, seek::Feed};
 

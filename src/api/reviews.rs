@@ -23,8 +23,9 @@ use super::{
 };
 use crate::{
     findings,
+    flows::events::Origin,
+    flows::events::accept::OnDemand,
     ingest::{self, Incoming, ReviewRequest},
-    pipeline::{Origin, accept::OnDemand},
 };
 use umbra_domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope};
 use umbra_store::{

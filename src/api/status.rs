@@ -12,7 +12,7 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
-use crate::pipeline::{Armed, Rules, feedback::ShadowPrecision, status::Status};
+use crate::flows::{followers::feedback::ShadowPrecision, maintenance::status::Status, rules::Armed, rules::Rules};
 use umbra_domain::{
     CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
 };

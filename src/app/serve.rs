@@ -19,10 +19,15 @@ use crate::{
         body::BodyReader,
         front::{BodyLimits, Front, HostGuard, Limits, Site},
     },
-    dashboard, ingest,
+    dashboard,
+    flows::Pipeline,
+    flows::reviews::Worker,
+    flows::rules::Rules,
+    flows::rules::RulesError,
+    flows::sessions::Interventions,
+    ingest,
     lifecycle::Tasks,
     mcp::{Guard, Profiles},
-    pipeline::{Interventions, Pipeline, Rules, RulesError, Worker},
     telemetry,
 };
 use umbra_config::{Loaded, Report};

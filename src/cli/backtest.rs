@@ -15,10 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global, answer, answer_json, complain, progress};
-use crate::{
-    app::App,
-    pipeline::{Pipeline, backtest::Tried},
-};
+use crate::{app::App, flows::Pipeline, flows::backtests::Tried};
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow, clock::Clock};
 use umbra_store::{

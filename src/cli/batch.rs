@@ -10,10 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, progress, table};
 use crate::{
     app::{App, artifacts},
-    pipeline::{
-        Pipeline, Worker,
-        catch_up::{CatchUp, CaughtUp},
-    },
+    flows::Pipeline,
+    flows::reviews::Worker,
+    flows::reviews::catch_up::{CatchUp, CaughtUp},
 };
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{ReviewId, ReviewState, SkipReason, clock::Clock};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{Database, Setup},
-    pipeline::gate::gate,
+    flows::audit::gate::gate,
     watch::Watcher,
     webhooks::Endpoints,
 };

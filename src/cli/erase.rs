@@ -12,7 +12,7 @@ use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{Setup, artifact_places, sign_audit},
     findings::ErasedFiles,
-    pipeline::erasure::{Erased, Folders, erase, forecast},
+    flows::maintenance::erasure::{Erased, Folders, erase, forecast},
     workspace::Workspace,
 };
 use umbra_boundary::checkpoints;

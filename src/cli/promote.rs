@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Failure, Global, answer, answer_json, complain};
-use crate::{app::Setup, findings::Precision, pipeline::feedback::ShadowPrecision};
+use crate::{app::Setup, findings::Precision, flows::followers::feedback::ShadowPrecision};
 use umbra_config::{Models, settings::Promote, shadows::set_mode};
 use umbra_domain::{Mode, Shadow};
 

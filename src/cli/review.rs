@@ -13,8 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{App, artifacts},
+    flows::Pipeline,
+    flows::events::Origin,
+    flows::events::accept::OnDemand,
+    flows::reviews::Worker,
     ingest::Incoming,
-    pipeline::{Origin, Pipeline, Worker, accept::OnDemand},
 };
 use umbra_domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock};
 use umbra_store::{events::EventFilter, reviews::Review, seek::Seek};

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::{Failure, Global, answer, answer_json, table};
-use crate::pipeline::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
+use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
 use umbra_boundary::diff::{Difference, Place};
 
 pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or what --fail-on \

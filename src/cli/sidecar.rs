@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Failure, Global, answer, answer_json, table};
-use crate::pipeline::sidecar::replay::{Replay, replay_session};
+use crate::flows::sessions::replay::{Replay, replay_session};
 use umbra_config::Loaded;
 use umbra_domain::SessionId;
 

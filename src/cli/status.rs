@@ -3,7 +3,7 @@
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{App, Database, Setup},
-    pipeline::status::{ProviderStatus, Standing, Status},
+    flows::maintenance::status::{ProviderStatus, Standing, Status},
 };
 use umbra_domain::{Mode, clock::Clock};
 

@@ -5,10 +5,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::gateway::all;
-use crate::{
-    ingest::Incoming,
-    pipeline::{Origin, Pipeline, decide::ReportError},
-};
+use crate::{flows::Pipeline, flows::decisions::ReportError, flows::events::Origin, ingest::Incoming};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
 use umbra_store::Store;

@@ -2,7 +2,7 @@
 //!
 //! Messages go by the Standard Webhooks scheme (standardwebhooks.com): headers `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of what it tells
-//! (`store::webhooks`), and delivered at least once under the same id by any process (`pipeline::deliver`). URLs come
+//! (`store::webhooks`), and delivered at least once under the same id by any process (`flows::followers::deliver`). URLs come
 //! from the settings alone and go through the outbound policy of `llm` at each connection; no redirect is followed.
 //! No secret and no URL reaches a log, an error or a list.
 

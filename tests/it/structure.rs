@@ -29,7 +29,7 @@ const BLOCKS: &[&str] = &[
 
 /// Modules above the blocks, lowest first: each may import those before it, and blocks.
 const LAYERS: &[&[&str]] =
-    &[&["pipeline"], &["lifecycle"], &["mcp", "dashboard"], &["api"], &["app"], &["cli"], &["main", "lib"]];
+    &[&["flows"], &["lifecycle"], &["mcp", "dashboard"], &["api"], &["app"], &["cli"], &["main", "lib"]];
 
 /// File and folder names that do not say what is inside.
 const EMPTY_NAMES: &[&str] =
@@ -322,7 +322,7 @@ fn planted_faults_are_found() {
         ("src/ingest/mod.rs", "use crate::watch;", 2, "ingest imports watch"),
         ("src/ingest/native.rs", "fn f() -> super::super::budget::Meter {}", 2, "ingest imports budget"),
         ("src/watch/mod.rs", "fn f() {}\nuse crate::{budget, queue::{a, b}};", 3, "watch imports budget"),
-        ("src/pipeline/tick.rs", "use crate::{lifecycle::Tasks};", 2, "pipeline imports lifecycle"),
+        ("src/flows/maintenance/tick.rs", "use crate::{lifecycle::Tasks};", 2, "flows imports lifecycle"),
         ("src/api/events.rs", "use crate::cli::Global;", 2, "api imports cli"),
         ("src/mcp/mod.rs", "use crate::dashboard::Page;", 2, "mcp imports dashboard"),
         ("src/engine/mod.rs", "", 1, "no such module"),
@@ -365,7 +365,7 @@ fn circles_between_folders_of_flows_are_found() {
 fn ordinary_code_has_no_fault() {
     let clean = tree(&[
         ("src/main.rs", "fn main() { umbra::cli::run(std::env::args()) }"),
-        ("src/app.rs", "use crate::{api, dashboard, lifecycle::Tasks, pipeline::{accept, work}};"),
+        ("src/app.rs", "use crate::{api, dashboard, lifecycle::Tasks, flows::{events, reviews}};"),
         ("src/ingest/native.rs", "use super::Incoming;\nuse umbra_domain::Event;"),
         (
             "src/watch/mod.rs",

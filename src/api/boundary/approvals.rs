@@ -15,7 +15,7 @@ use crate::{
         params::PathPart,
         problem::Problem,
     },
-    pipeline::decide::ApprovalError,
+    flows::decisions::ApprovalError,
 };
 use umbra_domain::{ApprovalId, key::Scope};
 use umbra_store::execution::ApprovalItem;

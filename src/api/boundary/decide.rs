@@ -20,8 +20,8 @@ use crate::{
         params::PathPart,
         problem::Problem,
     },
+    flows::decisions::{DecideError, ReportError, Reported},
     ingest::{self, CallRequest},
-    pipeline::decide::{DecideError, ReportError, Reported},
 };
 use umbra_boundary::answer::Answer;
 use umbra_domain::key::Scope;

@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
-    pipeline::drift::{Drift, Windows},
+    flows::audit::drift::{Drift, Windows},
 };
 use umbra_config::quantity::parse_duration;
 use umbra_domain::key::Scope;

@@ -17,7 +17,7 @@ use crate::{
         params::Params,
         problem::Problem,
     },
-    pipeline::decide::{NewOverride, OverrideError},
+    flows::decisions::{NewOverride, OverrideError},
 };
 use umbra_boundary::execution::{Configured, Effective};
 use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name};

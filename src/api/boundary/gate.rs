@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
-    pipeline::gate::gate,
+    flows::audit::gate::gate,
 };
 use umbra_boundary::gate::Gate;
 use umbra_domain::key::Scope;

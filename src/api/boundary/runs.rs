@@ -15,7 +15,7 @@ use crate::{
         params::{Params, prefers},
         problem::Problem,
     },
-    pipeline::runs::{CompareError, Runs, RunsCompared, compare},
+    flows::audit::runs::{CompareError, Runs, RunsCompared, compare},
 };
 use umbra_domain::key::Scope;
 

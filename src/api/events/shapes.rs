@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     api::problem::{FieldError, Problem},
-    pipeline::Accepted,
+    flows::events::Accepted,
 };
 use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark};
 use umbra_store::{

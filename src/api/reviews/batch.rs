@@ -16,7 +16,7 @@ use crate::{
         body::{Media, expect_media, from_json},
         problem::Problem,
     },
-    pipeline::catch_up::{CatchUp, CatchUpError, CaughtUp},
+    flows::reviews::catch_up::{CatchUp, CatchUpError, CaughtUp},
 };
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{Disposition, EventId, key::Scope};

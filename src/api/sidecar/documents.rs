@@ -19,7 +19,7 @@ use crate::{
         params::{Params, PathParts, listing},
         problem::Problem,
     },
-    pipeline::sidecar::{
+    flows::sessions::{
         attach::DocumentState,
         documents::{DocumentError, Revise, Revised, Revision, Version, parsed},
     },

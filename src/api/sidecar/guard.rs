@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::{arrived, read, read_wide, steps::CallSchema};
 use crate::{
     api::{Api, auth::Caller, problem::Problem},
+    flows::sessions::{guard::GuardAnswer, select::Selected},
     ingest,
-    pipeline::sidecar::{guard::GuardAnswer, select::Selected},
 };
 use umbra_domain::key::Scope;
 

@@ -21,8 +21,8 @@ use super::{
     problem::Problem,
 };
 use crate::{
+    flows::sessions::attach::StepError,
     ingest::{Fault, Limits},
-    pipeline::sidecar::attach::StepError,
 };
 use umbra_domain::{SessionId, key::Scope};
 

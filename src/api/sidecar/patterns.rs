@@ -18,7 +18,7 @@ use crate::{
         params::{Params, expect_reached, listing},
         problem::Problem,
     },
-    pipeline::sidecar::patterns::Told,
+    flows::sessions::patterns::Told,
 };
 use umbra_domain::{NewPattern, Pattern, PatternStatus, key::Scope};
 use umbra_sidecar::patterns::{Offered, faults};

@@ -20,8 +20,8 @@ use crate::{
         params::{Params, PathPart, expect_reached, listing},
         problem::Problem,
     },
+    flows::sessions::attach::{AttachError, Attachment, DocumentState, Summary},
     ingest,
-    pipeline::sidecar::attach::{AttachError, Attachment, DocumentState, Summary},
 };
 use umbra_domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
 use umbra_store::{seek::Feed, sessions::SessionFilter};
@@ -197,5 +197,5 @@ pub async fn post_close(
 }
 
 fn unknown() -> Problem {
-    crate::pipeline::sidecar::attach::StepError::Unknown.into()
+    crate::flows::sessions::attach::StepError::Unknown.into()
 }

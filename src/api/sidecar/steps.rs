@@ -17,8 +17,8 @@ use utoipa::ToSchema;
 use super::{arrived, may_read, read, session_id};
 use crate::{
     api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
+    flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
-    pipeline::sidecar::{message::MessageAnswer, turn::TurnAnswer},
 };
 use umbra_domain::{SessionId, SessionState, StepKind, ToolName, key::Scope};
 
@@ -162,7 +162,7 @@ pub async fn get_messages(
     may_read(&caller)?;
     let id = session_id(&id)?;
     let found = api.pipeline.sidecar.session(id, &|agent| caller.sees(agent)).await?;
-    let (session, _) = found.ok_or_else(|| Problem::from(crate::pipeline::sidecar::attach::StepError::Unknown))?;
+    let (session, _) = found.ok_or_else(|| Problem::from(crate::flows::sessions::attach::StepError::Unknown))?;
     let last = api.pipeline.store.last_step(id).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
         Some(Some(after)) if (0..=last).contains(&after) => after,

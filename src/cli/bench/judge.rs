@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     app::Setup,
-    pipeline::trial::{self, Tab, Took, Tried},
+    flows::reviews::trial::{self, Tab, Took, Tried},
 };
 use umbra_config::{Models, shadows::load};
 use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};

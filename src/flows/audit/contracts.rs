@@ -1,0 +1,212 @@
+//! What calls show behind their answers, while nobody waits: which tools there are, and whether live results still fit their
+//! contracts. One process of a cluster follows the audit; every one looks which contracts are stale, so that its stubs say so.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::Pipeline;
+use crate::telemetry::metric;
+use umbra_boundary::{
+    decide::Rules,
+    drift::contract::{Held, learn, misfit, recorded, stale},
+};
+use umbra_domain::{
+    ToolContract, ToolName,
+    contract::ContractState,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    contracts::{Learning, LiveResult, UnexpectedCall},
+};
+
+/// Between looks at new rows.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Rows of the audit in one transaction.
+const PAGE: i64 = 1_000;
+/// Between messages about the same tool of the same agent.
+const QUIET: Duration = Duration::from_hours(24);
+
+/// An edition of a contract: its tool and version.
+type Edition = (String, u32);
+
+/// What this process has seen.
+#[derive(Default)]
+struct Seen {
+    /// What was in force when it last looked.
+    rules: Option<Arc<Rules>>,
+    /// Contracts that are too old, which is not stored yet.
+    aged: Vec<Edition>,
+}
+
+fn edition(contract: &ToolContract) -> Edition {
+    (contract.tool.clone(), contract.version)
+}
+
+impl Pipeline {
+    /// Learns until `stop`.
+    pub async fn learn_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        let mut seen = Seen::default();
+        // Shown from the start: a series that only comes with the first has no rate at it.
+        metrics::counter!(metric::UNEXPECTED_CALLS).increment(0);
+        loop {
+            let looked = self.look_at_contracts(&mut seen).await;
+            match &looked {
+                Ok(()) if failing => tracing::info!("contracts are held against live results again"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "contracts are not held against live results yet; trying again");
+                }
+                _ => {}
+            }
+            failing = looked.is_err();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+        }
+    }
+
+    async fn look_at_contracts(&self, seen: &mut Seen) -> Result<(), StoreError> {
+        let rules = self.boundary.rules.load_full();
+        if !seen.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
+            let editions: Vec<Edition> = contracts(&rules).map(edition).collect();
+            if !editions.is_empty() {
+                self.store.know_contracts(&editions).await?;
+            }
+            if let Some(before) = seen.rules.replace(Arc::clone(&rules)) {
+                metrics::gauge!(metric::ENVIRONMENT, "environment" => before.configured.environment.clone()).set(0.0);
+            }
+            metrics::gauge!(metric::ENVIRONMENT, "environment" => rules.configured.environment.clone()).set(1.0);
+        }
+        while let Some(page) = self.store.begin_learning(PAGE).await? {
+            let more = page.more;
+            self.learn(&rules, page, &seen.aged).await?;
+            if !more {
+                break;
+            }
+        }
+        seen.aged = self.note_stale(&rules).await?;
+        Ok(())
+    }
+
+    /// Puts in force which contracts are stale; answers those that are so by their age, which is not stored yet.
+    async fn note_stale(&self, rules: &Rules) -> Result<Vec<Edition>, StoreError> {
+        let (mut words, mut aged) = (HashMap::new(), Vec::new());
+        if contracts(rules).next().is_some() {
+            let states = self.store.contract_states().await?;
+            let stale = rules.tools.stale(&states, self.store.now().await?);
+            let is_new = |state: &&ContractState| {
+                let id = format!("{}@{}", state.tool, state.version);
+                state.stale.is_none() && stale.iter().any(|stale| stale.contract == id)
+            };
+            aged.extend(states.iter().filter(is_new).map(|state| (state.tool.clone(), state.version)));
+            words.extend(stale.into_iter().map(|stale| (stale.contract, stale.why)));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        metrics::gauge!(metric::STALE_CONTRACTS).set(words.len() as f64);
+        self.boundary.stale.store(Arc::new(words));
+        Ok(aged)
+    }
+
+    /// Holds a page of results against their contracts, and stores what that and age show.
+    async fn learn(&self, rules: &Rules, mut page: Learning, aged: &[Edition]) -> Result<(), StoreError> {
+        let results = std::mem::take(&mut page.results);
+        let held = block_in_place(|| hold(rules, &results));
+        let mut wanted: Vec<Edition> = held.keys().chain(aged).cloned().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let states = if wanted.is_empty() { Vec::new() } else { page.states(&wanted).await? };
+        let in_force: HashMap<Edition, &ToolContract> = contracts(rules).map(|one| (edition(one), one)).collect();
+        for mut state in states {
+            let key = (state.tool.clone(), state.version);
+            let Some(contract) = in_force.get(&key) else { continue };
+            let before = state.clone();
+            for held in held.get(&key).into_iter().flatten() {
+                let result = if held.misfit.is_some() { "misfit" } else { "fit" };
+                metrics::counter!(metric::LIVE_RESULTS, "result" => result).increment(1);
+                learn(contract, &mut state, held);
+            }
+            state.stale = stale(contract, &state, page.now);
+            if before.stale.is_none()
+                && state.stale.is_some()
+                && let Some(message) =
+                    self.webhooks.load().address(&notice(contract, &state, &page), self.clock.new_id())
+            {
+                page.enqueue(&message).await?;
+            }
+            if state != before {
+                page.keep(&state).await?;
+            }
+        }
+        for call in std::mem::take(&mut page.unexpected) {
+            metrics::counter!(metric::UNEXPECTED_CALLS).increment(1);
+            let before = page.note_unexpected(&call).await?;
+            let is_news = before.is_none_or(|before| before.saturating_add(QUIET).is_ok_and(|quiet| quiet < call.at));
+            if is_news && let Some(message) = self.webhooks.load().address(&ran(&call), self.clock.new_id()) {
+                page.enqueue(&message).await?;
+            }
+        }
+        page.done().await
+    }
+}
+
+fn contracts(rules: &Rules) -> impl Iterator<Item = &ToolContract> {
+    rules.tools.contracts().all().map(|contract| contract.contract())
+}
+
+/// Results by the edition that they were decided under. What was decided under another than is in force here, by a process
+/// that has read another file, is left out.
+fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
+    let mut held: BTreeMap<Edition, Vec<Held>> = BTreeMap::new();
+    for LiveResult { seq, at, tool, contract, decision, outcome } in results {
+        let tool = ToolName::bare(tool.clone());
+        let Some(found) = rules.tools.contracts().find(&tool) else { continue };
+        if contract.as_deref() != Some(found.id()) {
+            continue;
+        }
+        let Some(recorded) = recorded(decision, outcome) else { continue };
+        let misfit = misfit(rules.tools.contracts(), &tool, &recorded.args, &recorded.result);
+        held.entry(edition(found.contract())).or_default().push(Held { seq: *seq, at: *at, misfit });
+    }
+    held
+}
+
+/// What is told of a call that ran although it was told not to.
+fn ran(call: &UnexpectedCall) -> Notice {
+    let UnexpectedCall { seq, at, agent, tool } = call;
+    Notice {
+        kind: NoticeKind::CallUnexpected,
+        at: *at,
+        agent: Some(agent.clone()),
+        task_id: None,
+        shadow: None,
+        severity: None,
+        data: json!({"agent": agent, "tool": tool, "audit_seq": seq}),
+    }
+}
+
+/// What is told of a contract that became stale: which, since when and why; where it does not fit, its pages say.
+fn notice(contract: &ToolContract, learned: &ContractState, page: &Learning) -> Notice {
+    let stale = learned.stale;
+    Notice {
+        kind: NoticeKind::ContractStale,
+        at: page.now,
+        agent: None,
+        task_id: None,
+        shadow: None,
+        severity: None,
+        data: json!({
+            "contract": contract.id(), "tool": contract.tool, "version": contract.version,
+            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.why.as_str()),
+            "misfits": learned.misfits, "results": learned.results,
+        }),
+    }
+}

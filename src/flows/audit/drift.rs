@@ -1,0 +1,249 @@
+//! What has drifted: contracts that live results no longer fit, with what could take their place; calls that nobody asked
+//! about; and what an agent does now beside what it used to do.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::task::block_in_place;
+use utoipa::ToSchema;
+
+use crate::flows::Pipeline;
+use umbra_boundary::drift::{
+    StaleContract,
+    behaviour::{Behaviour, Made, compare},
+    contract::{propose, recorded},
+};
+use umbra_config::tools::write;
+use umbra_domain::{EventId, ToolContract, contract::ContractState};
+use umbra_store::{StoreError, seek::Feed, windows::DecidedCall};
+
+/// Calls of a window that are read, the latest.
+const MOST_CALLS: usize = 5_000;
+/// Contracts of which one answer makes proposals.
+const MOST_PROPOSALS: usize = 20;
+/// How many recent windows long the base window is, unless somebody says where it begins.
+const BASE_WINDOWS: u32 = 7;
+/// How far back unguarded and unexpected calls are listed.
+const UNGUARDED: Duration = Duration::from_hours(365 * 24);
+
+/// What has drifted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Drift {
+    /// Contracts in force that are stale, or whose last live results did not fit.
+    pub contracts: Vec<DriftedContract>,
+    /// Calls without a decision, where the setting `boundary.require_decisions` asks for one; the latest first.
+    pub unguarded: Vec<UnguardedCalls>,
+    /// Calls that ran against their decisions; the latest first.
+    pub unexpected: Vec<UnexpectedCalls>,
+    /// What the agent does now, if one was asked about.
+    pub behaviour: Option<AgentDrift>,
+}
+
+/// A contract that may not hold any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DriftedContract {
+    /// `tool@version`.
+    #[schema(example = "stripe.process_refund@2")]
+    pub contract: String,
+    /// Set while it is not believed any more.
+    pub stale: Option<StaleContract>,
+    /// Live results that were held against it.
+    pub results: i64,
+    /// The last so many of them did not fit.
+    pub misfits: i64,
+    /// What did not fit last: where, and what was expected.
+    pub misfit: Option<String>,
+    /// The next version as live results since then show it, as a tools file.
+    pub proposal: Option<String>,
+    /// Why there is none.
+    pub proposal_missing: Option<String>,
+}
+
+/// Calls of a tool by an agent that no decision was asked for.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnguardedCalls {
+    /// Who called.
+    pub agent: String,
+    /// What, as its events say.
+    pub tool: String,
+    /// How often.
+    pub calls: i64,
+    /// The first time.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// The last time.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// The event of the last time.
+    #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub last_event: EventId,
+}
+
+/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same, as their outcomes say.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnexpectedCalls {
+    /// Who called.
+    pub agent: String,
+    /// What.
+    pub tool: String,
+    /// How often.
+    pub calls: i64,
+    /// The first time.
+    #[schema(value_type = String, format = DateTime)]
+    pub first_at: Timestamp,
+    /// The last time.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: Timestamp,
+    /// The row of the last outcome in the audit.
+    pub last_seq: i64,
+}
+
+/// What an agent does now, beside what it used to do.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AgentDrift {
+    /// The agent.
+    pub agent: String,
+    /// What it used to do.
+    pub base: Window,
+    /// What it does now.
+    pub recent: Window,
+    /// What has changed.
+    #[serde(flatten)]
+    pub behaviour: Behaviour,
+}
+
+/// A window of time.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = DriftWindow)]
+pub struct Window {
+    /// From this time.
+    #[schema(value_type = String, format = DateTime)]
+    pub from: Timestamp,
+    /// Before this time.
+    #[schema(value_type = String, format = DateTime)]
+    pub to: Timestamp,
+    /// Calls that were compared.
+    pub calls: usize,
+    /// Whether there are more: then these are the latest 5,000.
+    pub cut: bool,
+}
+
+/// Which windows.
+#[derive(Debug, Clone, Copy)]
+pub struct Windows {
+    /// Where the base window begins; it ends where the recent one does.
+    pub since: Option<Timestamp>,
+    /// How long the recent window is, up to now.
+    pub recent: Duration,
+}
+
+impl Pipeline {
+    /// What has drifted.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn drift(&self, agent: Option<String>, windows: Windows) -> Result<Drift, StoreError> {
+        let unguarded = self.store.unguarded(UNGUARDED).await?;
+        let unguarded = unguarded.into_iter().map(|row| UnguardedCalls {
+            agent: row.agent,
+            tool: row.tool,
+            calls: row.calls,
+            first_at: row.first_at.to_jiff(),
+            last_at: row.last_at.to_jiff(),
+            last_event: EventId(row.last_event),
+        });
+        let unguarded = unguarded.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
+        let unexpected = self.store.unexpected(UNGUARDED).await?;
+        let unexpected = unexpected.into_iter().map(|row| UnexpectedCalls {
+            agent: row.agent,
+            tool: row.tool,
+            calls: row.calls,
+            first_at: row.first_at.to_jiff(),
+            last_at: row.last_at.to_jiff(),
+            last_seq: row.last_seq,
+        });
+        let unexpected = unexpected.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
+        let contracts = self.drifted_contracts().await?;
+        let behaviour = match agent {
+            Some(agent) => Some(self.agent_drift(agent, windows).await?),
+            None => None,
+        };
+        Ok(Drift { contracts, unguarded, unexpected, behaviour })
+    }
+
+    async fn drifted_contracts(&self) -> Result<Vec<DriftedContract>, StoreError> {
+        let rules = self.boundary.rules.load_full();
+        let states = self.store.contract_states().await?;
+        let stale = rules.tools.stale(&states, self.store.now().await?);
+        let mut drifted = Vec::new();
+        for contract in rules.tools.contracts().all().map(|one| one.contract()) {
+            let (id, edition) = (contract.id(), (contract.tool.as_str(), contract.version));
+            let Some(learned) = states.iter().find(|state| (state.tool.as_str(), state.version) == edition) else {
+                continue;
+            };
+            let stale = stale.iter().find(|stale| stale.contract == id).cloned();
+            if stale.is_none() && learned.misfits == 0 {
+                continue;
+            }
+            let (proposal, proposal_missing) = match self.proposal(contract, learned, drifted.len()).await? {
+                Ok(proposal) => (Some(proposal), None),
+                Err(why) => (None, Some(why)),
+            };
+            let (results, misfits, misfit) = (learned.results, learned.misfits, learned.misfit.clone());
+            drifted.push(DriftedContract { contract: id, stale, results, misfits, misfit, proposal, proposal_missing });
+        }
+        Ok(drifted)
+    }
+
+    /// The next version of a contract as YAML, or why there is none.
+    async fn proposal(
+        &self,
+        contract: &ToolContract,
+        state: &ContractState,
+        made: usize,
+    ) -> Result<Result<String, String>, StoreError> {
+        if made >= MOST_PROPOSALS {
+            return Ok(Err(format!("more than {MOST_PROPOSALS} contracts drift: mend some first")));
+        }
+        let results = self.store.live_results(&state.recent).await?;
+        Ok(block_in_place(|| {
+            let recorded: Vec<_> =
+                results.iter().filter_map(|result| recorded(&result.decision, &result.outcome)).collect();
+            propose(contract, &recorded).map(|proposed| write(&[proposed]))
+        }))
+    }
+
+    async fn agent_drift(&self, agent: String, windows: Windows) -> Result<AgentDrift, StoreError> {
+        let now = self.store.now().await?;
+        let turn = now.saturating_sub(windows.recent).unwrap_or(Timestamp::MIN);
+        let since = windows.since.unwrap_or_else(|| {
+            turn.saturating_sub(windows.recent.saturating_mul(BASE_WINDOWS)).unwrap_or(Timestamp::MIN)
+        });
+        let (first, middle) = (self.store.audited_before(since).await?, self.store.audited_before(turn).await?);
+        let last = self.store.newest(Feed::Audit).await?;
+        let most = i64::try_from(MOST_CALLS).unwrap_or(i64::MAX) + 1;
+        let base = self.store.decided_calls(&agent, (first, middle), most).await?;
+        let recent = self.store.decided_calls(&agent, (middle, last), most).await?;
+        let window = |from, to, calls: &Vec<DecidedCall>| Window {
+            from,
+            to,
+            calls: calls.len().min(MOST_CALLS),
+            cut: calls.len() > MOST_CALLS,
+        };
+        let (base_window, recent_window) = (window(since, turn, &base), window(turn, now, &recent));
+        let behaviour = block_in_place(|| compare(&made(base), &made(recent)));
+        Ok(AgentDrift { agent, base: base_window, recent: recent_window, behaviour })
+    }
+}
+
+/// Calls, oldest first.
+fn made(calls: Vec<DecidedCall>) -> Vec<Made> {
+    let args = |payload: Option<String>| {
+        let payload: Option<Value> = payload.and_then(|payload| serde_json::from_str(&payload).ok());
+        payload.and_then(|mut payload| payload.get_mut("args").map(Value::take)).unwrap_or_default()
+    };
+    let latest = calls.into_iter().take(MOST_CALLS).rev();
+    latest.map(|call| Made { tool: call.tool, within: call.within, args: args(call.payload) }).collect()
+}

@@ -1,0 +1,56 @@
+//! What stands against an environment as production: how things stand in the database, put before `boundary::gate`.
+
+use crate::flows::decisions::believed;
+use umbra_boundary::{
+    decide::Rules,
+    gate::{Facts, Gate, KnownTool, Unguarded, judge},
+    genuine::RowKey,
+};
+use umbra_domain::ToolName;
+use umbra_store::{Store, StoreError};
+
+/// Asks the gate. A database that does not answer is one of its reasons.
+///
+/// Overrides count as they do for who has this key; without one, as they stand.
+pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&RowKey>) -> Gate {
+    match facts(store, rules, key).await {
+        Ok(facts) => judge(environment, rules, Ok(&facts)),
+        Err(StoreError::Statement(_)) => {
+            let problem = "its schema is not that of this version: `umbra migrate` brings it up to date".to_owned();
+            judge(environment, rules, Err(problem))
+        }
+        Err(error) => judge(environment, rules, Err(error.to_string())),
+    }
+}
+
+async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Facts, StoreError> {
+    let called = store.tools_seen(rules.gate.tools_seen_within).await?;
+    let called = called.into_iter().map(|(tool, effect)| KnownTool {
+        tool: ToolName::bare(tool),
+        description: String::new(),
+        effect: Some(effect),
+    });
+    let pinned =
+        if rules.gate.servers.is_empty() { Vec::new() } else { store.tools_pinned(&rules.gate.servers).await? };
+    let pinned = pinned.into_iter().map(|(server, tool, description)| KnownTool {
+        tool: ToolName::of(server, tool),
+        description,
+        effect: None,
+    });
+    let unguarded = store.unguarded(rules.gate.unguarded_within).await?;
+    let unexpected = store.unexpected(rules.gate.unguarded_within).await?;
+    Ok(Facts {
+        now: store.now().await?,
+        overrides: believed(key, store.overrides().await?).0,
+        tools: called.chain(pinned).collect(),
+        contracts: store.contract_states().await?,
+        unguarded: unguarded
+            .into_iter()
+            .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
+            .collect(),
+        unexpected: unexpected
+            .into_iter()
+            .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
+            .collect(),
+    })
+}

@@ -1,0 +1,140 @@
+//! The audit made tamper-evident, and kept outside of the database: rows are chained into blocks by one process at a time,
+//! each process signs how far the chain is and writes the rows to its own files. Nobody waits for any of it.
+
+use std::time::Duration;
+
+use tokio::task::block_in_place;
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::decisions::{AuditFile, Boundary};
+use umbra_boundary::{
+    checkpoints::{Signer, public_key},
+    journal::Journal,
+    line::line,
+    seal::{GENESIS, block},
+};
+use umbra_domain::audit::{AuditFolder, AuditSeal};
+use umbra_store::{StoreError, audit::AuditFilter, seek::Feed};
+
+/// Between looks at what is not sealed or written yet.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Rows of one block, and of one page.
+const PAGE: i64 = 1_000;
+
+/// Why something is not sealed or written yet.
+#[derive(Debug, thiserror::Error)]
+enum SealError {
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boundary {
+    /// Seals what was written, and signs how far that is, until `stop`.
+    pub async fn seal_until(self, stop: CancellationToken) {
+        let mut signer = None;
+        let mut failing = false;
+        loop {
+            let sealed = self.seal(&mut signer).await;
+            self.note_file(AuditFile::Checkpoints, &sealed);
+            failing = tell(&sealed, failing, "the audit is not sealed");
+            if stop.is_cancelled() {
+                return;
+            }
+            // The last rows are sealed as well.
+            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+        }
+    }
+
+    /// Writes the audit to files, until `stop`.
+    pub async fn write_audit_until(self, stop: CancellationToken) {
+        let mut journal = None;
+        let mut failing = false;
+        loop {
+            let written = self.write_audit(&mut journal).await;
+            self.note_file(AuditFile::Rows, &written);
+            failing = tell(&written, failing, "the audit is not written to files");
+            if stop.is_cancelled() {
+                return;
+            }
+            stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
+        }
+    }
+
+    /// What a database that is away says nothing of stays as it was.
+    fn note_file(&self, file: AuditFile, result: &Result<(), SealError>) {
+        match result {
+            Ok(()) => self.files.note(file, None),
+            Err(SealError::File(error)) => self.files.note(file, Some(error)),
+            Err(SealError::Store(_)) => {}
+        }
+    }
+
+    async fn seal(&self, signer: &mut Option<Signer>) -> Result<(), SealError> {
+        let signer = if let Some(signer) = signer {
+            signer
+        } else {
+            let (noted, unsigned) = (self.store.audit_folders().await?, self.store.last_unsigned().await?);
+            signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
+        };
+        while let Some(sealing) = self.store.begin_sealing(PAGE).await? {
+            let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };
+            let (number, previous) = match &sealing.last {
+                Some(seal) => (seal.block + 1, seal.hash.clone()),
+                None => (1, GENESIS.to_vec()),
+            };
+            let hash = block(&previous, number, &sealing.rows).to_vec();
+            let seal = AuditSeal { block: number, first: first.seq, last: last.seq, hash };
+            let more = i64::try_from(sealing.rows.len()) == Ok(PAGE);
+            sealing.seal(&seal).await?;
+            if !more {
+                break;
+            }
+        }
+        let Some(newest) = self.store.newest_seal().await? else { return Ok(()) };
+        if block_in_place(|| signer.append(&newest, self.clock.now()))? {
+            let key = signer.public_key().to_vec();
+            self.store.note_folder(&AuditFolder { key, block: newest.block, written: 0 }).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_audit(&self, journal: &mut Option<Journal>) -> Result<(), SealError> {
+        if journal.is_none() {
+            *journal = block_in_place(|| Journal::open(&self.settings.dir, self.settings.max_file_bytes))?;
+        }
+        // Another process writes to this folder.
+        let Some(journal) = journal else { return Ok(()) };
+        loop {
+            let after = block_in_place(|| journal.last())?;
+            let drawn = self.store.newest(Feed::Audit).await?;
+            let mut page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
+            // What stands ahead of the numbers that were drawn, none of ours has written.
+            page.retain(|record| record.row.seq <= drawn);
+            let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
+            block_in_place(|| journal.append(&lines))?;
+            // Only now: what the database was told of is there.
+            if let Some((written, _)) = lines.last()
+                && let Some(key) = block_in_place(|| public_key(&self.settings.dir))?
+            {
+                self.store.note_folder(&AuditFolder { key, block: 0, written: *written }).await?;
+            }
+            if i64::try_from(lines.len()) != Ok(PAGE) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Says once that something fails, and once that it does not any more.
+fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
+    match result {
+        Ok(()) if failing => tracing::info!("{what}: that is over"),
+        Err(error) if failing => tracing::debug!(%error, "{what} yet"),
+        // What is wrong with files is told by `AuditFiles`.
+        Ok(()) | Err(SealError::File(_)) => {}
+        Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
+    }
+    result.is_err()
+}

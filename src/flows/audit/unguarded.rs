@@ -1,0 +1,148 @@
+//! Calls that nobody asked about, found behind the events that show them: an event of a call names its decision by
+//! `metadata.call_id`, or there is one of the same agent, tool and arguments shortly before it.
+
+use std::{collections::HashMap, time::Duration};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::Pipeline;
+use crate::telemetry::metric;
+use umbra_boundary::{
+    decide::Rules,
+    drift::bypass::{same_arguments, same_tool},
+};
+use umbra_config::settings::AuditedReads;
+use umbra_domain::{
+    Effect, Event, EventId, StoredEvent, ToolName,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    decisions::Named,
+    events::received_at,
+    unguarded::{SeenEvent, Watching},
+};
+
+/// Between looks at new events.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Events in one transaction.
+const PAGE: i64 = 100;
+/// A decision that was made while the database was away is there so long after it at the latest, mostly.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Between messages about the same tool of the same agent.
+const QUIET: Duration = Duration::from_hours(24);
+
+/// A call as an event shows it.
+struct Shown {
+    id: EventId,
+    agent: String,
+    tool: String,
+    args: Value,
+    call_id: Option<String>,
+}
+
+impl Pipeline {
+    /// Looks for unguarded calls until `stop`, as far as the settings ask for it.
+    pub async fn watch_calls_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        // Shown from the start: a series that only comes with the first has no rate at it.
+        metrics::counter!(metric::UNGUARDED_CALLS).increment(0);
+        loop {
+            let looked = self.look_for_unguarded().await;
+            match &looked {
+                Ok(()) if failing => tracing::info!("unguarded calls are looked for again"),
+                Err(error) if !failing => tracing::warn!(%error, "unguarded calls are not looked for; trying again"),
+                _ => {}
+            }
+            failing = looked.is_err();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+        }
+    }
+
+    async fn look_for_unguarded(&self) -> Result<(), StoreError> {
+        let rules = self.boundary.rules.load_full();
+        if rules.required.is_off() {
+            return self.store.skip_watching().await;
+        }
+        while let Some(page) = self.store.begin_watching(PAGE, SETTLED).await? {
+            let more = page.more;
+            self.look_at(&rules, page).await?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at(&self, rules: &Rules, mut page: Watching) -> Result<(), StoreError> {
+        let events = std::mem::take(&mut page.events);
+        let shown: Vec<Shown> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
+        let named = |shown: &Shown| Some((shown.agent.clone(), shown.call_id.clone()?));
+        let calls: Vec<Named> = shown.iter().filter_map(named).collect();
+        let decided: HashMap<Named, Option<String>> =
+            if calls.is_empty() { HashMap::new() } else { page.decided(&calls).await?.into_iter().collect() };
+        for call in shown {
+            let by_id = named(&call).and_then(|key| decided.get(&key));
+            let is_named = by_id.is_some_and(|tool| tool.as_ref().is_none_or(|tool| same_tool(&call.tool, tool)));
+            if is_named || was_decided(rules, &mut page, &call).await? {
+                continue;
+            }
+            metrics::counter!(metric::UNGUARDED_CALLS).increment(1);
+            let before = page.note(&call.agent, &call.tool, call.id).await?;
+            let at = received_at(call.id);
+            let is_news = before.is_none_or(|before| before.saturating_add(QUIET).is_ok_and(|quiet| quiet < at));
+            if is_news && let Some(message) = self.webhooks.load().address(&notice(&call), self.clock.new_id()) {
+                page.enqueue(&message).await?;
+            }
+        }
+        page.done().await
+    }
+
+    /// The call that an event shows, if it must have been decided.
+    fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<Shown> {
+        let SeenEvent { id, agent, payload } = event;
+        let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
+        let Event { tool, metadata, .. } = event;
+        let tool = tool.filter(|tool| rules.required.wants(&agent, &tool.name))?;
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str);
+        // It did not run, or so its client says: there is nothing to guard.
+        if text("decision").is_some_and(|decision| matches!(decision, "block" | "ask")) {
+            return None;
+        }
+        let effect = rules.tools.effect_as_known(&ToolName::bare(tool.name.clone()), "", None);
+        let unaudited = self.boundary.settings.reads != AuditedReads::All || text("decision_id").is_some();
+        // Reads that leave no row: by the settings, or since the database was away when they were asked about.
+        if effect == Effect::Read && unaudited {
+            return None;
+        }
+        let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
+        Some(Shown { id, agent, tool: tool.name, args: tool.args, call_id })
+    }
+}
+
+/// Whether a decision of the same tool and arguments was made shortly before.
+async fn was_decided(rules: &Rules, page: &mut Watching, call: &Shown) -> Result<bool, StoreError> {
+    let since = received_at(call.id).saturating_sub(rules.required.within).unwrap_or(jiff::Timestamp::MIN);
+    let decisions = page.decisions(&call.agent, since).await?;
+    Ok(decisions.iter().filter(|(tool, _)| same_tool(&call.tool, tool)).any(|(_, payload)| {
+        let payload: Value = serde_json::from_str(payload).unwrap_or_default();
+        // What was erased cannot be compared.
+        payload.get("args").is_none_or(|args| same_arguments(&call.args, args))
+    }))
+}
+
+fn notice(call: &Shown) -> Notice {
+    Notice {
+        kind: NoticeKind::CallUnguarded,
+        at: received_at(call.id),
+        agent: Some(call.agent.clone()),
+        task_id: None,
+        shadow: None,
+        severity: None,
+        data: json!({"agent": call.agent, "tool": call.tool, "event_id": call.id}),
+    }
+}

@@ -1,0 +1,304 @@
+//! Looks through the stored events of a span: what a version would review, and what that will cost.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::simulate::Simulation;
+use crate::{
+    budget::{Candidate, Company, Facts, Worst},
+    flows::Pipeline,
+    flows::events::accept::{is_own_traffic, worst_case},
+    watch::{BadPattern, Watcher},
+};
+use umbra_domain::{
+    BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent, Trigger,
+    backtest::Basis,
+};
+use umbra_llm::{Gateway, Readiness, Usage};
+use umbra_review::Subject;
+use umbra_store::{
+    StoreError,
+    backtests::{MAX_OPEN, NewBacktest, NewItem, StoredRow},
+    calls::MAX_CALLS,
+    events::received_at,
+};
+
+/// Events read at a time: with the largest that are accepted, some 25 MiB.
+const PAGE: u32 = 100;
+/// Bytes of English text or code that make a token, about.
+const BYTES_A_TOKEN: usize = 4;
+/// Tokens of an ordinary reply: an assessment, a recommendation, a finding or two.
+const REPLY_TOKENS: u32 = 300;
+/// The nonce of prompts that are only measured.
+const MEASURE: &str = "00000000000000000000000000000000";
+
+/// What is to be tried, and on which events.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// The version.
+    pub shadow: Shadow,
+    /// Whether a server is to run it.
+    pub by_server: bool,
+    /// Events received from this time,
+    pub since: Timestamp,
+    /// and before this one.
+    pub until: Timestamp,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// So many at most, the newest.
+    pub max_events: u32,
+    /// Most money that it may spend.
+    pub max_usd: Option<NanoUsd>,
+    /// Most tokens that it may spend.
+    pub max_tokens: Option<u64>,
+}
+
+/// Why nothing is planned.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// An agent pattern is malformed.
+    #[error(transparent)]
+    Pattern(#[from] BadPattern),
+    /// Tasks are not tried yet.
+    #[error("a backtest looks at each event alone: a shadow with scope: trajectory cannot be tried")]
+    OfTasks,
+    /// Enough are open.
+    #[error("{MAX_OPEN} backtests are unfinished: let them end, or delete some (DELETE /v1/backtests/ID)")]
+    TooMany,
+    /// It was deleted meanwhile.
+    #[error("the backtest was deleted while it was planned")]
+    Deleted,
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Tried {
+    /// Whether a model would be called without a limit that binds: of money where it has a price, or of tokens.
+    pub fn lacks_budget(&self, gateway: &Gateway) -> bool {
+        lacks_budget(gateway, &self.shadow, (self.max_usd.is_some(), self.max_tokens.is_some()))
+    }
+}
+
+/// Whether a model would be called without a limit that binds: of money where it has a price, or of tokens.
+pub(super) fn lacks_budget(gateway: &Gateway, shadow: &Shadow, (usd, tokens): (bool, bool)) -> bool {
+    let calls = gateway.reviewer(&shadow.model) == Readiness::Ready;
+    let priced = gateway.spec(&shadow.model).is_some_and(|spec| spec.prices.is_some());
+    calls && !tokens && !(usd && priced)
+}
+
+/// A forecast as it grows.
+struct Reckoning<'a> {
+    pipeline: &'a Pipeline,
+    gateway: &'a Gateway,
+    shadow: &'a Shadow,
+    watcher: Watcher,
+    simulation: Simulation<'a>,
+    is_model: bool,
+    /// What an average review of this shadow has cost.
+    past: Option<(NanoUsd, u64)>,
+    watched: u64,
+    reviews: u64,
+    skips: BTreeMap<String, u64>,
+    expected: Worst,
+    worst: Worst,
+}
+
+impl Pipeline {
+    /// Plans a backtest and files it with its forecast; `progress` is told of events looked at, and of all.
+    ///
+    /// # Errors
+    /// See [`PlanError`]. What was filed of an unfinished plan is forgotten within a day.
+    pub async fn plan_backtest(
+        &self,
+        tried: &Tried,
+        progress: &(dyn Fn(u64, u64) + Send + Sync),
+    ) -> Result<BacktestId, PlanError> {
+        let shadow = &tried.shadow;
+        if shadow.scope == ReviewScope::Trajectory {
+            return Err(PlanError::OfTasks);
+        }
+        let rules = self.rules.load_full();
+        let watcher = Watcher::compile([shadow])?;
+        let id = BacktestId(self.clock.new_id());
+        let agent = tried.agent.as_deref();
+        let new = NewBacktest {
+            id,
+            by_server: tried.by_server,
+            shadow,
+            since: tried.since,
+            until: tried.until,
+            agent,
+            max_events: tried.max_events,
+            max_usd: tried.max_usd,
+            max_tokens: tried.max_tokens,
+        };
+        if !self.store.file_backtest(&new).await? {
+            return Err(PlanError::TooMany);
+        }
+        let readiness = rules.gateway.reviewer(&shadow.model);
+        let is_model = readiness == Readiness::Ready;
+        let past = if is_model { self.store.past_cost(shadow).await? } else { None };
+        let mut reckoning = Reckoning {
+            pipeline: self,
+            gateway: &rules.gateway,
+            shadow,
+            watcher,
+            simulation: Simulation::new(shadow),
+            is_model,
+            past,
+            watched: 0,
+            reviews: 0,
+            skips: BTreeMap::new(),
+            expected: Worst::default(),
+            worst: Worst::default(),
+        };
+        let span = (tried.since, tried.until);
+        let stretch = self.store.stretch(span, agent, tried.max_events).await?;
+        let (mut after, mut looked) = (stretch.after, 0);
+        while after < stretch.last {
+            let rows = self.store.stored_rows(&shadow.name, span, agent, (after, stretch.last), PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            after = last.seq;
+            looked += rows.len() as u64;
+            let mut items = Vec::with_capacity(rows.len());
+            for row in rows {
+                items.extend(reckoning.item(row));
+                // A long page must not keep others waiting.
+                tokio::task::yield_now().await;
+            }
+            if !self.store.file_items(id, &items).await? {
+                return Err(PlanError::Deleted);
+            }
+            progress(looked, stretch.events);
+        }
+        let forecast = reckoning.forecast(looked, stretch.is_cut, tried, &readiness);
+        if !self.store.file_forecast(id, &forecast).await? {
+            return Err(PlanError::Deleted);
+        }
+        Ok(id)
+    }
+}
+
+impl Reckoning<'_> {
+    /// The event as an item, if the version watches it or a review of the shadow stands.
+    fn item(&mut self, row: StoredRow) -> Option<NewItem> {
+        let StoredRow { seq, id, payload, is_own_traffic: is_marked, before } = row;
+        let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
+        let agent = stored.event.agent.clone();
+        let found = self.watcher.matches(&stored.event, &stored.triggers).into_iter().next();
+        let item = |trigger, outcome, reason| {
+            Some(NewItem { seq, event: id, agent: agent.clone(), trigger, outcome, reason, before: before.clone() })
+        };
+        let Some(found) = found else {
+            return before.assessment.and_then(|_| item(None, ItemOutcome::NotWatched, None));
+        };
+        self.watched += 1;
+        let trigger = Some(found.trigger);
+        let own_traffic = is_marked || is_own_traffic(&self.pipeline.installation, &stored.event, &payload);
+        match self.decide(id, &stored.event, found.trigger, found.matched().collect(), own_traffic) {
+            Ok(()) => {
+                self.reviews += 1;
+                item(trigger, ItemOutcome::Waiting, None)
+            }
+            Err(reason) => {
+                *self.skips.entry(reason.as_str().to_owned()).or_default() += 1;
+                item(trigger, ItemOutcome::Skipped, Some(reason))
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        id: EventId,
+        event: &Event,
+        trigger: Trigger,
+        matched: Vec<Trigger>,
+        own_traffic: bool,
+    ) -> Result<(), SkipReason> {
+        let worst = if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { Worst::default() };
+        let expected = self.expected_of(id, event, trigger, worst);
+        let facts = Facts { own_traffic, sample: self.pipeline.sample(id), cost: event.floor_cost() };
+        let candidate = Candidate {
+            shadow: 0,
+            agent: event.agent.clone(),
+            matched,
+            worst,
+            on_demand: false,
+            company: Company::None,
+        };
+        self.simulation.decide(received_at(id), facts, &candidate, expected)?;
+        let add = |sum: &mut Worst, more: Worst, times: u64| {
+            sum.usd += NanoUsd(more.usd.0.saturating_mul(i64::try_from(times).unwrap_or(i64::MAX)));
+            sum.tokens = sum.tokens.saturating_add(more.tokens.saturating_mul(times));
+        };
+        add(&mut self.expected, expected, 1);
+        add(&mut self.worst, worst, MAX_CALLS.unsigned_abs());
+        Ok(())
+    }
+
+    /// What the review is reckoned to cost: as earlier ones did, else by the length of its prompt.
+    fn expected_of(&self, id: EventId, event: &Event, trigger: Trigger, worst: Worst) -> Worst {
+        if !self.is_model {
+            return Worst::default();
+        }
+        let reckoned = if let Some((usd, tokens)) = self.past {
+            Worst { usd, tokens }
+        } else {
+            let subject = Subject { event_id: id, event, trigger, hits: &[], baseline: None, memory: &[] };
+            let prompt = umbra_review::prompt(self.shadow, &subject, MEASURE);
+            let bytes = prompt
+                .map_or_else(|_| umbra_review::worst_prompt_bytes(self.shadow, &[event]), |prompt| prompt.bytes());
+            let spec = self.gateway.spec(&self.shadow.model);
+            let output = spec.map_or(REPLY_TOKENS, |spec| spec.max_output_tokens.min(REPLY_TOKENS));
+            let usage = Usage {
+                input_tokens: u64::try_from(bytes.div_ceil(BYTES_A_TOKEN)).unwrap_or(u64::MAX),
+                output_tokens: u64::from(output),
+            };
+            let usd = spec.and_then(|spec| umbra_llm::cost(spec, usage)).unwrap_or_default();
+            Worst { usd, tokens: usage.input_tokens.saturating_add(usage.output_tokens) }
+        };
+        Worst { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }
+    }
+
+    fn forecast(self, events: u64, is_cut: bool, tried: &Tried, readiness: &Readiness) -> Forecast {
+        let Self { shadow, is_model, past, watched, reviews, skips, expected, worst, .. } = self;
+        let calls = if is_model { reviews } else { 0 };
+        let priced = self.gateway.spec(&shadow.model).is_none_or(|spec| spec.prices.is_some());
+        let mut notes = Vec::new();
+        if let Readiness::ChecksOnly { why } = readiness {
+            notes.push(format!("The built-in checks review alone: {why}."));
+        }
+        if is_cut {
+            notes.push(format!("More than {} events lie in this time: the oldest are left out.", tried.max_events));
+        }
+        let short = tried.max_usd.is_some_and(|cap| cap < expected.usd)
+            || tried.max_tokens.is_some_and(|cap| cap < expected.tokens);
+        if short {
+            notes.push(
+                "The budget will not suffice for all: the run will stop, to be resumed with a larger one.".into(),
+            );
+        }
+        Forecast {
+            events,
+            is_cut,
+            watched,
+            skips,
+            reviews,
+            reviewer: if is_model { "model".into() } else { "checks".into() },
+            calls,
+            max_calls: calls.saturating_mul(MAX_CALLS.unsigned_abs()),
+            expected_usd: priced.then(|| expected.usd.usd()),
+            worst_usd: priced.then(|| worst.usd.usd()),
+            expected_tokens: expected.tokens,
+            worst_tokens: worst.tokens,
+            basis: match (is_model, past) {
+                (false, _) => Basis::Checks,
+                (true, Some(_)) => Basis::PastReviews,
+                (true, None) => Basis::PromptSizes,
+            },
+            notes,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Names and documents as they are kept: without hidden characters and credentials. A name from which a credential was
+//! taken is still one name, and no other: it carries a keyed hash of what it was.
+
+use serde_json::Value;
+
+use super::Boundary;
+
+/// What stands where a credential was.
+const MARKER: &str = "[secret:";
+/// Bytes of the hash that tells such names apart.
+const TOLD_APART_BY: usize = 8;
+
+impl Boundary {
+    /// A name that an agent gives. One that only looks as if a credential had been taken out of it gets a hash of its own,
+    /// so nobody passes for another by what the audit shows of that one.
+    pub(super) fn name(&self, given: &str) -> String {
+        let seen = umbra_checks::visible(given);
+        let kept = clean(&seen);
+        if !kept.contains(MARKER) {
+            return kept;
+        }
+        let hash = self.installation.hash("name", &[seen.as_bytes()]);
+        format!("{kept}~{}", hex::encode(hash.get(..TOLD_APART_BY).unwrap_or_default()))
+    }
+
+    /// A name that an agent gives, as it is kept.
+    pub(in crate::flows) fn name_of(&self, given: &str) -> String {
+        self.name(given)
+    }
+
+    /// A name by which somebody asks for what is kept: as its owner gave it, or as the audit shows it.
+    pub fn name_asked_for(&self, given: &str) -> String {
+        if given.contains(MARKER) { given.to_owned() } else { self.name(given) }
+    }
+}
+
+/// Text of people, without hidden characters and credentials.
+pub(super) fn clean(text: &str) -> String {
+    umbra_checks::redact(text).as_str().to_owned()
+}
+
+/// JSON of agents and tools, without hidden characters and credentials.
+pub(super) fn redacted(value: &Value) -> Value {
+    let mut value = value.clone();
+    umbra_checks::redact_json(&mut value);
+    value
+}

@@ -1,0 +1,243 @@
+//! A posted event, from its screening to the answer after the commit.
+//!
+//! In order: `checks` screens it (nothing unscreened goes further), `watch` finds the shadows, `budget` gates each
+//! pair as far as the event alone and memory tell, and the writer's transaction does the rest. No model, no read.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+
+use crate::flows::{
+    Pipeline,
+    events::nonce,
+    events::pending::{AcceptError, Accepted, Pair, Pending},
+    rules::Rules,
+};
+use crate::{
+    budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
+    ingest::Incoming,
+    watch::Match,
+};
+use umbra_checks::Screened;
+use umbra_domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger, json};
+use umbra_llm::{Gateway, Readiness};
+use umbra_store::{installation::Installation, intake::NewKey};
+
+/// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
+const MAX_MARKS: usize = 256;
+/// Bytes of text beyond which an event is screened beside the tasks that serve requests.
+const LONG_TEXT: usize = 16 * 1024;
+
+/// Marks Umbra's own traffic in an event's metadata.
+const ORIGIN_MARK: &str = "umbra.origin";
+
+/// Where an event came from, as far as the loop guard and the budget care.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The transport says that it is Umbra's own traffic (a header, or the key it came with).
+    pub own_traffic: bool,
+    /// A person asks for a review by this shadow now: sample, floor and cooldown do not hold it back, caps do.
+    pub on_demand: Option<OnDemand>,
+}
+
+/// A review that a person asks for.
+#[derive(Debug, Clone)]
+pub struct OnDemand {
+    /// By this shadow.
+    pub shadow: String,
+    /// As if by this trigger.
+    pub trigger: Trigger,
+}
+
+impl Pipeline {
+    /// Accepts one event: it is durable when this answers. A review on demand that is refused leaves nothing behind:
+    /// who asks again and again fills no table.
+    ///
+    /// # Errors
+    /// See [`AcceptError`].
+    pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<Accepted, AcceptError> {
+        self.submit(incoming, origin).await?.await.unwrap_or(Err(AcceptError::Unavailable))
+    }
+
+    /// Accepts many events, each for itself, and answers in their order.
+    pub async fn accept_all(
+        &self,
+        incoming: impl IntoIterator<Item = Incoming>,
+        origin: &Origin,
+    ) -> Vec<Result<Accepted, AcceptError>> {
+        let mut submitted = Vec::new();
+        let mut screened = 0;
+        for one in incoming {
+            screened += one.event.text_len();
+            submitted.push(self.submit(one, origin).await);
+            if screened > LONG_TEXT {
+                // Many short events keep others waiting no less than a long one.
+                screened = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        let mut accepted = Vec::with_capacity(submitted.len());
+        for one in submitted {
+            accepted.push(match one {
+                Ok(answer) => answer.await.unwrap_or(Err(AcceptError::Unavailable)),
+                Err(error) => Err(error),
+            });
+        }
+        accepted
+    }
+
+    /// Screens an event. A long text does so beside the tasks that serve requests, and few at a time: what it
+    /// costs must not keep others waiting.
+    async fn screen(&self, id: EventId, event: Event) -> Screened {
+        // A secret has the same tag wherever it stands in a task, and another one in each other task.
+        let scope = event.task_id.as_ref().map_or_else(|| id.0.as_bytes().to_vec(), |task| task.clone().into_bytes());
+        let tag = |secret: &str| self.installation.hash("secret-tag", &[&scope, secret.as_bytes()])[0];
+        if event.text_len() <= LONG_TEXT {
+            return umbra_checks::screen_tagged(event, &tag);
+        }
+        let _turn = self.screening.acquire().await;
+        tokio::task::block_in_place(|| umbra_checks::screen_tagged(event, &tag))
+    }
+
+    async fn submit(
+        &self,
+        incoming: Incoming,
+        origin: &Origin,
+    ) -> Result<oneshot::Receiver<Result<Accepted, AcceptError>>, AcceptError> {
+        // A place in the writer's channel first: an overloaded server does no work for what it will refuse.
+        let overloaded = || AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
+        let place = self.writer.try_reserve().map_err(|_| overloaded())?;
+        let rules = self.rules.load_full();
+        let id = EventId(self.clock.new_id());
+        // The agent as the sender wrote it may hold a secret: keys go by its hash and the screened name.
+        let key_parts = incoming.key.map(|key| {
+            let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
+            (name, self.installation.hash("event-body", &[&incoming.digest_input]))
+        });
+        let mut event = incoming.event;
+        if origin.own_traffic {
+            // What the transport said is kept, for the worker.
+            event.metadata.entry(ORIGIN_MARK).or_insert_with(|| "header".into());
+        }
+        let Screened { event, mut marks, triggers } = self.screen(id, event).await;
+        if marks.len() > MAX_MARKS {
+            marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
+            marks.truncate(MAX_MARKS);
+        }
+        if event.agent.trim().is_empty() {
+            return Err(AcceptError::NamelessAgent);
+        }
+        let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
+        let stored = StoredEvent { event, triggers, marks };
+        // Its texts, and about as much again for names and numbers as an ordinary event has.
+        let payload = json::written(&stored, stored.event.text_len() + 512)
+            .map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
+        let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
+        let (answer, receiver) = oneshot::channel();
+        let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
+        let on_demand = origin.on_demand.is_some();
+        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, on_demand, answer });
+        Ok(receiver)
+    }
+
+    fn pairs(
+        &self,
+        rules: &Arc<Rules>,
+        id: EventId,
+        StoredEvent { event, triggers, .. }: &StoredEvent,
+        own_traffic: bool,
+        on_demand: Option<&OnDemand>,
+    ) -> Result<Vec<Pair>, AcceptError> {
+        if let Some(OnDemand { shadow, trigger }) = on_demand {
+            let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
+            let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
+            let candidate = candidate(rules, position, event, vec![*trigger], None);
+            let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
+            return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
+        }
+        // Its marks can be copied: what is risky is looked at all the same, alone and by the checks alone (`work`).
+        let risky = triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
+        let facts = |own_traffic| Facts { own_traffic, sample: self.sample(id), cost: event.floor_cost() };
+        let now = self.clock.now();
+        let watching = rules.watcher.matches(event, triggers).into_iter();
+        Ok(watching
+            .filter_map(|found| {
+                let shadow = &rules.shadows.get(found.shadow)?.shadow;
+                let gated = budget::gate(shadow, facts(own_traffic && (found.of_task || !risky)));
+                let company = if own_traffic { Company::None } else { company(shadow, event, &found) };
+                if found.is_step() {
+                    // It does not match: what would skip it makes no disposition.
+                    gated.is_none().then_some(())?;
+                    let candidate = candidate(rules, found.shadow, event, vec![found.trigger], Some(company));
+                    return Some(Pair { shadow: found.shadow, trigger: found.trigger, fate: Ok(candidate) });
+                }
+                let undecided = || {
+                    let matched = found.matched().collect();
+                    let candidate = candidate(rules, found.shadow, event, matched, Some(company));
+                    rules.memory.recall(&candidate, now).map_or(Ok(candidate), Err)
+                };
+                let fate = gated.map_or_else(undecided, Err);
+                Some(Pair { shadow: found.shadow, trigger: found.trigger, fate })
+            })
+            .collect())
+    }
+
+    /// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
+    pub(in crate::flows) fn sample(&self, id: EventId) -> u32 {
+        let hash = self.installation.hash("sample", &[id.0.as_bytes()]);
+        let mut first = [0_u8; 8];
+        first.copy_from_slice(&hash[..8]);
+        u32::try_from(u64::from_le_bytes(first) % u64::from(SAMPLE_SCALE)).unwrap_or(0)
+    }
+}
+
+/// A pair that passed the gate; without `company` a person asks for it.
+pub(in crate::flows) fn candidate(
+    rules: &Rules,
+    shadow: usize,
+    event: &Event,
+    matched: Vec<Trigger>,
+    company: Option<Company>,
+) -> Candidate {
+    let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
+        let control = &armed.shadow.cost_control;
+        if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
+            return Worst::default();
+        }
+        worst_case(&rules.gateway, &armed.shadow, &[event], 1)
+    });
+    let on_demand = company.is_none();
+    Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company: company.unwrap_or_default() }
+}
+
+/// Whether an event may share a review of this shadow.
+fn company(shadow: &Shadow, event: &Event, found: &Match) -> Company {
+    match (&event.task_id, shadow.cost_control.batch) {
+        (Some(task), _) if found.of_task => Company::Task { id: task.clone(), completes: !found.is_step() },
+        (_, Some(_)) => {
+            let mut chars = 0;
+            event.for_each_text(|_, text| chars += text.chars().count() as u64);
+            Company::Batch(chars)
+        }
+        _ => Company::None,
+    }
+}
+
+/// What one call of a review of these events, which comes to so many judgements, may cost at worst; nothing where the built-in checks review alone.
+pub(in crate::flows) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], items: usize) -> Worst {
+    if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
+        return Worst::default();
+    }
+    let bytes = umbra_review::worst_prompt_bytes(shadow, events);
+    gateway
+        .worst_case_of(&shadow.model, bytes, None, items)
+        .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
+}
+
+/// The loop guard's eye for content: an origin mark that instrumented providers copy, or a prompt of ours in the text.
+pub(in crate::flows) fn is_own_traffic(installation: &Installation, event: &Event, payload: &[u8]) -> bool {
+    event.metadata.contains_key(ORIGIN_MARK)
+        || event.metadata.contains_key("umbra-origin")
+        || nonce::holds_prompt(installation, payload)
+}

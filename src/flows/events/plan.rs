@@ -1,0 +1,425 @@
+//! What one flush stores: the pairs of its events, decided by `budget` under the locked meters.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use jiff::{Timestamp, civil::Date};
+
+use crate::flows::{
+    Pipeline,
+    events::pending::{Pair, Pending},
+    rules::Rules,
+};
+use crate::{
+    budget::{self, Candidate, Company, DayMeter, Decision, Meters, Waiting, memory::Era},
+    queue::Handed,
+    telemetry::metric,
+};
+use umbra_domain::{
+    Disposition, NanoUsd, Outcome, ReviewId, ReviewScope, SkipReason, Trigger,
+    disposition::{BATCHED_CODE, QUEUED_CODE},
+};
+use umbra_store::{
+    Store, StoreError,
+    intake::{Joined, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing},
+    jobs::{Job, Lease},
+    waiting::{OpenBatch, ReviewedTask},
+};
+
+/// The plan of a flush.
+pub(in crate::flows) struct Plan<'a> {
+    pipeline: &'a Pipeline,
+    events: &'a [&'a Pending],
+    /// Their pairs that need an answer.
+    pairs: Vec<Vec<&'a Pair>>,
+    /// The pairs that need a decision, in order of receipt.
+    pub candidates: Vec<Candidate>,
+    decisions: Vec<Decision>,
+    /// The locked meters as this flush leaves them, and the database's time when it locked them.
+    decided: Option<(Meters, Timestamp)>,
+    changes: Vec<MeterChange>,
+    era: Era,
+    /// Whether this process takes reviews at once, as far as it has places.
+    leases: bool,
+}
+
+/// What a plan comes to.
+pub(in crate::flows) struct Planned<'a> {
+    /// What is to be stored.
+    pub writing: Writing<'a>,
+    /// Of each event, in their order.
+    pub dispositions: Vec<Vec<Disposition>>,
+    /// The jobs that this process takes at once.
+    pub handed: Vec<Handed>,
+    /// What to remember once the flush is committed.
+    pub refusals: Refusals,
+    /// When it was decided, by the database.
+    pub now: Option<Timestamp>,
+}
+
+/// Refusals that may stand for a while.
+#[derive(Default)]
+pub(in crate::flows) struct Refusals {
+    decided: Option<(Meters, Timestamp)>,
+    era: Era,
+    of: Vec<(Candidate, SkipReason)>,
+}
+
+impl Refusals {
+    /// Remembers them. Not before the commit: a flush that is rolled back has spent nothing.
+    pub fn remember(self, rules: &Rules) {
+        let Some((meters, now)) = self.decided else { return };
+        for (candidate, reason) in &self.of {
+            if let Some(armed) = rules.shadows.get(candidate.shadow) {
+                rules.memory.note(self.era, &armed.shadow.cost_control, candidate, &meters, *reason, now);
+            }
+        }
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only where they
+    /// come late.
+    pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending], late: &LateTasks) -> Self {
+        let pairs: Vec<Vec<&Pair>> = events
+            .iter()
+            .map(|pending| pending.pairs.iter().filter(|pair| late.concern(&pending.rules, pair)).collect())
+            .collect();
+        let undecided = pairs.iter().flatten().filter_map(|pair| pair.fate.as_ref().ok().cloned());
+        let candidates = undecided.collect();
+        let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
+        let (decisions, changes) = (Vec::new(), Vec::new());
+        Self { pipeline, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
+    }
+
+    /// The same, but every review waits in the queue for whoever claims it, and is of one event alone.
+    pub fn unleased(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
+        Self { leases: false, ..Self::new(pipeline, events, &LateTasks::default()) }
+    }
+
+    /// Whose open batches the decision needs: (shadow version, agent), once each.
+    pub fn batch_keys(&self) -> Vec<(i32, &str)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        let batched = self.candidates.iter().filter(|candidate| matches!(candidate.company, Company::Batch(_)));
+        let keys = batched
+            .filter_map(|candidate| Some((rules.shadows.get(candidate.shadow)?.version_id, candidate.agent.as_str())));
+        keys.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Which tasks' reviews it needs: (shadow, task), once each.
+    pub fn task_keys(&self) -> Vec<(&str, &str)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        self.candidates
+            .iter()
+            .filter_map(|candidate| task_of(rules, candidate))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
+    }
+
+    fn rules(&self) -> Option<&'a Rules> {
+        self.events.first().map(|pending| &*pending.rules)
+    }
+
+    /// The meters that the decision needs: each shadow's day, each target's day, each cooldown; once each.
+    pub fn meter_keys(&self) -> Vec<(MeterKey, Option<String>)> {
+        let Some(rules) = self.rules() else { return Vec::new() };
+        let mut keys = BTreeSet::new();
+        for Candidate { shadow, agent, matched, .. } in &self.candidates {
+            let Some(armed) = rules.shadows.get(*shadow) else { continue };
+            let control = &armed.shadow.cost_control;
+            let key =
+                |agent: &str, trigger| MeterKey { shadow: armed.shadow.name.clone(), agent: agent.into(), trigger };
+            keys.insert((key("", ""), Some(control.time_zone.clone())));
+            keys.insert((key(agent, ""), Some(control.time_zone.clone())));
+            if !control.cooldown.is_zero() {
+                keys.extend(matched.iter().map(|trigger| (key(agent, trigger.as_str()), None)));
+            }
+        }
+        keys.into_iter().collect()
+    }
+
+    /// Decides under the locked meters, and notes what changes.
+    pub fn decide(
+        &mut self,
+        now: Timestamp,
+        rows: HashMap<MeterKey, MeterRow>,
+        batches: Vec<OpenBatch>,
+        tasks: Vec<ReviewedTask>,
+    ) {
+        let Some(rules) = self.rules() else { return };
+        let mut after = meters_of(rules, &rows);
+        note_waiting(rules, &mut after, now, batches, tasks);
+        let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.patience.max_queued;
+        let controls = rules.controls();
+        self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
+        self.changes = rows
+            .into_iter()
+            .filter_map(|(key, row)| {
+                let shadow = rules.position(&key.shadow)?;
+                let (used, next_at) = match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
+                    (true, Some(_)) => return None,
+                    (true, None) => (after.days.get(&shadow)?.used - row.used, row.next_at),
+                    (false, None) => (after.targets.get(&(shadow, key.agent.clone()))?.used - row.used, row.next_at),
+                    (false, Some(trigger)) => (0, *after.cooldowns.get(&(shadow, key.agent.clone(), trigger))?),
+                };
+                (used != 0 || next_at != row.next_at).then_some(MeterChange { key, day: row.day, used, next_at })
+            })
+            .collect();
+        self.decided = Some((after, now));
+    }
+
+    /// Puts together what is to be stored and what is to be answered.
+    pub fn finish(self) -> Planned<'a> {
+        let Self { pipeline, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
+        let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
+        let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
+        let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
+            Decision::Skip(reason) => Some((candidate, *reason)),
+            _ => None,
+        });
+        let refusals = Refusals { decided: None, era, of: refused.collect() };
+        let mut decisions = decisions.into_iter();
+        let mut writing = Writing { meters: changes, ..Writing::default() };
+        let mut skips: HashMap<(usize, SkipReason), i64> = HashMap::new();
+        let mut all_dispositions = Vec::with_capacity(events.len());
+        let mut payloads = HashMap::new();
+        for (pending, wanted) in events.iter().zip(wanted) {
+            let mut dispositions = Vec::with_capacity(wanted.len());
+            let mut pairs = Vec::with_capacity(wanted.len());
+            for pair in wanted {
+                let Some(armed) = pending.rules.shadows.get(pair.shadow) else { continue };
+                let decision = match &pair.fate {
+                    Err(reason) => Decision::Skip(*reason),
+                    Ok(_) => decisions.next().unwrap_or(Decision::Skip(SkipReason::Overload)),
+                };
+                let (outcome, reason, review_id) = match decision {
+                    Decision::Pass => continue,
+                    Decision::Skip(reason) => {
+                        if !pending.on_demand {
+                            *skips.entry((pair.shadow, reason)).or_default() += 1;
+                        }
+                        (Outcome::Skipped, Some(reason), None)
+                    }
+                    Decision::Reserve(day) => {
+                        let review = new_review(pipeline, pending, pair, day);
+                        let id = review.as_ref().map(|review| review.id);
+                        writing.reviews.extend(review);
+                        payloads.insert(pending.id, &pending.payload);
+                        (Outcome::Queued, None, id)
+                    }
+                    Decision::Open(day, place) => {
+                        let review = new_review(pipeline, pending, pair, day);
+                        let id = review.as_ref().map(|review| review.id);
+                        if let (Some(slot), Some(waiting), Some(now)) =
+                            (names.get_mut(place), shared.get(place), decided.as_ref().map(|(_, now)| *now))
+                        {
+                            *slot = id;
+                            writing.reviews.extend(review.map(|review| as_waiting(review, pair, waiting, now)));
+                        }
+                        (Outcome::Queued, None, id)
+                    }
+                    Decision::Join(place) => (Outcome::Batched, None, names.get(place).copied().flatten()),
+                };
+                let code = if outcome == Outcome::Batched { BATCHED_CODE } else { QUEUED_CODE };
+                pairs.push(NewPair {
+                    version: armed.version_id,
+                    outcome: reason.map_or(code, SkipReason::code),
+                    trigger: pair.trigger.code(),
+                });
+                let link = |review| NewLink { review, event: pending.id, version: armed.version_id };
+                writing.links.extend(review_id.map(link));
+                let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
+                dispositions.push(Disposition { shadow, trigger: pair.trigger, mode, outcome, reason, review_id });
+            }
+            let refused = pending.is_refused(&dispositions);
+            all_dispositions.push(dispositions);
+            if refused {
+                continue;
+            }
+            writing.events.push(NewEvent {
+                id: pending.id,
+                agent: &pending.agent,
+                task_id: pending.task_id.as_deref(),
+                pairs,
+                payload: &pending.payload,
+            });
+        }
+        if let Some(first) = events.first() {
+            count(&first.rules, &skips, &writing.reviews);
+            writing.skips = skips.into_iter().filter_map(|(key, n)| tally(&first.rules, key, n)).collect();
+        }
+        writing.joined = shared.iter().filter_map(joined).collect();
+        let now = decided.as_ref().map(|(_, now)| *now);
+        let refusals = Refusals { decided, ..refusals };
+        let payload = |review: &NewReview| {
+            payloads.get(&review.event).filter(|_| review.scope.is_event()).map(|payload| (*payload).clone())
+        };
+        let handed = if leases { lease(pipeline, &mut writing.reviews, payload) } else { Vec::new() };
+        Planned { writing, dispositions: all_dispositions, handed, refusals, now }
+    }
+}
+
+/// An open batch that this flush has changed.
+fn joined(waiting: &Waiting) -> Option<Joined> {
+    let Waiting { review, events, chars, run_at, changed, .. } = waiting;
+    let id = review.filter(|_| *changed)?;
+    Some(Joined { id, events: *events, chars: *chars, run_at: *run_at })
+}
+
+fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
+    let mut meters = Meters::default();
+    for (key, row) in rows {
+        let Some(shadow) = rules.position(&key.shadow) else { continue };
+        let day = DayMeter {
+            day: row.day,
+            used: row.used,
+            spent_usd: NanoUsd(row.spent_usd),
+            spent_tokens: u64::try_from(row.spent_tokens).unwrap_or(0),
+        };
+        match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
+            // No agent is nameless.
+            (true, Some(_)) => {}
+            (true, None) => drop(meters.days.insert(shadow, day)),
+            (false, None) => drop(meters.targets.insert((shadow, key.agent.clone()), day)),
+            (false, Some(trigger)) => drop(meters.cooldowns.insert((shadow, key.agent.clone(), trigger), row.next_at)),
+        }
+    }
+    meters
+}
+
+/// Notes what waits already.
+fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec<OpenBatch>, tasks: Vec<ReviewedTask>) {
+    for batch in batches {
+        let OpenBatch { review, version, agent, events, chars, not_before, run_at } = batch;
+        let Some(shadow) = rules.shadows.iter().position(|armed| armed.version_id == version) else { continue };
+        let waiting = Waiting { review: Some(review), events, chars, not_before, run_at, changed: false };
+        meters.waitings.found(shadow, &agent, waiting);
+    }
+    for ReviewedTask { shadow, task, rounds, waiting } in tasks {
+        let Some(shadow) = rules.position(&shadow) else { continue };
+        meters.waitings.reviewed(shadow, &task, rounds);
+        if let Some((review, events, run_at)) = waiting {
+            let waiting = Waiting { review: Some(review), events, chars: 0, not_before: now, run_at, changed: false };
+            meters.waitings.found(shadow, &task, waiting);
+        }
+    }
+}
+
+/// The shadow's name and the task that a candidate is about.
+fn task_of<'a>(rules: &'a Rules, candidate: &'a Candidate) -> Option<(&'a str, &'a str)> {
+    let Company::Task { id, .. } = &candidate.company else { return None };
+    Some((rules.shadows.get(candidate.shadow)?.shadow.name.as_str(), id))
+}
+
+/// Tasks whose only review was begun: a step that comes now comes late.
+#[derive(Debug, Default)]
+pub(in crate::flows) struct LateTasks(HashSet<(String, String)>);
+
+impl LateTasks {
+    /// Looks up the tasks of all steps, if there are any.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn among(store: &Store, events: &[Pending]) -> Result<Self, StoreError> {
+        let steps = events.iter().flat_map(|pending| {
+            let steps = pending.pairs.iter().filter(|pair| is_step(pair));
+            steps.filter_map(|pair| task_of(&pending.rules, pair.fate.as_ref().ok()?))
+        });
+        let keys: Vec<(&str, &str)> = steps.collect::<BTreeSet<_>>().into_iter().collect();
+        if keys.is_empty() { Ok(Self::default()) } else { Ok(Self(store.begun_once(&keys).await?)) }
+    }
+
+    /// Whether a pair needs an answer: a step does only where it comes late.
+    pub fn concern(&self, rules: &Rules, pair: &Pair) -> bool {
+        let task = pair.fate.as_ref().ok().and_then(|candidate| task_of(rules, candidate));
+        !is_step(pair) || task.is_some_and(|(shadow, task)| self.0.contains(&(shadow.to_owned(), task.to_owned())))
+    }
+}
+
+fn is_step(pair: &Pair) -> bool {
+    matches!(&pair.fate, Ok(Candidate { company: Company::Task { completes: false, .. }, .. }))
+}
+
+/// The same review, to wait as `budget` has decided.
+fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp) -> NewReview {
+    let of_task = matches!(&pair.fate, Ok(Candidate { company: Company::Task { .. }, .. }));
+    NewReview {
+        scope: if of_task { ReviewScope::Trajectory } else { ReviewScope::Batch },
+        events: waiting.events,
+        chars: waiting.chars,
+        waits: (waiting.run_at > now).then_some((waiting.not_before, waiting.run_at)),
+        ..review
+    }
+}
+
+fn new_review(pipeline: &Pipeline, pending: &Pending, pair: &Pair, day: Date) -> Option<NewReview> {
+    let armed = pending.rules.shadows.get(pair.shadow)?;
+    Some(NewReview {
+        id: ReviewId(pipeline.clock.new_id()),
+        shadow: armed.shadow.name.clone(),
+        version: armed.version_id,
+        agent: pending.agent.clone(),
+        task_id: pending.task_id.clone(),
+        trigger: pair.trigger,
+        priority: armed.shadow.mode.priority(),
+        day,
+        event: pending.id,
+        scope: ReviewScope::Event,
+        events: 1,
+        chars: 0,
+        waits: None,
+        worker: None,
+    })
+}
+
+/// Leases reviews to this process as far as it has places, the most urgent first.
+fn lease(
+    pipeline: &Pipeline,
+    reviews: &mut [NewReview],
+    payload: impl Fn(&NewReview) -> Option<Vec<u8>>,
+) -> Vec<Handed> {
+    let mut order: Vec<&mut NewReview> = reviews.iter_mut().filter(|review| review.waits.is_none()).collect();
+    order.sort_by_key(|review| review.priority);
+    let mut handed: Vec<Handed> = Vec::new();
+    for review in order {
+        let Some((worker, permit)) = pipeline.intake.place(review.priority) else { continue };
+        review.worker = Some(worker);
+        handed.push(Handed { job: job(review, worker, pipeline.clock.now()), payload: payload(review), permit });
+    }
+    handed
+}
+
+fn job(review: &NewReview, worker: umbra_domain::WorkerId, now: Timestamp) -> Job {
+    Job {
+        review: review.id,
+        lease: Lease { worker, attempt: 1 },
+        version: review.version,
+        shadow: review.shadow.clone(),
+        agent: review.agent.clone(),
+        trigger: review.trigger,
+        priority: review.priority,
+        event: review.event,
+        scope: review.scope,
+        started_at: now,
+    }
+}
+
+fn tally(rules: &Rules, (shadow, reason): (usize, SkipReason), n: i64) -> Option<SkipTally> {
+    let shadow = &rules.shadows.get(shadow)?.shadow;
+    Some(SkipTally { shadow: shadow.name.clone(), reason, zone: shadow.cost_control.time_zone.clone(), n })
+}
+
+/// Counts once a flush what became of its pairs: a counter with labels costs more than the rest of a pair.
+fn count(rules: &Rules, skips: &HashMap<(usize, SkipReason), i64>, reviews: &[NewReview]) {
+    for ((shadow, reason), n) in skips {
+        let Some(armed) = rules.shadows.get(*shadow) else { continue };
+        metrics::counter!(metric::DISPOSITIONS,
+            "shadow" => armed.shadow.name.clone(), "outcome" => "skipped", "reason" => reason.as_str())
+        .increment(n.unsigned_abs());
+    }
+    for review in reviews {
+        metrics::counter!(metric::DISPOSITIONS,
+            "shadow" => review.shadow.clone(), "outcome" => "queued", "reason" => "")
+        .increment(1);
+    }
+}

@@ -1,0 +1,354 @@
+//! The one writer of a process: group commit without a timer.
+//!
+//! It takes whatever has accumulated, decides it under the meters' locks, and answers each caller after the commit.
+//! While one transaction is on its way to the disk, the next batch gathers by itself. A row that the database
+//! refuses is found by bisection and fails alone; a commit whose outcome is unknown is asked after, never guessed.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::flows::{
+    Pipeline,
+    events::pending::{AcceptError, Accepted, Pending},
+    events::plan::{LateTasks, Plan, Planned},
+};
+use crate::{queue::Handed, telemetry::metric};
+use umbra_domain::{Disposition, EventId, ReviewId, StoredEvent};
+use umbra_store::{
+    StoreError,
+    events::received_at,
+    intake::{KeyFate, NewKey},
+};
+
+/// Bounds of the writer.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterSettings {
+    /// Events that may wait for it.
+    pub queue_events: usize,
+    /// Events in one transaction.
+    pub flush_events: usize,
+    /// Bytes of payload in one transaction.
+    pub flush_bytes: usize,
+}
+
+/// Without events for so long, the writer gives its connection back.
+const QUIET: Duration = Duration::from_secs(1);
+/// Tries at one flush while the database is away or busy.
+const TRIES: u32 = 4;
+
+/// Takes pending events and stores them.
+pub struct Writer {
+    pipeline: Pipeline,
+    pending: mpsc::Receiver<Pending>,
+    settings: WriterSettings,
+    /// Names this writer's rows of skip counts.
+    replica: Uuid,
+    /// Whether it has stored reviews that wait for company.
+    waiting: AtomicBool,
+    /// Rung when unleased jobs were stored: other processes may have places.
+    ring: Arc<Notify>,
+}
+
+/// What one attempt at a flush brought.
+struct Flushed {
+    /// For each event: stored with these dispositions, or known already.
+    fates: Vec<Fate>,
+    handed: Vec<Handed>,
+    unleased: bool,
+}
+
+enum Fate {
+    Stored(Vec<Disposition>),
+    Replay(EventId),
+    Mismatch(EventId),
+}
+
+impl Writer {
+    pub(in crate::flows) fn new(
+        pipeline: &Pipeline,
+        pending: mpsc::Receiver<Pending>,
+        settings: WriterSettings,
+    ) -> Self {
+        let replica = pipeline.clock.new_id();
+        Self {
+            pipeline: pipeline.clone(),
+            pending,
+            settings,
+            replica,
+            waiting: AtomicBool::new(false),
+            ring: Arc::new(Notify::new()),
+        }
+    }
+
+    /// Notified when jobs were stored that this process had no place for.
+    pub fn ring(&self) -> Arc<Notify> {
+        Arc::clone(&self.ring)
+    }
+
+    /// Stores events until every sender is gone or `stop` is called; what was taken by then is still answered.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::new();
+        let mut carried: Option<Pending> = None;
+        let mut rests = false;
+        loop {
+            if carried.is_none() {
+                let taken = tokio::select! {
+                    taken = self.pending.recv() => taken,
+                    () = tokio::time::sleep(QUIET), if !rests => {
+                        self.pipeline.store.rest();
+                        rests = true;
+                        continue;
+                    }
+                    () = stop.cancelled() => { self.pending.close(); self.pending.recv().await }
+                };
+                let Some(first) = taken else { return self.close_batches().await };
+                carried = Some(first);
+            }
+            let mut bytes = 0;
+            while let Some(next) = carried.take().or_else(|| self.pending.try_recv().ok()) {
+                let another_configuration =
+                    batch.first().is_some_and(|first: &Pending| !Arc::ptr_eq(&first.rules, &next.rules));
+                let full = batch.len() >= self.settings.flush_events || bytes >= self.settings.flush_bytes;
+                if another_configuration || full {
+                    carried = Some(next);
+                    break;
+                }
+                bytes += next.payload.len();
+                batch.push(next);
+            }
+            self.store(std::mem::take(&mut batch)).await;
+            rests = false;
+        }
+    }
+
+    /// Nobody joins from here any more: what waits for company runs at once, wherever there is a place.
+    async fn close_batches(&self) {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.pipeline.store.close_batches().await {
+            Ok(0) => {}
+            Ok(_) => self.ring.notify_one(),
+            Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
+        }
+    }
+
+    /// Stores a batch, halving it around rows that the database refuses.
+    async fn store(&self, batch: Vec<Pending>) {
+        let mut parts = vec![batch];
+        while let Some(mut part) = parts.pop() {
+            match self.flush_until_known(&part).await {
+                Ok(flushed) => self.answer(part, flushed).await,
+                Err(error) if error.is_data() && part.len() > 1 => {
+                    metrics::counter!(metric::FLUSHES, "result" => "bisected").increment(1);
+                    let back = part.split_off(part.len() / 2);
+                    parts.push(back);
+                    parts.push(part);
+                }
+                Err(error) => {
+                    metrics::counter!(metric::FLUSHES, "result" => "failed").increment(1);
+                    let refusal = if error.is_data() {
+                        AcceptError::Unstorable(error.to_string())
+                    } else {
+                        tracing::warn!(%error, events = part.len(), "events could not be stored; their senders are told");
+                        AcceptError::Unavailable
+                    };
+                    count("refused", part.len());
+                    for pending in part {
+                        drop(pending.answer.send(Err(refusal.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries until the outcome is known. After a lost connection the events are looked up first: a commit may have
+    /// gone through, and then the reviews it leased to us go back to the queue.
+    async fn flush_until_known(&self, batch: &[Pending]) -> Result<Flushed, StoreError> {
+        let mut tried = 0;
+        let mut leased = Vec::new();
+        loop {
+            tried += 1;
+            let started = tokio::time::Instant::now();
+            let error = match self.flush(batch, &mut leased).await {
+                Ok(flushed) => {
+                    metrics::counter!(metric::FLUSHES, "result" => "stored").increment(1);
+                    metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
+                    metrics::histogram!(metric::FLUSH_SECONDS).record(started.elapsed().as_secs_f64());
+                    return Ok(flushed);
+                }
+                Err(error) => error,
+            };
+            let unknown = matches!(error, StoreError::Unavailable(_)) || is_duplicate_event(&error);
+            if unknown && let Some(flushed) = self.look_up(batch, &leased).await {
+                return Ok(flushed);
+            }
+            if !(error.is_transient() || is_duplicate_event(&error)) || tried >= TRIES {
+                return Err(error);
+            }
+            metrics::counter!(metric::FLUSHES, "result" => "retried").increment(1);
+            tokio::time::sleep(Duration::from_millis(50 << tried)).await;
+        }
+    }
+
+    /// After an unknown outcome: `Some` if the batch was stored after all. A flush is all or nothing, so one stored
+    /// event answers for the batch.
+    async fn look_up(&self, batch: &[Pending], leased: &[ReviewId]) -> Option<Flushed> {
+        let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
+        let stored = self.pipeline.store.stored(&ids).await.ok()?;
+        if stored.is_empty() {
+            return None;
+        }
+        if let (Some(worker), false) = (self.pipeline.pulse.lease_name(), leased.is_empty())
+            && let Err(error) = self.pipeline.store.unlease(worker, leased).await
+        {
+            tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
+        }
+        // Read back like replays: the dispositions stand in the rows. Those not stored were replays themselves.
+        let mut again = Vec::new();
+        for pending in batch {
+            let known = stored.contains(&pending.id);
+            again.push(match (&pending.key, known) {
+                (_, true) => Fate::Replay(pending.id),
+                (Some(key), false) => {
+                    let mut flush = self.pipeline.store.begin().await.ok()?;
+                    let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
+                    flush.abandon().await.ok()?;
+                    match fate {
+                        KeyFate::Replay(id) => Fate::Replay(id),
+                        KeyFate::Mismatch(id) => Fate::Mismatch(id),
+                        KeyFate::Fresh => return None,
+                    }
+                }
+                (None, false) => return None,
+            });
+        }
+        Some(Flushed { fates: again, handed: Vec::new(), unleased: true })
+    }
+
+    /// One transaction. `leased` gets the reviews that it would lease to us.
+    async fn flush(&self, batch: &[Pending], leased: &mut Vec<ReviewId>) -> Result<Flushed, StoreError> {
+        leased.clear();
+        let store = &self.pipeline.store;
+        let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
+        let late = LateTasks::among(store, batch).await?;
+        let wants_locks = batch
+            .iter()
+            .any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok() && late.concern(&pending.rules, pair)));
+        let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.begin().await?) };
+        let mut key_fates = match (&mut flush, keys.is_empty()) {
+            (Some(flush), false) => flush.keys(&keys).await?,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let known: Vec<KeyFate> = batch
+            .iter()
+            .map(
+                |pending| {
+                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyFate::Fresh) } else { KeyFate::Fresh }
+                },
+            )
+            .collect();
+        let fresh: Vec<&Pending> =
+            batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyFate::Fresh).map(|(pending, _)| pending).collect();
+        let mut plan = Plan::new(&self.pipeline, &fresh, &late);
+        if let Some(flush) = &mut flush
+            && !plan.candidates.is_empty()
+        {
+            let (now, rows) = flush.lock(&plan.meter_keys()).await?;
+            let batches = flush.open_batches(&plan.batch_keys()).await?;
+            let tasks = flush.reviewed_tasks(&plan.task_keys()).await?;
+            plan.decide(now, rows, batches, tasks);
+        }
+        let Planned { writing, dispositions, handed, refusals, now } = plan.finish();
+        leased.extend(handed.iter().map(|handed| handed.job.review));
+        let due = writing.reviews.iter().filter(|review| review.waits.is_none()).count();
+        let closed = writing.joined.iter().any(|joined| now.is_some_and(|now| joined.run_at <= now));
+        let unleased = closed || due > handed.len();
+        self.waiting.fetch_or(due < writing.reviews.len(), Ordering::Relaxed);
+        match flush {
+            Some(flush) if writing.events.is_empty() => flush.abandon().await?,
+            Some(flush) => flush.write(self.replica, &writing).await?,
+            None if writing.events.is_empty() => {}
+            None => store.write(self.replica, &writing).await?,
+        }
+        if let Some(first) = batch.first() {
+            refusals.remember(&first.rules);
+        }
+        let mut dispositions = dispositions.into_iter();
+        let fates = known
+            .into_iter()
+            .map(|fate| match fate {
+                KeyFate::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
+                KeyFate::Replay(id) => Fate::Replay(id),
+                KeyFate::Mismatch(id) => Fate::Mismatch(id),
+            })
+            .collect();
+        Ok(Flushed { fates, handed, unleased })
+    }
+
+    async fn answer(&self, batch: Vec<Pending>, flushed: Flushed) {
+        let Flushed { fates, handed, unleased } = flushed;
+        for handed in handed {
+            self.pipeline.intake.hand_over(handed);
+        }
+        if unleased {
+            self.pipeline.intake.wake();
+            self.ring.notify_one();
+        }
+        let stored = |(pending, fate): (&Pending, &Fate)| match fate {
+            Fate::Stored(dispositions) => Some(pending.is_refused(dispositions)),
+            _ => None,
+        };
+        let refused: Vec<bool> = batch.iter().zip(&fates).filter_map(stored).collect();
+        let accepted = refused.iter().filter(|refused| !**refused).count();
+        count("accepted", accepted);
+        count("refused", refused.len() - accepted);
+        for (pending, fate) in batch.into_iter().zip(fates) {
+            let Pending { id, triggers, answer, .. } = pending;
+            let outcome = match fate {
+                Fate::Stored(dispositions) => {
+                    Ok(Accepted { id, received_at: received_at(id), triggers, dispositions, replayed: false })
+                }
+                Fate::Mismatch(other) => {
+                    count("mismatched", 1);
+                    Err(AcceptError::Mismatch(other))
+                }
+                Fate::Replay(original) => {
+                    count("replayed", 1);
+                    self.replay(original, original != id).await
+                }
+            };
+            drop(answer.send(outcome));
+        }
+    }
+
+    async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
+        let row = self.pipeline.store.event(id).await.map_err(|_| AcceptError::Unavailable)?;
+        let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
+        let stored: StoredEvent =
+            serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let dispositions = row.dispositions;
+        Ok(Accepted { id, received_at: received_at(id), triggers: stored.triggers, dispositions, replayed })
+    }
+}
+
+fn is_duplicate_event(error: &StoreError) -> bool {
+    matches!(error, StoreError::Data { sqlstate, constraint: Some(name) }
+        if sqlstate == "23505" && name.starts_with("event_") && name.ends_with("_pkey") && name != "event_key_pkey")
+}
+
+fn count(outcome: &'static str, events: usize) {
+    if events > 0 {
+        metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(events as u64);
+    }
+}

@@ -1,0 +1,151 @@
+//! Briefings and reports: made of what is stored, on demand for any time, and filed when a day or a week is over.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::briefing::{Briefing, Facts, Period, compose, latest_day, latest_week};
+use crate::flows::Pipeline;
+use umbra_domain::notice::{Notice, NoticeKind};
+use umbra_store::StoreError;
+
+/// Agents that are listed.
+const AGENTS: i64 = 50;
+/// Agents that are looked up in the periods before: more, since others may have led then.
+const AGENTS_BEFORE: i64 = 1_000;
+/// Recurring faults that are listed.
+const FAULTS: i64 = 20;
+/// Between looks whether a day is over.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+
+impl Pipeline {
+    /// The filed briefing or report of a period, else one of what is stored now; `None` for a time to come.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
+        let filed = self.store.filed_briefing(period.kind.as_str(), period.first).await?;
+        // Of one that was erased nothing is left but that it was filed.
+        if let Some(body) = filed.filter(|body| !body.is_empty()) {
+            let broken = |error| StoreError::Inconsistent { table: "briefing", problem: format!("{period}: {error}") };
+            return serde_json::from_str(&body).map(Some).map_err(broken);
+        }
+        let now = self.store.now().await?;
+        let today = self.zones().iter().map(|zone| now.to_zoned(zone.clone()).date()).max();
+        if today.unwrap_or_else(|| now.to_zoned(TimeZone::UTC).date()) < period.first {
+            return Ok(None);
+        }
+        self.compose(period, now).await.map(Some)
+    }
+
+    /// The latest day that is over everywhere.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn latest_day(&self) -> Result<Period, StoreError> {
+        Ok(latest_day(self.store.now().await?, &self.zones(), SignedDuration::ZERO))
+    }
+
+    /// The latest week that is over everywhere.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn latest_week(&self) -> Result<Period, StoreError> {
+        self.latest_day().await.map(latest_week)
+    }
+
+    /// Files the briefing of each day and the report of each week, `delay` after its end, until `stop`. Of several
+    /// processes one does.
+    pub async fn brief_until(self, stop: CancellationToken, delay: Duration) {
+        let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::ZERO);
+        let mut done: Vec<Period> = Vec::new();
+        loop {
+            match self.file_due(delay, &done).await {
+                Ok(filed) => done = filed,
+                Err(error) => tracing::warn!(%error, "a briefing could not be filed; trying again"),
+            }
+            if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Files what is due and not among the `done`; answers what needs no further look.
+    async fn file_due(&self, delay: SignedDuration, done: &[Period]) -> Result<Vec<Period>, StoreError> {
+        let now = self.store.now().await?;
+        let day = latest_day(now, &self.zones(), delay);
+        let due = [day, latest_week(day)];
+        // What was over before there was anything to tell is not told.
+        let began = self.store.installed_at().await?.unwrap_or(now).to_zoned(TimeZone::UTC).date();
+        for period in due.iter().filter(|period| !done.contains(period) && period.last() >= began) {
+            if self.store.filed_briefing(period.kind.as_str(), period.first).await?.is_none() {
+                self.file(*period, now).await?;
+            }
+        }
+        Ok(due.to_vec())
+    }
+
+    async fn file(&self, period: Period, now: Timestamp) -> Result<(), StoreError> {
+        let briefing = self.compose(period, now).await?;
+        let family = if period == Period::day(period.first) { "briefings" } else { "reports" };
+        let notice = Notice {
+            kind: NoticeKind::BriefingReady,
+            at: now,
+            agent: None,
+            task_id: None,
+            shadow: None,
+            severity: None,
+            // Totals leave passive shadows out.
+            data: json!({
+                "kind": briefing.kind, "period": briefing.period, "first": briefing.first, "last": briefing.last,
+                "path": format!("/v1/{family}/{period}"), "totals": briefing.totals,
+                "recurring_faults": briefing.recurring.len(),
+            }),
+        };
+        let message = self.webhooks.load().address(&notice, self.clock.new_id());
+        // Numbers and texts always serialise.
+        let body = serde_json::to_string(&briefing).unwrap_or_default();
+        if self.store.file_briefing(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
+            tracing::info!(%period, "a briefing is filed");
+            self.outbox.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn compose(&self, period: Period, now: Timestamp) -> Result<Briefing, StoreError> {
+        let (first, last) = (period.first, period.last());
+        let earliest = period.before(period.kind.periods_before());
+        let day_before = Period { first, ..Period::day(first) }.before(1);
+        let in_force =
+            self.rules.load().shadows.iter().map(|armed| (armed.shadow.name.clone(), armed.shadow.mode)).collect();
+        let (agents, all_agents) = self.store.agent_counts(first, last, AGENTS).await?;
+        let (agents_before, _) = self.store.agent_counts(earliest, day_before, AGENTS_BEFORE).await?;
+        Ok(compose(&Facts {
+            period,
+            complete: latest_day(now, &self.zones(), SignedDuration::ZERO).first >= last,
+            made_at: now,
+            in_force,
+            shadows: self.store.shadow_counts(earliest, last).await?,
+            skips: self.store.skip_counts(first, last).await?,
+            agents,
+            all_agents,
+            agents_before,
+            recurring: self.store.recurring(first, last, FAULTS).await?,
+            breakers: self.store.troubled_agents(AGENTS).await?,
+            feedback: self.store.feedback_counts(first, last).await?,
+        }))
+    }
+
+    /// The time zones of the shadows in force.
+    fn zones(&self) -> Vec<TimeZone> {
+        let rules = self.rules.load();
+        let mut names: Vec<&str> =
+            rules.shadows.iter().map(|armed| armed.shadow.cost_control.time_zone.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        // They were checked when the shadows were read.
+        names.into_iter().filter_map(|name| TimeZone::get(name).ok()).collect()
+    }
+}

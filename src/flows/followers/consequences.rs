@@ -1,0 +1,183 @@
+//! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions, and the
+//! messages that tell of it. It is logged once the page is done.
+
+use std::time::Duration;
+
+use crate::flows::{Pipeline, followers::breakers, followers::notify::of_change, followers::reflexions};
+use crate::{breaker, reflexion};
+use umbra_domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent};
+use umbra_store::{
+    StoreError,
+    baselines::{Score, ScoreKey},
+    findings::FindingItem,
+    follow::Following,
+    reviews::Review,
+};
+
+/// The source of a finding of the built-in checks, as stored.
+const CHECK: &str = "check";
+/// What the rules of the check for orders to a model begin with.
+const INJECTION: &str = "injection.";
+
+/// When breakers open, faults become lessons and scores are a fall.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// When breakers open and close.
+    pub breaker: breaker::Limits,
+    /// How long one may stay other than closed before it is told of once more.
+    pub alert_after: Duration,
+    /// When a fault becomes a lesson.
+    pub reflexion: reflexion::Limits,
+    /// How far back scores count.
+    pub baseline_window: Duration,
+    /// What counts as a fall.
+    pub fall: umbra_review::FallRules,
+}
+
+/// What a review said of one event.
+pub(in crate::flows) struct Judged {
+    pub review: Review,
+    pub event: EventId,
+    /// The event's number in feed `intake`.
+    pub order: i64,
+    pub stored: StoredEvent,
+    pub assessment: Assessment,
+    pub score: Option<i16>,
+    pub notes: Vec<String>,
+    pub findings: Vec<FindingItem>,
+}
+
+impl Judged {
+    /// The worst severity of what was found on evidence that speaks against the agent. An order to a model in what the
+    /// agent was given speaks against whoever gave it; and where there is one, a model that rejects may have been told
+    /// to, whatever it quotes. A model that quotes what the agent was given may have been, too.
+    pub fn verified(&self) -> Option<Severity> {
+        let given = |finding: &FindingItem| {
+            let evidence = finding.evidence.as_ref();
+            evidence.is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_given())
+        };
+        let order =
+            |finding: &FindingItem| finding.source == CHECK && finding.rule.starts_with(INJECTION) && given(finding);
+        let told = self.findings.iter().any(order);
+        let speaks = |finding: &&FindingItem| {
+            finding.verified && if finding.source == CHECK { !order(finding) } else { !told && !given(finding) }
+        };
+        self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
+    }
+
+    /// The worst severity of what stands on nothing.
+    pub fn unverified(&self) -> Option<Severity> {
+        self.findings.iter().filter(|finding| !finding.verified).map(|finding| finding.severity).max()
+    }
+
+    /// What it says of the agent to a breaker: a rejection, an approval, or neither. A model that wanted to reject and
+    /// pointed at nothing has not approved.
+    pub fn rejects(&self) -> Option<bool> {
+        let unfounded = self.assessment == Assessment::Suggest && umbra_review::is_unfounded(&self.notes);
+        breaker::rejects(self.assessment, self.verified(), self.unverified()).filter(|_| !unfounded)
+    }
+
+    /// Whether anybody but the log is to know of it.
+    pub fn is_public(&self) -> bool {
+        self.review.mode.is_some_and(|mode| mode != Mode::Passive)
+    }
+}
+
+/// A change that others are told of; logged and counted once it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::flows) enum Change {
+    Breaker(breakers::Change),
+    BreakerStays(String),
+    Reflexion(reflexions::Change),
+}
+
+impl Pipeline {
+    /// Stores what follows from a page, and what time alone brings about; answers whether there is more.
+    pub(in crate::flows) async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
+        let judged = judged(&mut page).await?;
+        page.add_scores(&scores(&judged), self.habits.baseline_window).await?;
+        let mut changes = self.follow_reflexions(&mut page, &judged).await?;
+        changes.extend(self.follow_breakers(&mut page, &judged).await?);
+        self.tell_of(&mut page).await?;
+        if !changes.is_empty() {
+            let now = page.now().await?;
+            for change in &changes {
+                self.tell(&mut page, &of_change(change, now)).await?;
+            }
+        }
+        let (more, is_empty) = (page.ended.more, page.is_empty() && changes.is_empty());
+        page.done().await?;
+        if !is_empty {
+            self.outbox.notify_one();
+        }
+        changes.iter().for_each(announce);
+        Ok(more)
+    }
+}
+
+/// What the reviews of a page said, event by event.
+async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
+    if page.ended.reviews.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut events = page.events().await?;
+    let mut all = Vec::new();
+    for review in &page.ended.reviews {
+        for event in &review.events {
+            let stored = events.remove(event).and_then(|(order, payload)| {
+                // Another review of the page may be of the same event.
+                let stored = serde_json::from_slice::<StoredEvent>(&payload).ok();
+                events.insert(*event, (order, payload));
+                Some((order, stored?))
+            });
+            // A batch says something of each of its events; a task's review speaks of all its steps.
+            let own = review.assessments.iter().find(|own| own.event_id == *event);
+            let (assessment, score, notes) = own.map_or((review.assessment, review.score, &review.notes), |own| {
+                (Some(own.assessment), own.score, &own.notes)
+            });
+            let (Some((order, stored)), Some(assessment)) = (stored, assessment) else { continue };
+            let of_task = review.scope == Some(ReviewScope::Trajectory);
+            let all_found = review.findings.iter().flatten();
+            let findings = all_found.filter(|finding| of_task || finding.event_id == *event);
+            all.push(Judged {
+                event: *event,
+                order,
+                stored,
+                assessment,
+                score,
+                notes: notes.clone(),
+                findings: findings.cloned().collect(),
+                review: Review { findings: None, ..review.clone() },
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn scores(judged: &[Judged]) -> Vec<Score> {
+    let scored = judged.iter().filter_map(|one| {
+        let reviewer = one.review.reviewer?;
+        let score = match reviewer {
+            _ if one.assessment == Assessment::Inconclusive || !umbra_review::score_stands(&one.notes) => return None,
+            Reviewer::Model => one.score.and_then(|score| u8::try_from(score).ok())?,
+            Reviewer::Checks => umbra_review::score_of_checks(one.assessment)?,
+        };
+        let key = ScoreKey {
+            agent: one.review.agent.clone(),
+            task_type: one.stored.event.task_type.clone(),
+            shadow: one.review.shadow.clone(),
+            reviewer,
+        };
+        let at = one.review.finished_at?;
+        Some(Score { key, event: one.event, review: one.review.id, score, at })
+    });
+    scored.collect()
+}
+
+fn announce(change: &Change) {
+    match change {
+        Change::Breaker(change) => breakers::announce(change),
+        Change::BreakerStays(_) => breakers::announce_long(),
+        Change::Reflexion(change) => reflexions::announce(change),
+    }
+}

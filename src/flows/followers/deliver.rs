@@ -1,0 +1,118 @@
+//! Delivers what waits in the outbox, with the other processes of the cluster: each endpoint has places of its own, so
+//! one that is slow or down holds up no other.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::Pipeline;
+use crate::{
+    telemetry::metric,
+    webhooks::{Endpoint, Sent, next_delay},
+};
+use umbra_store::{StoreError, webhooks::Delivery};
+
+/// Between looks for what has become due.
+const POLL: Duration = Duration::from_secs(1);
+/// After this a delivery whose process has fallen silent is due again: longer than any may take.
+const LEASE: Duration = Duration::from_secs(90);
+/// Between counts for the metrics, and sweeps.
+const BETWEEN_COUNTS: Duration = Duration::from_mins(1);
+/// How long dead letters are kept.
+const KEEP_DEAD: Duration = Duration::from_hours(30 * 24);
+
+impl Pipeline {
+    /// Delivers until `stop`; those under way then come to their end, until the task is dropped.
+    pub async fn deliver_until(self, stop: CancellationToken) {
+        let mut running = JoinSet::new();
+        let mut counted: Option<Instant> = None;
+        while !stop.is_cancelled() {
+            if let Err(error) = self.deliver_due(&mut running).await {
+                tracing::debug!(%error, "no deliveries could be claimed; trying again");
+            }
+            if counted.is_none_or(|at| at.elapsed() >= BETWEEN_COUNTS) {
+                counted = Some(Instant::now());
+                if let Err(error) = self.count_deliveries().await {
+                    tracing::debug!(%error, "deliveries could not be counted");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.outbox.notified() => {}
+                () = tokio::time::sleep(POLL) => {}
+                Some(_) = running.join_next(), if !running.is_empty() => {}
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    async fn deliver_due(&self, running: &mut JoinSet<()>) -> Result<(), StoreError> {
+        let endpoints = self.webhooks.load_full();
+        // A place is taken before a delivery is: what is claimed is sent at once.
+        let mut places: Vec<(Arc<Endpoint>, Vec<OwnedSemaphorePermit>)> = Vec::new();
+        for endpoint in endpoints.all() {
+            let free = std::iter::from_fn(|| Arc::clone(endpoint.places()).try_acquire_owned().ok()).collect();
+            places.push((Arc::clone(endpoint), free));
+        }
+        places.retain(|(_, free)| !free.is_empty());
+        if places.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = places.iter().map(|(endpoint, free)| (endpoint.addressee(), free.len())).collect();
+        for delivery in self.store.claim_deliveries(&wanted, LEASE).await? {
+            let place = places.iter_mut().find(|(endpoint, _)| endpoint.name() == delivery.endpoint);
+            let Some((endpoint, free)) = place else { continue };
+            let (pipeline, endpoint, permit) = (self.clone(), Arc::clone(endpoint), free.pop());
+            running.spawn(async move {
+                pipeline.deliver(&endpoint, &delivery).await;
+                drop(permit);
+            });
+        }
+        Ok(())
+    }
+
+    async fn deliver(&self, endpoint: &Endpoint, delivery: &Delivery) {
+        let started = Instant::now();
+        let sent = endpoint.send(delivery.message, &delivery.body, self.clock.now()).await;
+        metrics::histogram!(metric::WEBHOOK_SECONDS).record(started.elapsed().as_secs_f64());
+        let (result, noted) = match sent {
+            Sent::Delivered => ("delivered", self.store.delivered(delivery).await),
+            Sent::Gone => {
+                tracing::warn!(endpoint = endpoint.name(), "answered 410 Gone: it is told nothing any more");
+                ("gone", self.store.endpoint_gone(&endpoint.addressee()).await)
+            }
+            Sent::Failed { status, retry_after, why } => {
+                let delay = next_delay(delivery.attempt, delivery.tried_for, retry_after, rand::random());
+                if delay.is_none() {
+                    tracing::warn!(endpoint = endpoint.name(), delivery = %delivery.id, why, "a webhook was given up");
+                }
+                let result = if delay.is_some() { "retried" } else { "dead" };
+                (result, self.store.not_delivered(delivery, status, &why, delay).await)
+            }
+        };
+        if let Err(error) = noted {
+            // The lease ends, and it is sent again under the same id.
+            tracing::debug!(%error, delivery = %delivery.id, "what became of a webhook could not be noted");
+        }
+        let endpoint = endpoint.name().to_owned();
+        metrics::counter!(metric::WEBHOOK_DELIVERIES, "endpoint" => endpoint, "result" => result).increment(1);
+    }
+
+    async fn count_deliveries(&self) -> Result<(), StoreError> {
+        let endpoints = self.webhooks.load_full();
+        let names: Vec<String> = endpoints.all().iter().map(|endpoint| endpoint.name().to_owned()).collect();
+        self.store.sweep_deliveries(&names, KEEP_DEAD).await?;
+        let backlogs = self.store.backlogs().await?;
+        for name in names {
+            let backlog = backlogs.iter().find(|backlog| backlog.endpoint == name);
+            let (waiting, dead) = backlog.map_or((0, 0), |backlog| (backlog.waiting, backlog.dead));
+            for (state, count) in [("waiting", waiting), ("dead", dead)] {
+                #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+                metrics::gauge!(metric::WEBHOOK_BACKLOG, "endpoint" => name.clone(), "state" => state)
+                    .set(count as f64);
+            }
+        }
+        Ok(())
+    }
+}

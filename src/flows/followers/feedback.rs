@@ -1,0 +1,130 @@
+//! What people make of findings, and what it says of shadows.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::flows::Pipeline;
+use crate::{
+    findings::{Precision, Tally},
+    telemetry::metric,
+};
+use umbra_domain::Shadow;
+use umbra_store::{StoreError, feedback::JudgedCount, findings::FindingItem};
+
+/// How often a shadow's findings are right, as people judged them.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ShadowPrecision {
+    /// All of its findings that people judged, whatever its configuration was.
+    pub all: Precision,
+    /// Those made by versions that look for the same as the one in force: model, criteria, checks and `flag_at` are
+    /// the same. This is what `umbra promote` goes by.
+    pub in_force: Precision,
+    /// By category.
+    pub by_category: Vec<CategoryPrecision>,
+    /// By version, the newest last.
+    pub by_version: Vec<VersionPrecision>,
+}
+
+/// The precision of findings of a category.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct CategoryPrecision {
+    /// The category.
+    pub category: String,
+    #[serde(flatten)]
+    #[schema(inline)]
+    #[expect(missing_docs, reason = "its parts are explained there")]
+    pub precision: Precision,
+}
+
+/// The precision of a version of a shadow.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct VersionPrecision {
+    /// The hash of its configuration.
+    pub version: String,
+    /// Whether it looks for the same as the one in force.
+    pub like_in_force: bool,
+    #[serde(flatten)]
+    #[schema(inline)]
+    #[expect(missing_docs, reason = "its parts are explained there")]
+    pub precision: Precision,
+}
+
+impl ShadowPrecision {
+    /// Sums up what people judged of a shadow, among counts of others.
+    pub fn of(shadow: &Shadow, counts: &[JudgedCount]) -> Self {
+        let counts = counts.iter().filter(|count| count.shadow == shadow.name);
+        let like =
+            |count: &JudgedCount| serde_json::from_str::<Shadow>(&count.config).is_ok_and(|old| old.sees_like(shadow));
+        let mut categories: Vec<(String, Tally)> = Vec::new();
+        let mut versions: Vec<(String, bool, Tally)> = Vec::new();
+        let (mut all, mut in_force) = (Tally::default(), Tally::default());
+        for count in counts {
+            let tally = Tally { right: count.right, wrong: count.wrong };
+            let like = like(count);
+            all += tally;
+            if like {
+                in_force += tally;
+            }
+            match categories.iter_mut().find(|(name, _)| *name == count.category) {
+                Some((_, sum)) => *sum += tally,
+                None => categories.push((count.category.clone(), tally)),
+            }
+            match versions.iter_mut().find(|(name, ..)| *name == count.version) {
+                Some((.., sum)) => *sum += tally,
+                None => versions.push((count.version.clone(), like, tally)),
+            }
+        }
+        Self {
+            all: all.precision(),
+            in_force: in_force.precision(),
+            by_category: categories
+                .into_iter()
+                .map(|(category, tally)| CategoryPrecision { category, precision: tally.precision() })
+                .collect(),
+            by_version: versions
+                .into_iter()
+                .map(|(version, like_in_force, tally)| VersionPrecision {
+                    version,
+                    like_in_force,
+                    precision: tally.precision(),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Pipeline {
+    /// Notes what people made of a finding, and what follows from it for its recurrence.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn judge_finding(
+        &self,
+        finding: &FindingItem,
+        status: &'static str,
+        note: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.store.judge_finding(finding.id, status, note).await?;
+        metrics::counter!(metric::FEEDBACK, "shadow" => finding.shadow.clone(),
+            "category" => finding.category.clone(), "status" => status)
+        .increment(1);
+        self.revise_reflexion(finding.id).await?;
+        self.show_precision(&[&finding.shadow]).await
+    }
+
+    /// Sets the gauges of some shadows' judged findings.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn show_precision(&self, shadows: &[&str]) -> Result<(), StoreError> {
+        for count in self.store.judged_counts(shadows).await? {
+            for (right, n) in [("true", count.right), ("false", count.wrong)] {
+                #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+                metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => count.shadow.clone(),
+                    "version" => count.version.clone(), "category" => count.category.clone(), "right" => right)
+                .set(n as f64);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! What follows from reviews that ended, in the order in which their results became visible.
+//!
+//! One process of a cluster follows at a time; each is woken by its own workers and by the wake-up of others, so the
+//! look at the clock is only for what a lost wake-up has left behind. What is stored is stored exactly once; what is
+//! written to files is written at least once, and known again by its review's id.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::Pipeline;
+use crate::{findings::Artifacts, telemetry::metric};
+use umbra_store::{
+    StoreError,
+    follow::{Follower, Following},
+};
+
+/// Reviews that are followed in one transaction.
+const PAGE: i64 = 100;
+/// Between pages: news that come closer together share one.
+const BETWEEN_PAGES: Duration = Duration::from_millis(50);
+/// Between looks when nothing wakes us.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// Most overdue verdicts in one look.
+const OVERDUE: i64 = 200;
+
+impl Pipeline {
+    /// Follows until `stop`.
+    pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
+        let mut news = self.waiters.news();
+        let mut failing = false;
+        // Shown from the start: a series that only comes with the first failure has no rate at it.
+        metrics::counter!(metric::ARTIFACT_FAILURES).increment(0);
+        loop {
+            let followed = self.follow(&artifacts).await;
+            match &followed {
+                Ok(_) if failing => tracing::info!("what follows from reviews is up to date again"),
+                Err(error) if !failing => tracing::warn!(%error, "what follows from reviews waits; trying again"),
+                _ => {}
+            }
+            failing = followed.is_err();
+            let pause = if failing { BETWEEN_LOOKS } else { BETWEEN_PAGES };
+            let look = Instant::now() + BETWEEN_LOOKS;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            if !followed.unwrap_or(false) {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = news.changed() => {}
+                    () = sleep_until(look) => {}
+                }
+            }
+        }
+    }
+
+    /// Deals with the next page of each follower; answers whether more is there.
+    ///
+    /// # Errors
+    /// The database does not answer, or files cannot be written.
+    pub async fn follow(&self, artifacts: &Arc<Artifacts>) -> Result<bool, FollowError> {
+        self.decide_overdue().await?;
+        let mut more = false;
+        if let Some(page) = self.store.follow(Follower::Consequences, PAGE).await? {
+            more |= self.consequences(page).await?;
+        }
+        if let Some(page) = self.store.follow(Follower::Artifacts, PAGE).await? {
+            more |= write(artifacts, page).await?;
+        }
+        Ok(more)
+    }
+
+    /// Files verdicts whose time is over and that nobody has asked for.
+    async fn decide_overdue(&self) -> Result<(), StoreError> {
+        let rules = self.rules.load();
+        let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
+        let Some(soonest) = active.map(|armed| armed.shadow.verdict.within).min() else { return Ok(()) };
+        for event in self.store.undecided(soonest, OVERDUE).await? {
+            self.verdict(event).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn write(artifacts: &Arc<Artifacts>, page: Following) -> Result<bool, FollowError> {
+    let more = page.ended.more;
+    if !page.ended.reviews.is_empty() {
+        let writing = artifacts.write(&page.ended.reviews);
+        writing.await.inspect_err(|_| metrics::counter!(metric::ARTIFACT_FAILURES).increment(1))?;
+    }
+    page.done().await?;
+    Ok(more)
+}
+
+/// Why what follows has to wait.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file cannot be written; the disk may be full, or the folder not ours.
+    #[error(transparent)]
+    File(#[from] crate::findings::ArtifactError),
+}

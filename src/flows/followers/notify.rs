@@ -1,0 +1,112 @@
+//! Notices of what ended, stored with what follows from it. Nothing that a passive shadow saw becomes one.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::flows::{Pipeline, followers::breakers, followers::consequences::Change, followers::reflexions};
+use umbra_domain::{
+    BreakerState, Mode,
+    notice::{Notice, NoticeKind},
+};
+use umbra_store::{
+    StoreError,
+    findings::FindingItem,
+    follow::Following,
+    reviews::Review,
+    verdicts::{FiledVerdict, VerdictItem},
+    webhooks::Outgoing,
+};
+
+impl Pipeline {
+    /// Stores messages about the findings and verdicts of a page, for whom they are for.
+    pub(super) async fn tell_of(&self, page: &mut Following) -> Result<(), StoreError> {
+        if self.webhooks.load().all().is_empty() || page.is_empty() {
+            return Ok(());
+        }
+        let reviews = std::mem::take(&mut page.ended.reviews);
+        for review in reviews.iter().filter(|review| review.mode != Some(Mode::Passive)) {
+            for finding in review.findings.iter().flatten() {
+                self.tell(page, &of_finding(review, finding)).await?;
+            }
+        }
+        page.ended.reviews = reviews;
+        for filed in page.verdicts().await? {
+            self.tell(page, &of_verdict(&filed)).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the message that tells a notice, in the transaction that holds the page, if it is for anybody.
+    pub(in crate::flows) async fn tell(&self, page: &mut Following, notice: &Notice) -> Result<(), StoreError> {
+        match self.webhooks.load().address(notice, self.clock.new_id()) {
+            Some(message) => page.enqueue(&message).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The message that tells a change which a person makes, to be stored with it; `None` if it is for nobody.
+    pub(super) fn message_of(&self, change: &Change, at: Timestamp) -> Option<Outgoing> {
+        self.webhooks.load().address(&of_change(change, at), self.clock.new_id())
+    }
+}
+
+/// What is told of a breaker or a reflexion: which, and where the rest is to be read.
+pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
+    let (kind, agent, data) = match change {
+        Change::Breaker(breakers::Change { agent, before, after }) => {
+            let kind = match after {
+                BreakerState::Open => NoticeKind::BreakerOpened,
+                BreakerState::HalfOpen => NoticeKind::BreakerHalfOpen,
+                BreakerState::Closed => NoticeKind::BreakerClosed,
+            };
+            (kind, agent, json!({"agent": agent, "recommendation": after, "before": before}))
+        }
+        Change::BreakerStays(agent) => (NoticeKind::BreakerStillOpen, agent, json!({"agent": agent})),
+        Change::Reflexion(reflexions::Change { id, agent, opened }) => {
+            let (kind, status) =
+                if *opened { (NoticeKind::ReflexionOpened, "open") } else { (NoticeKind::ReflexionClosed, "closed") };
+            (kind, agent, json!({"id": id, "agent": agent, "status": status}))
+        }
+    };
+    Notice { kind, at, agent: Some(agent.clone()), task_id: None, shadow: None, severity: None, data }
+}
+
+/// What is told of a finding: what a list shows, without the text that it quotes.
+fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
+    Notice {
+        kind: NoticeKind::FindingCreated,
+        at: finding.timestamp,
+        agent: Some(finding.watched_agent.clone()),
+        task_id: finding.task_id.clone(),
+        shadow: Some(finding.shadow.clone()),
+        severity: Some(finding.severity),
+        data: json!({
+            "id": finding.id, "shadow": finding.shadow, "watched_agent": finding.watched_agent,
+            "trigger": finding.trigger, "mode": finding.mode, "severity": finding.severity,
+            "category": finding.category, "description": finding.description,
+            "recommendation": finding.recommendation, "verified": finding.verified, "source": finding.source,
+            "rule": finding.rule, "fingerprint": finding.fingerprint, "occurrences": finding.occurrences,
+            "field": finding.evidence.as_ref().map(|evidence| &evidence.field),
+            "assessment": review.assessment, "review_id": finding.review_id, "event_id": finding.event_id,
+            "task_id": finding.task_id, "timestamp": finding.timestamp,
+        }),
+    }
+}
+
+fn of_verdict(filed: &FiledVerdict) -> Notice {
+    let FiledVerdict { agent, task_id, decided_at, verdict } = filed;
+    let VerdictItem { event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id } = verdict;
+    Notice {
+        kind: NoticeKind::VerdictDecided,
+        at: *decided_at,
+        agent: Some(agent.clone()),
+        task_id: task_id.clone(),
+        shadow: shadow.clone(),
+        severity: None,
+        data: json!({
+            "event_id": event_id, "watched_agent": agent, "task_id": task_id, "verdict": verdict,
+            "verdict_by": verdict_by, "reasons": reasons, "recommendation": recommendation, "shadow": shadow,
+            "review_id": review_id, "decided_at": decided_at,
+        }),
+    }
+}

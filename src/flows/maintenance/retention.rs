@@ -1,0 +1,97 @@
+//! What is too old goes: events first, then what hung on them, then counters and keys; a little at a time.
+//!
+//! A sweep that is dropped in the middle, or fails, leaves nothing half done: the next one goes on.
+
+use std::time::Duration;
+
+use crate::flows::Pipeline;
+use crate::telemetry::metric;
+use umbra_config::settings::Retention;
+use umbra_store::{StoreError, retention::Sweep};
+
+/// Batches of a kind in one sweep; what is left waits for the next.
+const BATCHES: u32 = 500;
+/// Between batches, for others.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Pipeline {
+    /// Deletes what is older than `keep` says, unless another process is at it.
+    pub(in crate::flows) async fn sweep(&self, keep: &Retention) {
+        match self.delete_old(keep).await {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => {
+                tracing::info!(%error, "what is too old could not be deleted for now; trying again");
+            }
+            Err(error) => tracing::warn!(%error, "what is too old could not be deleted; trying again"),
+        }
+    }
+
+    async fn delete_old(&self, keep: &Retention) -> Result<(), StoreError> {
+        let Some(mut sweep) = self.store.sweep().await? else { return Ok(()) };
+        if keep.events_days > 0 {
+            let dropped = sweep.drop_partitions(keep.events_days).await?;
+            count("partitions", dropped);
+            if dropped > 0 {
+                tracing::info!(partitions = dropped, "dropped events older than retention.events_days");
+            }
+        }
+        for part in PARTS {
+            for _ in 0..BATCHES {
+                let deleted = part.delete(&mut sweep, keep).await?;
+                count(part.word(), deleted);
+                if deleted == 0 {
+                    break;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What goes in batches. Reviews only once their events are gone: an event shows its reviews.
+#[derive(Clone, Copy)]
+enum Part {
+    Reviews,
+    Counts,
+    Cooldowns,
+    Keys,
+    Calls,
+    Sessions,
+    Tools,
+}
+
+const PARTS: [Part; 7] =
+    [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls, Part::Sessions, Part::Tools];
+
+impl Part {
+    async fn delete(self, sweep: &mut Sweep, keep: &Retention) -> Result<u64, StoreError> {
+        match self {
+            Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
+            Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
+            Self::Tools if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
+            // A session keeps its labels, and a run its mode, as long as anybody may still speak of its events.
+            Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
+            Self::Sessions if keep.events_days > 0 => sweep.delete_sessions(keep.events_days).await,
+            Self::Reviews | Self::Counts | Self::Tools | Self::Calls | Self::Sessions => Ok(0),
+            Self::Cooldowns => sweep.delete_cooldowns().await,
+            Self::Keys => sweep.delete_keys(keep.idempotency_hours).await,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Reviews => "reviews",
+            Self::Counts => "counts",
+            Self::Cooldowns => "cooldowns",
+            Self::Keys => "keys",
+            Self::Calls => "calls",
+            Self::Sessions => "sessions",
+            Self::Tools => "tools",
+        }
+    }
+}
+
+fn count(kind: &'static str, deleted: u64) {
+    metrics::counter!(metric::RETENTION, "kind" => kind).increment(deleted);
+}

@@ -1,0 +1,314 @@
+//! How the service stands: what waits, each shadow's day so far, each provider.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::{Timestamp, civil::Date};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::flows::{Pipeline, rules::Rules};
+use umbra_domain::{Mode, NanoUsd, Shadow};
+use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
+use umbra_store::{Store, StoreError};
+
+/// How the service stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Status {
+    /// Umbra's version.
+    pub version: &'static str,
+    /// The database's time.
+    #[schema(value_type = String, format = DateTime)]
+    pub now: Timestamp,
+    /// What waits.
+    pub queue: QueueStatus,
+    /// Each shadow's day so far.
+    pub shadows: Vec<ShadowStatus>,
+    /// Each model's provider.
+    pub providers: Vec<ProviderStatus>,
+    /// Processes that serve on this database.
+    pub servers: usize,
+    /// The database.
+    pub database: DatabaseStatus,
+    /// Events kept on the local disk while the database is away; null: this version answers 503 instead.
+    #[schema(value_type = Option<Object>)]
+    pub spool: Option<()>,
+}
+
+/// What waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QueueStatus {
+    /// Reviews waiting.
+    pub queued: i64,
+    /// Reviews running, over all processes.
+    pub running: i64,
+    /// How long the oldest waiting review has been due.
+    pub oldest_age_seconds: f64,
+}
+
+/// A shadow's day so far.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShadowStatus {
+    /// Its name.
+    pub name: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// The alias of its model.
+    pub model: String,
+    /// `model`, or `checks` where the built-in checks review alone.
+    pub reviewer: String,
+    /// Its local day.
+    #[schema(value_type = String, format = Date)]
+    pub day: Date,
+    /// Reviews reserved.
+    pub reviews_today: i64,
+    /// Its cap of reviews; null for none.
+    pub max_reviews_per_day: Option<u32>,
+    /// Money spent, in US dollars.
+    pub usd_today: f64,
+    /// Money held for calls under way, in US dollars.
+    pub usd_held: f64,
+    /// Its cap of money, in US dollars; null for none.
+    pub max_usd_per_day: Option<f64>,
+    /// Tokens spent.
+    pub tokens_today: i64,
+    /// Matched events that were not reviewed, by reason.
+    #[schema(value_type = std::collections::HashMap<String, i64>)]
+    pub skips_today: BTreeMap<&'static str, i64>,
+    /// `ok`, or in words what keeps it from its model.
+    pub health: String,
+}
+
+/// A model's provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderStatus {
+    /// The aliases that lead to it.
+    pub name: String,
+    /// The wire protocol.
+    pub provider: String,
+    /// The provider's name for the model.
+    pub model: String,
+    /// ok, open, `half_open`, `no_key` or checks.
+    pub state: ProviderState,
+    /// Failures since the last success.
+    pub consecutive_failures: u32,
+    /// The last failure, in words.
+    pub last_error: Option<String>,
+    /// When it will be tried again, in milliseconds from now.
+    pub retry_in_ms: Option<u64>,
+}
+
+/// The database.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DatabaseStatus {
+    /// Postgres' version.
+    pub version: String,
+    /// `ok`: it answered this request.
+    pub state: &'static str,
+}
+
+impl From<ProviderHealth> for ProviderStatus {
+    fn from(health: ProviderHealth) -> Self {
+        Self {
+            name: health.aliases.join(", "),
+            provider: health.provider.as_str().to_owned(),
+            model: health.model,
+            state: health.state,
+            consecutive_failures: health.consecutive_failures,
+            last_error: health.last_error.map(|error| umbra_checks::redact(&error).as_str().to_owned()),
+            retry_in_ms: health.retry_in_ms,
+        }
+    }
+}
+
+/// What a process has in force, and how its providers do. A serving process files it with each heartbeat, so that
+/// any other can say how the service stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    shadows: Vec<ShadowStanding>,
+    providers: Vec<ProviderStatus>,
+}
+
+/// A shadow in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ShadowStanding {
+    /// `shadow_version.id`.
+    version_id: i32,
+    /// The hash of its configuration.
+    version: String,
+    reviewer: String,
+    health: String,
+}
+
+impl Standing {
+    /// What the serving processes filed that gave a sign of life within `dead_after`, the newest process first. What
+    /// another version of Umbra filed in another form is left out.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn of_servers(store: &Store, dead_after: Duration) -> Result<Vec<Self>, StoreError> {
+        let filed = store.standings(dead_after).await?;
+        Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
+    }
+
+    /// Whether two processes have the same shadows in force.
+    pub fn has_shadows_of(&self, other: &Self) -> bool {
+        self.versions().eq(other.versions())
+    }
+
+    /// Whether just these shadows are in force.
+    pub fn has_shadows(&self, shadows: &[Shadow]) -> bool {
+        self.versions().eq(shadows.iter().map(Shadow::version))
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &str> {
+        self.shadows.iter().map(|shadow| shadow.version.as_str())
+    }
+
+    /// How the service stands where these processes serve: the shadows of the first, and of each provider the health
+    /// that is worst.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn status(servers: &[Self], store: &Store) -> Result<Status, StoreError> {
+        let mut shadows = Vec::new();
+        for filed in servers.first().iter().flat_map(|standing| &standing.shadows) {
+            if let Some(shadow) = store.version(filed.version_id).await? {
+                shadows.push((Arc::new(shadow), filed.clone()));
+            }
+        }
+        let mut providers: Vec<ProviderStatus> = Vec::new();
+        for seen in servers.iter().flat_map(|standing| &standing.providers) {
+            match providers.iter_mut().find(|known| (&known.name, &known.model) == (&seen.name, &seen.model)) {
+                Some(known) if seen.badness() > known.badness() => *known = seen.clone(),
+                Some(_) => {}
+                None => providers.push(seen.clone()),
+            }
+        }
+        status(store, shadows, providers, servers.len()).await
+    }
+}
+
+impl ProviderStatus {
+    /// The greater, the worse.
+    fn badness(&self) -> (u8, u32) {
+        let state = match self.state {
+            ProviderState::Ok => 0,
+            ProviderState::Checks => 1,
+            ProviderState::NoKey => 2,
+            ProviderState::HalfOpen => 3,
+            ProviderState::Open => 4,
+        };
+        (state, self.consecutive_failures)
+    }
+}
+
+impl Pipeline {
+    /// How the service stands now, as this process sees it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn status(&self) -> Result<Status, StoreError> {
+        let rules = self.rules.load_full();
+        let Standing { shadows, providers } = rules.standing();
+        let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
+        let servers = self.store.standings(self.pulse.settings().dead_after).await?.len();
+        status(&self.store, shadows, providers, servers).await
+    }
+
+    /// Files what this process has in force, for those that ask how the service stands.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn file_standing(&self) -> Result<(), StoreError> {
+        let standing = self.rules.load().standing();
+        // Strings and numbers always serialise.
+        let text = serde_json::to_string(&standing).unwrap_or_default();
+        match self.pulse.lease_name() {
+            Some(worker) => self.store.file_standing(worker, &text).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn status(
+    store: &Store,
+    in_force: Vec<(Arc<Shadow>, ShadowStanding)>,
+    providers: Vec<ProviderStatus>,
+    servers: usize,
+) -> Result<Status, StoreError> {
+    let depth = store.queue_depth().await?;
+    let mut shadows = Vec::with_capacity(in_force.len());
+    for (shadow, standing) in in_force {
+        shadows.push(shadow_status(store, &shadow, standing).await?);
+    }
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        now: store.now().await?,
+        queue: QueueStatus {
+            queued: depth.queued,
+            running: depth.running,
+            oldest_age_seconds: depth.oldest_age_seconds,
+        },
+        shadows,
+        providers,
+        servers,
+        database: DatabaseStatus { version: store.server_version().await?, state: "ok" },
+        spool: None,
+    })
+}
+
+async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding) -> Result<ShadowStatus, StoreError> {
+    let control = &shadow.cost_control;
+    let day = store.shadow_day(&shadow.name, &control.time_zone).await?;
+    Ok(ShadowStatus {
+        name: shadow.name.clone(),
+        mode: shadow.mode,
+        model: shadow.model.clone(),
+        reviewer: standing.reviewer,
+        day: day.day,
+        reviews_today: day.reviews,
+        max_reviews_per_day: control.max_reviews_per_day,
+        usd_today: day.spent.usd(),
+        usd_held: day.held.usd(),
+        max_usd_per_day: control.max_usd_per_day.map(NanoUsd::usd),
+        tokens_today: day.tokens,
+        skips_today: day.skips.into_iter().map(|(reason, n)| (reason.as_str(), n)).collect(),
+        health: standing.health,
+    })
+}
+
+impl Rules {
+    /// What is in force, and how its providers do.
+    pub fn standing(&self) -> Standing {
+        let shadows = self.shadows.iter().map(|armed| {
+            let (reviewer, health) = self.reviewer(&armed.shadow);
+            ShadowStanding {
+                version_id: armed.version_id,
+                version: armed.version.clone(),
+                reviewer: reviewer.to_owned(),
+                health,
+            }
+        });
+        Standing { shadows: shadows.collect(), providers: self.gateway.health().into_iter().map(Into::into).collect() }
+    }
+
+    /// Who reviews for a shadow (`model` or `checks`), and `ok` or in words what keeps it from its model.
+    pub fn reviewer(&self, shadow: &Shadow) -> (&'static str, String) {
+        if !shadow.enabled {
+            return ("checks", "switched off".into());
+        }
+        match self.gateway.reviewer(&shadow.model) {
+            Readiness::Ready => {
+                // A provider may repeat what it was sent.
+                let said = |why: &str| umbra_checks::redact(why).as_str().to_owned();
+                let health = match self.gateway.rest(&shadow.model) {
+                    None => "ok".into(),
+                    Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {}", wait.as_secs(), said(&why)),
+                    Some(Rest::Barred { why }) => format!("refused by its provider: {}", said(&why)),
+                };
+                ("model", health)
+            }
+            Readiness::ChecksOnly { why } => ("checks", why),
+        }
+    }
+}

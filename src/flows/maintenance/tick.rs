@@ -1,0 +1,169 @@
+//! What happens by time alone: heartbeats, relief of the silent, partitions made ahead, old rows deleted, other processes woken.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::flows::Pipeline;
+use crate::telemetry::metric;
+use umbra_config::settings::Retention;
+use umbra_store::wake::News;
+
+/// Between looks at partitions and at what is too old.
+const HOUSEKEEPING: Duration = Duration::from_mins(10);
+/// Between looks at released units: a few fit into the second within which one must be noticed.
+const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
+/// Between looks for processes that fell silent: with the heartbeat's three seconds instead, taking over could take as
+/// much longer.
+const BETWEEN_RELIEFS: Duration = Duration::from_millis(500);
+/// At most twenty wake-ups a second to other processes.
+const BETWEEN_RINGS: Duration = Duration::from_millis(50);
+/// Before listening anew after the database went away.
+const BETWEEN_LISTENS: Duration = Duration::from_secs(1);
+
+impl Pipeline {
+    /// Beats until `stop`, then leaves and hands back what is still leased.
+    pub async fn beat_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        loop {
+            match self.pulse.beat().await {
+                Ok(()) if failing => {
+                    failing = false;
+                    tracing::info!("the database answers again");
+                }
+                Ok(()) => {
+                    if let Err(error) = self.file_standing().await {
+                        tracing::debug!(%error, "how this process stands is not filed; the next beat does it");
+                    }
+                }
+                Err(error) if failing => tracing::debug!(%error, "still no heartbeat"),
+                Err(error) => {
+                    failing = true;
+                    tracing::warn!(%error, "the heartbeat failed: nothing is started until it succeeds");
+                }
+            }
+            let (queued, running) = self.pulse.depth();
+            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+            for (state, value) in [("queued", queued as f64), ("running", running as f64)] {
+                metrics::gauge!(metric::QUEUE_REVIEWS, "state" => state).set(value);
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(self.pulse.settings().heartbeat) => {}
+            }
+        }
+        match self.pulse.leave().await {
+            Ok(0) => {}
+            Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
+            Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+        }
+    }
+
+    /// Takes over from processes that fell silent, and wakes whoever has places for their reviews, until `stop`.
+    pub async fn relieve_until(self, stop: CancellationToken) {
+        let pause = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            match self.pulse.relieve().await {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.intake.wake();
+                    if let Err(error) = self.store.ring(News::Jobs).await {
+                        tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "whether other processes fell silent is unknown"),
+            }
+        }
+    }
+
+    /// Asks whether a unit was released anywhere, as long as spent caps are remembered, until `stop`.
+    pub async fn watch_releases_until(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_RELEASES) => {}
+            }
+            let rules = self.rules.load_full();
+            if rules.memory.is_empty() {
+                continue;
+            }
+            let asked_at = self.clock.now();
+            match self.store.releases().await {
+                Ok(releases) => rules.memory.confirm(releases, asked_at),
+                // Unconfirmed, what is remembered soon counts no more.
+                Err(error) => tracing::debug!(%error, "whether units were released is unknown"),
+            }
+        }
+    }
+
+    /// Makes partitions ahead, deletes what is too old and counts what people judged, until `stop`.
+    pub async fn keep_house_until(self, stop: CancellationToken, retention: Retention) {
+        loop {
+            let rules = self.rules.load_full();
+            let shadows: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
+            if let Err(error) = self.show_precision(&shadows).await {
+                tracing::debug!(%error, "what people judged could not be counted");
+            }
+            stop.run_until_cancelled(self.sweep(&retention)).await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(HOUSEKEEPING) => {}
+            }
+            if let Err(error) = self.store.make_partitions(self.clock.now()).await {
+                tracing::warn!(%error, "partitions could not be made ahead; trying again");
+            }
+            if let Err(error) = self.store.forget_plans().await {
+                tracing::warn!(%error, "backtests that nobody confirmed could not be forgotten; trying again");
+            }
+        }
+    }
+
+    /// Wakes other processes when jobs wait here without a place, or reviews ended, until `stop`.
+    pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
+        let ended = self.waiters.ring();
+        loop {
+            let news = tokio::select! {
+                () = stop.cancelled() => return,
+                () = unleased.notified() => News::Jobs,
+                () = ended.notified() => News::Reviews,
+            };
+            if let Err(error) = self.store.ring(news).await {
+                tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
+            }
+            tokio::time::sleep(BETWEEN_RINGS).await;
+        }
+    }
+
+    /// Hears other processes' wake-ups, until `stop`.
+    pub async fn listen_until(self, stop: CancellationToken) {
+        loop {
+            let heard = async {
+                let mut listener = self.store.listen().await?;
+                loop {
+                    let news = listener.heard().await?;
+                    if news != Some(News::Reviews) {
+                        self.intake.wake();
+                    }
+                    if news != Some(News::Jobs) {
+                        self.hear_of_reviews().await?;
+                    }
+                }
+            };
+            let ended: Result<std::convert::Infallible, umbra_store::StoreError> = tokio::select! {
+                () = stop.cancelled() => return,
+                ended = heard => ended,
+            };
+            let Err(error) = ended;
+            tracing::debug!(%error, "not listening for wake-ups; jobs are found by polling");
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LISTENS) => {}
+            }
+        }
+    }
+}

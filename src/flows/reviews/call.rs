@@ -1,0 +1,277 @@
+//! The model's part of a review: a hold, a call, a settlement; at most three calls over all attempts.
+//!
+//! This is the one place that decides whether to call again. A wait never holds a worker: the job goes back.
+
+use std::{fmt, time::Duration};
+
+use rand::Rng;
+
+use crate::flows::{events::accept::worst_case, events::nonce, reviews::trial::Bill};
+use crate::{queue::backoff, telemetry::metric};
+use umbra_domain::{NanoUsd, Shadow, SkipReason};
+use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest};
+use umbra_review::{Judgement, Matter, ModelReply, Prompt, PromptError};
+use umbra_store::{
+    Store, StoreError,
+    backtests::Claim,
+    calls::{Held, Hold, MAX_CALLS},
+    installation::Installation,
+    jobs::Job,
+};
+
+/// How long a job waits for money that other calls hold.
+const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
+
+/// What a review says whose provider counted more than is possible.
+const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt's bytes and the limit of output allow: \
+     the call counts as the most that it could take.";
+
+/// What asking a model brought.
+pub(in crate::flows) enum Asked {
+    /// A judgement of each item, and the tokens of the calls that brought them (input, output).
+    Judged(Vec<Judgement>, (u64, u64)),
+    /// Nothing yet: run the job again after a while. `counted`: the attempt counts.
+    Later { delay: Duration, why: String, counted: bool },
+    /// Nothing, and nothing will come.
+    Never { reason: SkipReason, why: String },
+    /// The lease is lost.
+    Fenced,
+}
+
+/// One review's conversation with its model.
+pub(in crate::flows) struct Conversation<'a> {
+    pub gateway: &'a Gateway,
+    pub shadow: &'a Shadow,
+    pub purse: Purse<'a>,
+    /// Whose loop guard is to know its prompts again.
+    pub installation: Option<&'a Installation>,
+}
+
+/// Whose money pays for the calls.
+#[derive(Clone, Copy)]
+pub(in crate::flows) enum Purse<'a> {
+    /// The shadow's, for a review.
+    Review(&'a Store, &'a Job),
+    /// A backtest's own, for the event with this number.
+    Backtest(&'a Store, &'a Claim, i64),
+    /// One that no database knows of, for a text on trial.
+    Trial(&'a Bill<'a>),
+}
+
+impl Purse<'_> {
+    /// Holds the worst case of a call.
+    async fn hold(self, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
+        let (store, job) = match self {
+            Self::Review(store, job) => (store, job),
+            Self::Backtest(store, claim, seq) => {
+                return store.hold_for_backtest(claim, seq, &shadow.model, worst).await;
+            }
+            Self::Trial(bill) => return Ok(bill.hold(worst)),
+        };
+        let control = &shadow.cost_control;
+        let hold = Hold {
+            review: job.review,
+            lease: job.lease,
+            shadow: &shadow.name,
+            zone: &control.time_zone,
+            model: &shadow.model,
+            worst,
+            caps: (control.max_usd_per_day, control.max_tokens_per_day),
+        };
+        store.hold(&hold).await
+    }
+
+    /// Settles a call.
+    async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
+        match self {
+            Self::Review(store, job) => store.settle(job.review, n, actual).await.map(drop),
+            Self::Backtest(store, claim, seq) => store.settle_for_backtest(claim, seq, n, actual).await,
+            Self::Trial(bill) => {
+                bill.settle(actual);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is paid for, for the log.
+impl fmt::Display for Purse<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Review(_, job) => job.review.fmt(f),
+            Self::Backtest(_, claim, _) => claim.id.fmt(f),
+            Self::Trial(_) => f.write_str("a trial"),
+        }
+    }
+}
+
+/// What one call brought.
+enum Turn {
+    /// `excessive`: its provider counted more than the call could take, and was not believed.
+    Reply {
+        reply: Reply,
+        excessive: bool,
+    },
+    Failed {
+        failure: Failure,
+        n: i16,
+    },
+    NotHeld(Held),
+}
+
+impl Conversation<'_> {
+    /// Asks, and once more where the reply could not be read.
+    ///
+    /// # Errors
+    /// The database does not answer: the lease decides who goes on.
+    pub async fn ask(&self, matter: &Matter<'_>) -> Result<Asked, StoreError> {
+        let mut prompt = match self.prompt(matter) {
+            Ok(prompt) => prompt,
+            Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
+        };
+        match self.gateway.rest(&self.shadow.model) {
+            None => {}
+            Some(Rest::Sick { wait, why }) => return Ok(Asked::Later { delay: wait, why, counted: false }),
+            Some(Rest::Barred { why }) => {
+                return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
+            }
+        }
+        let (reply, mut excessive) = match self.turn(matter, &prompt).await? {
+            Turn::Reply { reply, excessive } => (reply, excessive),
+            Turn::NotHeld(held) => return Ok(not_held(held)),
+            Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
+        };
+        let mut tokens = reply.usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
+        let mut judgements = self.judge(matter, &prompt, &reply);
+        if let Some(message) = judgements.iter_mut().find_map(|judgement| judgement.needs_repair.take()) {
+            prompt = umbra_review::repair_prompt(&prompt, &message);
+            // Once. A repair that brings no reply leaves what the first one allowed.
+            if let Turn::Reply { reply, excessive: again } = self.turn(matter, &prompt).await? {
+                let usage = reply.usage.unwrap_or_default();
+                tokens = (tokens.0 + usage.input_tokens, tokens.1 + usage.output_tokens);
+                judgements = self.judge(matter, &prompt, &reply);
+                excessive |= again;
+            }
+        }
+        if excessive {
+            for judgement in &mut judgements {
+                judgement.notes.push(EXCESSIVE_USAGE.to_owned());
+            }
+        }
+        Ok(Asked::Judged(judgements, tokens))
+    }
+
+    fn judge(&self, matter: &Matter<'_>, prompt: &Prompt, reply: &Reply) -> Vec<Judgement> {
+        let reply = ModelReply {
+            text: &reply.text,
+            cut_off: reply.finish == Finish::Length,
+            refused: reply.finish == Finish::Refused,
+        };
+        matter.of_reply(self.shadow, prompt, reply)
+    }
+
+    fn prompt(&self, matter: &Matter<'_>) -> Result<Prompt, PromptError> {
+        loop {
+            match matter.prompt(self.shadow, &mut || nonce::draw(self.installation)) {
+                // The text holds the nonce by chance: draw another.
+                Err(PromptError::NonceInText) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// One call: its worst case is held before a byte leaves, and settled whatever happens.
+    async fn turn(&self, matter: &Matter<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
+        let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
+        let n = match self.purse.hold(self.shadow, (worst.usd, worst.tokens)).await? {
+            Held::Granted(n) => n,
+            other => return Ok(Turn::NotHeld(other)),
+        };
+        let Some(spec) = self.gateway.spec(&self.shadow.model) else {
+            self.purse.settle(n, Some((NanoUsd::ZERO, 0))).await?;
+            return Ok(Turn::NotHeld(Held::NoCallsLeft));
+        };
+        let request = Request {
+            system: prompt.system.clone(),
+            user: prompt.user.clone(),
+            schema_name: "review",
+            schema: prompt.schema.clone(),
+            max_output_tokens: spec.output_limit(matter.items()),
+            items: matter.items(),
+        };
+        let mut answer = self.gateway.call(&self.shadow.model, &request).await;
+        let mut excessive = false;
+        let actual = match &mut answer {
+            Ok(Reply { usage: Some(usage), .. }) => {
+                let cost = |usage| umbra_llm::cost(spec, usage).unwrap_or_default();
+                excessive = usage.tokens() > worst.tokens || cost(*usage) > worst.usd;
+                if excessive {
+                    *usage = usage.at_most(worst.tokens, spec.output_limit(matter.items()));
+                    metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
+                    tracing::warn!(review = %self.purse, model = %self.shadow.model,
+                        "the provider reported more tokens than the call could take; it is settled at its hold");
+                }
+                Some((cost(*usage), usage.tokens()))
+            }
+            Ok(Reply { usage: None, .. }) => None,
+            Err(failure) => (failure.charge == Charge::None).then_some((NanoUsd::ZERO, 0)),
+        };
+        record(&self.shadow.model, &answer, actual);
+        self.purse.settle(n, actual).await?;
+        Ok(match answer {
+            Ok(reply) => Turn::Reply { reply, excessive },
+            Err(failure) => Turn::Failed { failure, n },
+        })
+    }
+
+    fn failed(&self, failure: &Failure, n: i16) -> Asked {
+        // A provider may repeat what it was sent, or anything else.
+        let why = umbra_checks::redact(&failure.message).as_str().to_owned();
+        if failure.kind == FailureKind::BreakerOpen {
+            return Asked::Later { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
+        }
+        if failure.kind.is_retryable() && i64::from(n) < MAX_CALLS {
+            let jitter = rand::rng().random::<f64>();
+            let delay = backoff(u32::from(n.unsigned_abs()), failure.retry_after, jitter);
+            return Asked::Later { delay, why, counted: true };
+        }
+        tracing::warn!(review = %self.purse, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
+        Asked::Never { reason: SkipReason::ProviderUnavailable, why }
+    }
+}
+
+fn not_held(held: Held) -> Asked {
+    let never = |reason: SkipReason, why: &str| Asked::Never { reason, why: why.into() };
+    match held {
+        Held::Wait | Held::Granted(_) => Asked::Later {
+            delay: WAIT_FOR_MONEY,
+            why: "other calls hold what is left of the day's budget".into(),
+            counted: false,
+        },
+        Held::UsdCap => never(SkipReason::UsdCap, "the money that is left does not suffice for another call"),
+        Held::TokenCap => never(SkipReason::TokenCap, "the tokens that are left do not suffice for another call"),
+        Held::NoCallsLeft => never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls"),
+        Held::Fenced => Asked::Fenced,
+    }
+}
+
+fn record(model: &str, answer: &Result<Reply, Failure>, actual: Option<(NanoUsd, u64)>) {
+    let result = match answer {
+        Ok(reply) => {
+            metrics::histogram!(metric::PROVIDER_SECONDS, "model" => model.to_owned())
+                .record(reply.latency.as_secs_f64());
+            if let Some(usage) = reply.usage {
+                let tokens = |direction: &'static str| metrics::counter!(metric::PROVIDER_TOKENS, "model" => model.to_owned(), "direction" => direction);
+                tokens("input").increment(usage.input_tokens);
+                tokens("output").increment(usage.output_tokens);
+            }
+            "ok"
+        }
+        Err(failure) => failure.kind.as_str(),
+    };
+    metrics::counter!(metric::PROVIDER_CALLS, "model" => model.to_owned(), "result" => result).increment(1);
+    if let Some((cost, _)) = actual {
+        metrics::counter!(metric::PROVIDER_NANO_USD, "model" => model.to_owned())
+            .increment(u64::try_from(cost.0).unwrap_or(0));
+    }
+}

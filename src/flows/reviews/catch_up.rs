@@ -1,0 +1,180 @@
+//! `umbra batch`: reviews of recent stored events that no shadow has reviewed, be it for a cooldown, a sample, a cap, or
+//! because nobody watched them. They are reserved as a review on demand is: caps hold, cooldown and sample do not.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::flows::{
+    Pipeline,
+    events::AcceptError,
+    events::accept::{candidate, is_own_traffic},
+    events::pending::{Pair, Pending},
+    events::plan::{Plan, Planned},
+    rules::Rules,
+};
+use umbra_domain::{Disposition, EventId, StoredEvent, Trigger};
+use umbra_store::{StoreError, catch_up::Unreviewed, installation::Installation};
+
+/// Events read at a time, and looked through in all.
+const PAGE: u32 = 50;
+const LOOK_BACK: usize = 10_000;
+/// Tries while others reserve reviews of the same events.
+const TRIES: u32 = 5;
+
+/// Which events are to be reviewed.
+#[derive(Debug, Clone)]
+pub struct CatchUp {
+    /// Received since.
+    pub since: Timestamp,
+    /// So many at most, the newest first.
+    pub max: usize,
+    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    pub shadow: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+}
+
+/// An event, and what became of the request to review it.
+#[derive(Debug, Clone)]
+pub struct CaughtUp {
+    /// The event.
+    pub event: EventId,
+    /// Its agent.
+    pub agent: String,
+    /// Its task.
+    pub task_id: Option<String>,
+    /// Queued, or why not.
+    pub disposition: Disposition,
+}
+
+/// Why nothing was reserved.
+#[derive(Debug, thiserror::Error)]
+pub enum CatchUpError {
+    /// Nobody to review them.
+    #[error("there is no such shadow; `umbra status` and GET /v1/shadows list them")]
+    UnknownShadow,
+    /// It reviews nothing.
+    #[error("the shadow is switched off: `enabled: true` in its configuration lets it review")]
+    ShadowDisabled,
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Pipeline {
+    /// Reserves reviews of the newest events that have none, and says what became of each. What is reserved waits in the
+    /// queue; the caller wakes whoever is to perform it.
+    ///
+    /// # Errors
+    /// See [`CatchUpError`]; nothing is reserved then, unless the connection broke at the commit.
+    pub async fn catch_up(&self, request: &CatchUp) -> Result<Vec<CaughtUp>, CatchUpError> {
+        let rules = self.rules.load_full();
+        let named = match &request.shadow {
+            None => None,
+            Some(name) => {
+                let position = rules.position(name).ok_or(CatchUpError::UnknownShadow)?;
+                let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
+                Some(enabled.then_some(position).ok_or(CatchUpError::ShadowDisabled)?)
+            }
+        };
+        for _ in 0..TRIES {
+            let found = self.unreviewed(&rules, request, named).await?;
+            match self.reserve_later(&found).await {
+                Ok(Some(caught_up)) => return Ok(caught_up),
+                // Others were faster with some of them, or hold the meters: look anew.
+                Ok(None) | Err(StoreError::Contended { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Contended { sqlstate: "55P03".into() }.into())
+    }
+
+    async fn unreviewed(
+        &self,
+        rules: &Arc<Rules>,
+        request: &CatchUp,
+        named: Option<usize>,
+    ) -> Result<Vec<Pending>, StoreError> {
+        let mut found: Vec<Pending> = Vec::new();
+        let (mut before, mut looked) = (None, 0);
+        while looked < LOOK_BACK {
+            let page = self.store.unreviewed(request.since, request.agent.as_deref(), before, PAGE).await?;
+            looked += page.len();
+            let more = page.len() == PAGE as usize;
+            before = page.last().map(|row| row.seq);
+            for row in page {
+                found.extend(to_review(&self.installation, rules, row, named));
+                if found.len() == request.max {
+                    return Ok(found);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// One transaction, as the writer's: meters first, the decision on them as locked, then the reviews. `None`: some of
+    /// the events have come to a review meanwhile.
+    async fn reserve_later(&self, found: &[Pending]) -> Result<Option<Vec<CaughtUp>>, StoreError> {
+        if found.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let events: Vec<&Pending> = found.iter().collect();
+        let mut plan = Plan::unleased(self, &events);
+        let ids: Vec<EventId> = events.iter().map(|pending| pending.id).collect();
+        let mut flush = self.store.begin_later().await?;
+        let (now, rows) = flush.lock(&plan.meter_keys()).await?;
+        if !flush.reviewed_among(&ids).await?.is_empty() {
+            flush.abandon().await?;
+            return Ok(None);
+        }
+        plan.decide(now, rows, Vec::new(), Vec::new());
+        let Planned { mut writing, dispositions, .. } = plan.finish();
+        // The events are stored, and their skips counted, since they were accepted.
+        writing.events.clear();
+        writing.skips.clear();
+        writing.later = true;
+        flush.write(self.clock.new_id(), &writing).await?;
+        let caught_up = events.iter().zip(dispositions).filter_map(|(pending, dispositions)| {
+            let disposition = dispositions.into_iter().next()?;
+            let (agent, task_id) = (pending.agent.clone(), pending.task_id.clone());
+            Some(CaughtUp { event: pending.id, agent, task_id, disposition })
+        });
+        Ok(Some(caught_up.collect()))
+    }
+}
+
+/// The event as it would stand before the writer, if anybody is to review it; its text is not needed again.
+fn to_review(
+    installation: &Installation,
+    rules: &Arc<Rules>,
+    row: Unreviewed,
+    named: Option<usize>,
+) -> Option<Pending> {
+    let Unreviewed { id, payload, .. } = row;
+    let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
+    if is_own_traffic(installation, &stored.event, &payload) {
+        return None;
+    }
+    let (shadow, trigger, matched) = if let Some(position) = named {
+        let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
+        (position, trigger, vec![trigger])
+    } else {
+        let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
+        let watching = rules.watcher.matches(&stored.event, &stored.triggers);
+        // A step of a task is looked at when the task is.
+        let first = watching.into_iter().find(|found| !found.is_step() && enabled(found.shadow))?;
+        (first.shadow, first.trigger, first.matched().collect())
+    };
+    let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
+    let pairs = vec![Pair { shadow, trigger, fate }];
+    let StoredEvent { event, triggers, .. } = stored;
+    let (answer, _) = oneshot::channel::<Result<crate::flows::events::Accepted, AcceptError>>();
+    let (agent, task_id) = (event.agent, event.task_id);
+    let (rules, payload) = (Arc::clone(rules), Vec::new());
+    Some(Pending { rules, id, agent, task_id, triggers, payload, key: None, pairs, on_demand: true, answer })
+}

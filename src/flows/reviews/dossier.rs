@@ -1,0 +1,261 @@
+//! What a review is of, loaded and looked over by the built-in checks: one event, the events of a batch, or the steps
+//! of a task. Of a long task every step is checked, up to a bound, and the first, the last and the marked are kept.
+
+use std::collections::VecDeque;
+
+use crate::flows::{Pipeline, events::accept::is_own_traffic, reviews::recall::Recalled, rules::Rules};
+use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
+use umbra_review::{Baseline, Judgement, Matter, Step, Subject, Trajectory};
+use umbra_store::{
+    Store, StoreError,
+    jobs::Job,
+    results::Place,
+    steps::{Held, TaskStep},
+};
+
+/// Steps of a task that are kept from its beginning and from its end, and of those between that a check marked.
+const HEAD: usize = 10;
+const TAIL: usize = 20;
+const MARKED: usize = 20;
+/// Steps of a task that are looked at, half of them from its beginning and half from its end.
+const EXAMINED: i64 = 2_000;
+/// Steps that are read at a time.
+const PAGE: i64 = 50;
+
+/// What a review is of.
+pub(super) struct Dossier {
+    scope: ReviewScope,
+    /// In order of receipt.
+    pages: Vec<Page>,
+    /// Steps of the task.
+    total: usize,
+    /// Some event looks like Umbra's own traffic.
+    own_traffic: bool,
+    notes: Vec<String>,
+}
+
+/// An event, and what the checks see in it.
+struct Page {
+    /// Which step of the task, from 1.
+    number: usize,
+    event: EventId,
+    trigger: Trigger,
+    stored: StoredEvent,
+    hits: Vec<Hit>,
+    /// What the reviewer is told besides it.
+    recalled: Recalled,
+}
+
+impl Dossier {
+    /// Loads it; `None` if nothing is left of it. `payload` spares the read of a single event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn load(
+        Pipeline { store, installation, .. }: &Pipeline,
+        shadow: &Shadow,
+        job: &Job,
+        payload: Option<Vec<u8>>,
+    ) -> Result<Option<Self>, StoreError> {
+        let held = match (job.scope, payload) {
+            (ReviewScope::Event, Some(payload)) => vec![Held { event: job.event, trigger: job.trigger, payload }],
+            _ => store.held(job.review).await?,
+        };
+        if job.scope == ReviewScope::Trajectory {
+            let task = held.iter().find_map(|held| read(&held.payload)?.event.task_id);
+            return match task {
+                Some(task) => of_task(store, shadow, job.trigger, &task).await.map(Some),
+                None => Ok(None),
+            };
+        }
+        let mut own_traffic = false;
+        let page = |(index, held): (usize, Held)| {
+            let stored = read(&held.payload)?;
+            let hits = umbra_checks::by_shadow(&stored, shadow);
+            own_traffic |= is_own_traffic(installation, &stored.event, &held.payload);
+            Some(Page {
+                number: index + 1,
+                event: held.event,
+                trigger: held.trigger,
+                stored,
+                hits,
+                recalled: Recalled::default(),
+            })
+        };
+        let pages: Vec<Page> = held.into_iter().enumerate().filter_map(page).collect();
+        let total = pages.len();
+        Ok((total > 0).then_some(Self { scope: job.scope, pages, total, own_traffic, notes: Vec::new() }))
+    }
+
+    /// Adds what the reviewer is told besides the events: of a task nothing, of the events of a batch what their agent
+    /// usually scores.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn remember(&mut self, pipeline: &Pipeline, rules: &Rules, shadow: &Shadow) -> Result<(), StoreError> {
+        if self.scope == ReviewScope::Trajectory {
+            return Ok(());
+        }
+        for page in &mut self.pages {
+            let event = &page.stored.event;
+            page.recalled.baseline = pipeline.usual(rules, shadow, event).await?;
+            if self.scope == ReviewScope::Event {
+                page.recalled.memory = pipeline.reminders(rules, shadow, event, &page.hits).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the agent of each judged event usually scores; of a task nothing is known.
+    pub fn usual(&self) -> impl Iterator<Item = (EventId, Option<Baseline>)> {
+        self.pages.iter().map(|page| (page.event, page.recalled.baseline))
+    }
+
+    /// As `review` takes it.
+    pub fn matter(&self) -> Matter<'_> {
+        match (self.scope, self.pages.as_slice()) {
+            (ReviewScope::Trajectory, pages) => Matter::Trajectory(Trajectory {
+                steps: pages.iter().map(|page| Step { number: page.number, subject: subject(page) }).collect(),
+                total: self.total,
+                notes: self.notes.clone(),
+            }),
+            (ReviewScope::Event, [page, ..]) => Matter::Event(subject(page)),
+            (_, pages) => Matter::Batch(pages.iter().map(subject).collect()),
+        }
+    }
+
+    /// Whether a model must not be asked: its call would come back as the next event.
+    pub fn is_own_traffic(&self) -> bool {
+        self.own_traffic
+    }
+
+    /// Whether each of its events is judged by itself, beside others.
+    pub fn is_batch(&self) -> bool {
+        self.scope == ReviewScope::Batch
+    }
+
+    /// Its events, in order.
+    pub fn events(&self) -> impl Iterator<Item = EventId> {
+        self.pages.iter().map(|page| page.event)
+    }
+
+    /// The events whose review it is: not the steps of a task.
+    pub fn held_by(&self) -> impl Iterator<Item = EventId> {
+        self.events().take(if self.scope == ReviewScope::Trajectory { 0 } else { usize::MAX })
+    }
+
+    /// The events whose review it is that the checks alone reject.
+    pub fn rejected(&self, shadow: &Shadow) -> Vec<EventId> {
+        let flags = |judgements: Vec<Judgement>| judgements.iter().any(|one| one.assessment == Assessment::Flag);
+        let rejected = self.pages.iter().filter(|page| flags(Matter::Event(subject(page)).of_checks(shadow)));
+        rejected.map(|page| page.event).filter(|event| self.held_by().any(|held| held == *event)).collect()
+    }
+
+    /// The circumstances of one of its events.
+    pub fn place(&self, event: EventId) -> Option<Place> {
+        let page = self.pages.iter().find(|page| page.event == event)?;
+        let event = &page.stored.event;
+        Some(Place {
+            agent: event.agent.clone(),
+            task_id: event.task_id.clone(),
+            task_type: event.task_type.clone(),
+            trigger: page.trigger,
+        })
+    }
+}
+
+fn subject(page: &Page) -> Subject<'_> {
+    let Page { event: event_id, trigger, stored, hits, recalled, .. } = page;
+    let Recalled { baseline, memory } = recalled;
+    Subject { event_id: *event_id, event: &stored.event, trigger: *trigger, hits, baseline: *baseline, memory }
+}
+
+fn read(payload: &[u8]) -> Option<StoredEvent> {
+    serde_json::from_slice(payload).ok()
+}
+
+async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -> Result<Dossier, StoreError> {
+    let half = EXAMINED / 2;
+    let (total, edge) = store.task_length(task, half).await?;
+    let mut excerpt = Excerpt::default();
+    let mut looping = umbra_checks::Loops::default();
+    let (mut behind, mut number, mut skipped) = (0, 0, 0);
+    loop {
+        let steps = store.steps(task, behind, PAGE).await?;
+        let Some(last) = steps.last() else { break };
+        behind = last.seq;
+        for TaskStep { event, payload, .. } in steps {
+            number += 1;
+            let Some(stored) = read(&payload) else { continue };
+            let mut hits = umbra_checks::by_shadow(&stored, shadow);
+            let repeated = looping.observe(&stored.event);
+            hits.extend(repeated.filter(|hit| shadow.checks.contains(&hit.check)));
+            excerpt.take(Page { number, event, trigger, stored, hits, recalled: Recalled::default() });
+        }
+        // Of a task that is longer than what is looked at, the middle is passed over.
+        if total > EXAMINED
+            && skipped == 0
+            && i64::try_from(number).is_ok_and(|number| number >= half)
+            && let Some(edge) = edge.filter(|edge| *edge > behind)
+        {
+            skipped = usize::try_from(total - EXAMINED).unwrap_or(0);
+            number += skipped;
+            behind = edge;
+            looping = umbra_checks::Loops::default();
+        }
+        if i64::try_from(number - skipped).is_ok_and(|seen| seen >= EXAMINED + PAGE) {
+            break;
+        }
+    }
+    let mut notes = Vec::new();
+    if skipped > 0 {
+        notes.push(format!(
+            "{skipped} steps in the middle of the task were not looked at: it has more than {EXAMINED}."
+        ));
+    }
+    if excerpt.dropped > 0 {
+        notes.push(format!("{} further marked steps are not listed: the worst {MARKED} are.", excerpt.dropped));
+    }
+    let pages = excerpt.finish();
+    Ok(Dossier { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })
+}
+
+/// The first steps, the last, and the worst of those between.
+#[derive(Default)]
+struct Excerpt {
+    head: Vec<Page>,
+    marked: Vec<Page>,
+    tail: VecDeque<Page>,
+    /// Marked steps for which there was no room.
+    dropped: usize,
+}
+
+impl Excerpt {
+    fn take(&mut self, page: Page) {
+        if self.head.len() < HEAD {
+            self.head.push(page);
+            return;
+        }
+        self.tail.push_back(page);
+        let older = if self.tail.len() > TAIL { self.tail.pop_front() } else { None };
+        if let Some(older) = older.filter(|page| worst(page) >= Some(Severity::Warning)) {
+            self.marked.push(older);
+            // Stable: of equally bad ones the first stay.
+            self.marked.sort_by_key(|page| std::cmp::Reverse(worst(page)));
+            if self.marked.len() > MARKED {
+                self.marked.truncate(MARKED);
+                self.dropped += 1;
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Page> {
+        let mut pages: Vec<Page> = self.head.into_iter().chain(self.marked).chain(self.tail).collect();
+        pages.sort_by_key(|page| page.number);
+        pages
+    }
+}
+
+fn worst(page: &Page) -> Option<Severity> {
+    page.hits.iter().map(|hit| hit.severity).max()
+}

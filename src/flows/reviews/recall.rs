@@ -1,0 +1,75 @@
+//! What a reviewer is told besides the event: what the agent usually scores, what people said of earlier findings, and
+//! the lessons that are open.
+
+use crate::flows::{Pipeline, followers::reflexions, rules::Rules};
+use crate::reflexion;
+use umbra_domain::{Event, Hit, Reviewer, Shadow};
+use umbra_llm::Readiness;
+use umbra_review::{Baseline, Case, Lesson};
+use umbra_store::{StoreError, baselines::ScoreKey};
+
+/// Most earlier findings that are looked through for those most like an event, of the agent and of others each.
+const MOST_CASES: i64 = 50;
+/// Most lessons that are looked at.
+const MOST_LESSONS: i64 = 3;
+
+/// What a reviewer is told besides the event.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    pub baseline: Option<Baseline>,
+    pub memory: Vec<String>,
+}
+
+impl Pipeline {
+    /// What the agent of an event usually scores by this reviewer.
+    pub(in crate::flows) async fn usual(
+        &self,
+        rules: &Rules,
+        shadow: &Shadow,
+        event: &Event,
+    ) -> Result<Option<Baseline>, StoreError> {
+        let key = ScoreKey {
+            agent: event.agent.clone(),
+            task_type: event.task_type.clone(),
+            shadow: shadow.name.clone(),
+            reviewer: if has_model(rules, shadow) { Reviewer::Model } else { Reviewer::Checks },
+        };
+        let usual = self.store.usual(&key, self.habits.baseline_window).await?;
+        Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
+    }
+
+    /// What a model is reminded of: judged findings most like the event, and open lessons.
+    pub(super) async fn reminders(
+        &self,
+        rules: &Rules,
+        shadow: &Shadow,
+        event: &Event,
+        hits: &[Hit],
+    ) -> Result<Vec<String>, StoreError> {
+        if !has_model(rules, shadow) {
+            return Ok(Vec::new());
+        }
+        let judged = self.store.judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
+        let cases: Vec<Case> = judged
+            .into_iter()
+            .map(|finding| Case {
+                was_right: finding.status != "false_positive",
+                same_agent: finding.watched_agent == event.agent,
+                rule: finding.rule,
+                description: finding.description,
+                quote: finding.evidence.map(|evidence| evidence.quote),
+                note: finding.note,
+            })
+            .collect();
+        let open = self.store.open_reflexions(&event.agent, event.task_type.as_deref(), MOST_LESSONS).await?;
+        let lessons: Vec<Lesson> = open
+            .into_iter()
+            .map(|row| Lesson { text: reflexion::lesson(&reflexions::fault(&row)), description: row.description })
+            .collect();
+        Ok(umbra_review::recall(event, hits, &cases, &lessons))
+    }
+}
+
+fn has_model(rules: &Rules, shadow: &Shadow) -> bool {
+    matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready)
+}

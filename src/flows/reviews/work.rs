@@ -1,0 +1,280 @@
+//! A review, from its lease to its findings: the built-in checks, then the model, then one transaction.
+//!
+//! Whatever becomes of the model, what the checks found stands. A failure is a row with a reason, never an approval.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use crate::flows::{
+    Pipeline,
+    reviews::call::{Asked, Conversation, Purse},
+    reviews::dossier::Dossier,
+    rules::Rules,
+};
+use crate::telemetry::metric;
+use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason};
+use umbra_llm::Readiness;
+use umbra_review::Judgement;
+use umbra_store::{
+    StoreError,
+    jobs::Job,
+    results::{NewFinding, NewPart, NewResult},
+};
+
+/// How long a review whose checks have found something waits for its model at a time.
+const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10);
+/// Between looks for a model that this process does not know, though the one that reserved the review did.
+const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Performs reviews.
+#[derive(Clone)]
+pub struct Worker {
+    pipeline: Pipeline,
+}
+
+/// What a review's walk came to.
+enum End {
+    Result(Box<NewResult>),
+    Later { delay: std::time::Duration, why: String, counted: bool },
+    GivenUp { reason: SkipReason, why: String },
+    Fenced,
+}
+
+impl Worker {
+    /// A worker of this pipeline.
+    pub fn new(pipeline: Pipeline) -> Self {
+        Self { pipeline }
+    }
+
+    /// Performs one leased review to its end or its next wait. Failures are rows and log lines, not errors.
+    pub async fn perform(self, job: Job, payload: Option<Vec<u8>>) {
+        let started = Instant::now();
+        let ended = match self.walk(&job, payload, started).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                // The lease stays with us until we leave or fall silent; putting the job back is the fast way.
+                tracing::warn!(review = %job.review, %error, "a review could not go on");
+                let delay = std::time::Duration::from_secs(2);
+                drop(self.pipeline.store.put_back(job.review, job.lease, delay, &error.to_string(), true).await);
+                "failed"
+            }
+        };
+        metrics::counter!(metric::REVIEW_ENDS, "end" => ended).increment(1);
+    }
+
+    async fn walk(&self, job: &Job, payload: Option<Vec<u8>>, started: Instant) -> Result<&'static str, StoreError> {
+        let Pipeline { store, rules, .. } = &self.pipeline;
+        let rules = rules.load_full();
+        let Some(shadow) = self.pipeline.shadow_of(job.version).await? else {
+            return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
+        };
+        let zone = &shadow.cost_control.time_zone;
+        let Some(mut dossier) = Dossier::load(&self.pipeline, &shadow, job, payload).await? else {
+            return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
+        };
+        dossier.remember(&self.pipeline, &rules, &shadow).await?;
+        if job.priority == Mode::Active.priority() && job.lease.attempt <= 1 {
+            // What the checks reject waits for no model.
+            for event in dossier.rejected(&shadow) {
+                self.pipeline.ended(event, true).await;
+            }
+        }
+        match self.judge(&rules, &shadow, job, &dossier, started).await? {
+            End::Result(result) => self.finish(job, &dossier, &result, started).await,
+            End::Later { delay, why, counted } => {
+                let why = umbra_checks::redact(&why);
+                store.put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
+                Ok("retried")
+            }
+            End::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
+            End::Fenced => Ok("fenced"),
+        }
+    }
+
+    async fn judge(
+        &self,
+        rules: &Arc<Rules>,
+        shadow: &Shadow,
+        job: &Job,
+        dossier: &Dossier,
+        started: Instant,
+    ) -> Result<End, StoreError> {
+        let matter = dossier.matter();
+        let of_checks = || matter.of_checks(shadow);
+        let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
+            for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
+                umbra_review::compare(shadow, event, usual, &self.pipeline.habits.fall, judgement);
+            }
+            End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
+        };
+        if dossier.is_own_traffic() {
+            let mut judgements = of_checks();
+            for judgement in &mut judgements {
+                judgement.notes.push("This looks like Umbra's own traffic: no model was asked.".to_owned());
+            }
+            return Ok(result(judgements, None, (0, 0)));
+        }
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.pipeline.patience.age {
+            let why = format!("the model {} is not declared in the process that took the review", shadow.model);
+            return Ok(End::Later { delay: NOT_HERE, why, counted: false });
+        }
+        if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
+            let mut judgements = of_checks();
+            for judgement in &mut judgements {
+                judgement.notes.push(format!("Reviewed by the built-in checks alone: {why}."));
+            }
+            return Ok(result(judgements, None, (0, 0)));
+        }
+        let asked = if job.lease.attempt > self.pipeline.patience.attempts {
+            Asked::Never {
+                reason: SkipReason::ProviderUnavailable,
+                why: "it was begun too often without an end".into(),
+            }
+        } else {
+            let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
+            let (purse, installation) = (Purse::Review(store, job), Some(&self.pipeline.installation));
+            Conversation { gateway, shadow, purse, installation }.ask(&matter).await?
+        };
+        let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
+            Some(judgements) => result(judgements, None, (0, 0)),
+            None => End::GivenUp { reason, why },
+        };
+        Ok(match asked {
+            Asked::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
+            Asked::Later { delay, why, counted } => {
+                let judgements = of_checks();
+                // What the checks found is not kept back for long by a model that may add to it.
+                let found = judgements.iter().any(|judgement| judgement.assessment != Assessment::Approve);
+                // Nor does anything wait for a moment that lies behind the end of patience.
+                let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+                let late = self.age(job).saturating_add(back) >= self.pipeline.patience.age;
+                if found && delay > LONGEST_WITH_HITS || late {
+                    without_model(judgements, SkipReason::ProviderUnavailable, why)
+                } else {
+                    End::Later { delay, why, counted }
+                }
+            }
+            Asked::Never { reason, why } => without_model(of_checks(), reason, why),
+            Asked::Fenced => End::Fenced,
+        })
+    }
+
+    /// The result of a review: its own conclusion is the strictest of its parts.
+    fn result(
+        &self,
+        dossier: &Dossier,
+        judgements: Vec<Judgement>,
+        model: Option<&str>,
+        tokens: (u64, u64),
+        started: Instant,
+    ) -> NewResult {
+        // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
+        let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
+        let mut parts = Vec::with_capacity(judgements.len());
+        let mut findings = Vec::new();
+        let mut reviewer = Reviewer::Checks;
+        for (event, judgement) in dossier.events().zip(judgements) {
+            let recommendation = clean(&judgement.recommendation);
+            reviewer = judgement.reviewer;
+            for mut finding in judgement.findings {
+                finding.description = clean(&finding.description);
+                let fingerprint = umbra_review::fingerprint(&finding);
+                let Some(place) = dossier.place(finding.event_id) else { continue };
+                let (id, recommendation) = (FindingId(self.pipeline.clock.new_id()), recommendation.clone());
+                findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
+            }
+            let notes = judgement.notes.iter().map(|note| clean(note)).collect();
+            let Judgement { assessment, score, .. } = judgement;
+            parts.push(NewPart { event, assessment, score, recommendation, notes });
+        }
+        let assessment = parts.iter().map(|part| part.assessment).max().unwrap_or(Assessment::Inconclusive);
+        let strictest = parts.iter().find(|part| part.assessment == assessment);
+        NewResult {
+            assessment,
+            score: parts.iter().filter_map(|part| part.score).min(),
+            recommendation: strictest.map(|part| part.recommendation.clone()).unwrap_or_default(),
+            reviewer: if model.is_some() { reviewer } else { Reviewer::Checks },
+            model: model.map(ToOwned::to_owned),
+            prompt_version: model.map(|_| umbra_review::PROMPT_VERSION),
+            tokens,
+            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            notes: notes_of(&parts),
+            findings,
+            parts: if dossier.is_batch() { parts } else { Vec::new() },
+        }
+    }
+
+    async fn finish(
+        &self,
+        job: &Job,
+        dossier: &Dossier,
+        result: &NewResult,
+        started: Instant,
+    ) -> Result<&'static str, StoreError> {
+        let Some((seq, _)) = self.pipeline.store.finish(job.review, job.lease, result).await? else {
+            tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
+            return Ok("fenced");
+        };
+        tracing::debug!(review = %job.review, seq, assessment = result.assessment.as_str(), "reviewed");
+        metrics::histogram!(metric::REVIEW_SECONDS).record(started.elapsed().as_secs_f64());
+        metrics::counter!(metric::REVIEWS, "shadow" => job.shadow.clone(),
+            "assessment" => result.assessment.as_str(), "reviewer" => result.reviewer.as_str())
+        .increment(1);
+        for NewFinding { finding, .. } in &result.findings {
+            metrics::counter!(metric::FINDINGS, "shadow" => job.shadow.clone(),
+                "severity" => finding.severity.as_str(),
+                "source" => if finding.source == umbra_domain::Source::Check { "check" } else { "model" })
+            .increment(1);
+        }
+        let is_active = job.priority == Mode::Active.priority();
+        self.pipeline.ended(job.event, is_active).await;
+        for other in dossier.held_by().filter(|event| *event != job.event) {
+            self.pipeline.ended(other, is_active).await;
+        }
+        Ok("done")
+    }
+
+    async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
+        let why: Redacted = umbra_checks::redact(why);
+        self.pipeline.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
+        // The unit may have returned: a cap that was spent a moment ago may not be any more.
+        self.pipeline.rules.load().memory.forget();
+        self.pipeline.ended(job.event, job.priority == Mode::Active.priority()).await;
+        Ok("given_up")
+    }
+
+    /// For how long it has been tried: what waited for company, or in a queue, is not older for that.
+    fn age(&self, job: &Job) -> SignedDuration {
+        self.pipeline.clock.now().duration_since(job.started_at)
+    }
+}
+
+/// What stands without the model: what the checks found, and of the rest that nothing is concluded. `None` where they
+/// found nothing at all.
+fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>> {
+    if judgements.iter().all(|judgement| judgement.assessment == Assessment::Approve) {
+        return None;
+    }
+    for judgement in &mut judgements {
+        judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
+        judgement.notes.push(format!("The model gave no opinion: {why}."));
+    }
+    Some(judgements)
+}
+
+/// The notes of all parts, each once; one that not all share says of which event it is.
+fn notes_of(parts: &[NewPart]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        for note in &part.notes {
+            let shared = parts.iter().all(|other| other.notes.contains(note));
+            let note = if shared { note.clone() } else { format!("Event {} of {}: {note}", index + 1, parts.len()) };
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}

@@ -1,0 +1,160 @@
+//! What the rules say of one call or message, in a session or without one, and who is told of it.
+
+use serde::Serialize;
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::{
+    May, Sidecar,
+    attach::StepError,
+    cleaned,
+    judge::{Judged, Part, Scene, at_length},
+    redacted,
+    seen::Taken,
+    step::{Recorded, Situation},
+};
+use crate::{
+    flows::Pipeline,
+    flows::events::Origin,
+    ingest::{GuardRequest, Incoming},
+    telemetry::metric,
+};
+use umbra_domain::{
+    Event, Session, StepKind,
+    session::Tally,
+    sidecar::{CheckedBy, SidecarVerdict},
+};
+
+/// The answer to who asks about one call or message.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct GuardAnswer {
+    /// What the rules say.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// Names what was asked, and how things stood.
+    pub inputs: String,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+/// What the sidecar did and the shadows are yet to be told of.
+pub struct Interventions(pub(super) mpsc::Receiver<Event>);
+
+/// Counts what was said.
+fn count(tally: &mut Tally, decision: SidecarVerdict) {
+    let slot = match decision {
+        SidecarVerdict::Allow => &mut tally.allow,
+        SidecarVerdict::Warn => &mut tally.warn,
+        SidecarVerdict::Block => &mut tally.block,
+    };
+    *slot = slot.saturating_add(1);
+    metrics::counter!(metric::SIDECAR_RULINGS, "decision" => decision.as_str()).increment(1);
+}
+
+impl Pipeline {
+    /// What the rules say of one call or message, in a session or without one.
+    ///
+    /// # Errors
+    /// There is no such session, or it is over.
+    pub async fn guard(&self, asked: Instant, request: GuardRequest, may: May<'_>) -> Result<GuardAnswer, StepError> {
+        let sidecar = &self.sidecar;
+        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        if request.session.is_some() && request.agent.is_some() {
+            patience.warn("`agent` is not looked at: the session says whose it is".to_owned());
+        }
+        let marks = Part::marks(&Part::of_guard(&request));
+        let agent = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
+        let request = at_length(&Part::of_guard(&request), || redacted::guard(&request));
+        let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
+        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let law = (&*rules, &boundary.tools);
+        let (mut words, Taken { step, session, held }, mut scene);
+        if let Some(id) = request.session {
+            let waits = (may, &mut patience);
+            words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
+            let missed = "the session is not known: rules that ask for its documents saw none";
+            let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
+            let shown = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+            scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(shown);
+            Taken { step, session, held } = taken;
+        } else {
+            let alone = || Scene::new(law, &agent).at(whereabouts);
+            words = self.in_words(&parts, &marks, alone, None, &mut patience).await;
+            scene = alone();
+            Taken { step, session, held } = Taken::default();
+        }
+        let before = Situation::of(&scene, step.as_ref());
+        // Who asks is answered, also where the guardrail is no objective of the session.
+        let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
+        words.tell(&mut patience);
+        let recorded = Recorded::new(&request, before, marks, &judged, &rules);
+        let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
+        if let Some(mut step) = step {
+            self.note(&judged, &scene.agent, Some(&mut step.session));
+            sidecar.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
+        } else {
+            self.note(&judged, &scene.agent, session.clone().as_mut());
+        }
+        let (degraded, warnings) = patience.end();
+        Ok(GuardAnswer { judged, inputs, policy_version, degraded, warnings })
+    }
+
+    /// Counts what was said, in the session too where there is one, and tells the shadows of it.
+    pub(super) fn note(&self, judged: &Judged, agent: &str, session: Option<&mut Session>) {
+        let mut alone = Tally::default();
+        self.tell_intervention(agent, session.as_deref(), judged);
+        count(session.map_or(&mut alone, |session| &mut session.rulings), judged.ruling.decision);
+    }
+
+    /// Tells the shadows of what the sidecar did: an event of the agent, with the rule in its metadata.
+    fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &Judged) {
+        let ruling = &judged.ruling;
+        if ruling.decision == SidecarVerdict::Allow || ruling.checked_by == Some(CheckedBy::Model) {
+            return;
+        }
+        let (rule, reason) = (ruling.rule.as_deref().unwrap_or_default(), ruling.reason.as_deref().unwrap_or_default());
+        let mut event = Event {
+            agent: agent.to_owned(),
+            task_id: session.and_then(|session| session.task_id.clone()),
+            session_id: session.map(|session| session.id.to_string()),
+            output: Some(format!("The guardrail said {}: {}", ruling.decision.as_str(), cleaned(reason))),
+            ..Event::default()
+        };
+        event.metadata.insert("sidecar.rule".to_owned(), rule.into());
+        event.metadata.insert("sidecar.decision".to_owned(), ruling.decision.as_str().into());
+        if let Some(tool) = &judged.tool {
+            event.metadata.insert("sidecar.tool".to_owned(), tool.to_string().into());
+        }
+        // Nobody waits for it: where it cannot be taken, the metric has counted it.
+        if self.sidecar.told.try_send(event).is_err() {
+            tracing::debug!("an intervention of the sidecar is not told to the shadows: too many wait");
+        }
+    }
+
+    /// Gives the shadows what the sidecar did, until all is told that was said before `stop`.
+    pub async fn tell_interventions_until(self, mut told: Interventions, stop: CancellationToken) {
+        loop {
+            let event = tokio::select! {
+                event = told.0.recv() => event,
+                () = stop.cancelled() => told.0.try_recv().ok(),
+            };
+            let Some(event) = event else { return };
+            let incoming = Incoming { event, key: None, digest_input: Vec::new() };
+            if let Err(error) = self.accept(incoming, &Origin::default()).await {
+                tracing::debug!(%error, "an intervention of the sidecar is not told to the shadows");
+            }
+        }
+    }
+}
+
+impl Sidecar {
+    /// Names the rules in force.
+    pub fn policy_version(&self) -> String {
+        self.rules.load().guardrail.version().to_owned()
+    }
+}

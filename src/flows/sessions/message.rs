@@ -1,0 +1,215 @@
+//! What was said and done in a session: it is held against the rules, leaves its labels, and is what a pattern is made of.
+
+use serde::Serialize;
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::{
+    May,
+    attach::StepError,
+    judge::{Judged, Part, Scene, at_length},
+    redacted,
+    seen::Taken,
+    step::{Recorded, Situation},
+};
+use crate::{
+    flows::Pipeline,
+    ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest},
+};
+use umbra_domain::{
+    Objective, Session, SessionId, StepKind, ToolName,
+    session::MadeCall,
+    sidecar::{DocumentDue, SidecarVerdict},
+};
+
+/// Bytes of a text that are looked at and kept.
+const MOST_TEXT: usize = 256 * 1024;
+
+/// What an agent is told of what was said and done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct MessageAnswer {
+    /// Which message this is, counted from 1; 0 where the session was not had.
+    pub message: u32,
+    /// The gravest of all that is said below.
+    pub decision: SidecarVerdict,
+    /// What the rules say of the message.
+    pub said: Judged,
+    /// What they say of each call that was made, in order: whether it should have been. Behind those that were told stand
+    /// those of which only a result was told, with the arguments that the last turn planned for them.
+    pub calls: Vec<Judged>,
+    /// What they say of each result, in order.
+    pub results: Vec<Judged>,
+    /// Documents that are not in order.
+    pub documents_due: Vec<DocumentDue>,
+    /// What clings to the session by now.
+    pub taints: Vec<String>,
+    /// Names what was told, and how things stood.
+    pub inputs: String,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+impl Pipeline {
+    /// Takes a message of a session.
+    ///
+    /// # Errors
+    /// There is no such session, or it is over.
+    pub async fn message(
+        &self,
+        asked: Instant,
+        id: SessionId,
+        mut request: MessageRequest,
+        may: May<'_>,
+    ) -> Result<MessageAnswer, StepError> {
+        let sidecar = &self.sidecar;
+        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        if let Some(warning) = cut(&mut request) {
+            patience.warn(warning);
+        }
+        let mut marks = Part::marks(&Part::of_message(&request));
+        let mut request = at_length(&Part::of_message(&request), || redacted::message(&request));
+        let (route, modes) = (request.route.clone(), request.modes.clone());
+        let whereabouts = (route.as_ref(), modes.as_ref());
+        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let law = (&*rules, &boundary.tools);
+        let mut words =
+            self.ask_before(law, id, (&Part::of_message(&request), &marks), whereabouts, (may, &mut patience)).await;
+        let missed = "the session is not known: the message is not kept, and rules saw no documents";
+        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
+        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
+        let before = Situation::of(&scene, taken.step.as_ref());
+        let Taken { mut step, session, held } = taken;
+        let calls = session.as_ref().map(|session| session.calls.as_slice()).unwrap_or_default();
+        let unheard = unheard(&request, calls);
+        if !unheard.is_empty() {
+            let planned = match &mut step {
+                Some(step) => patience.ask("calls are judged without arguments", step.last_turn()).await.flatten(),
+                None => None,
+            };
+            let at = request.tool_calls.len();
+            request.tool_calls.extend(as_planned(&unheard, planned.as_deref()));
+            marks.splice(at..at, unheard.iter().map(|_| Vec::new()));
+        }
+        let parts = Part::of_message(&request);
+        let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
+        let mut answer = MessageAnswer { policy_version: sidecar.policy_version(), ..MessageAnswer::default() };
+        // What calls leave behind clings to the session whatever its sidecar is for.
+        let judged = scene.judge(&parts, &marks, &mut words);
+        if has(Objective::Guardrail) {
+            answer.take(&request, judged);
+            words.tell(&mut patience);
+        }
+        if has(Objective::TodoEnforcement) {
+            answer.documents_due = scene.turn().due;
+        }
+        answer.taints.clone_from(&scene.taints);
+        if let Some(mut step) = step {
+            step.session.route = scene.route;
+            step.session.modes = scene.modes;
+            step.session.messages = step.session.messages.saturating_add(1);
+            answer.message = step.session.messages;
+            for judged in answer.judged(&request) {
+                self.note(judged, &scene.agent, Some(&mut step.session));
+            }
+            step.session.taint(answer.taints.iter().cloned());
+            remember(&mut step.session, &request, &answer.calls);
+            // In what is kept as well: whoever reads the stream is told, too.
+            answer.warnings.append(&mut step.session.notices);
+            answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
+            let recorded = Recorded::new(&request, before, marks, &answer, &rules);
+            answer.inputs.clone_from(&recorded.inputs);
+            let missed = "this message is not kept";
+            sidecar.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
+        } else {
+            let mut session = session;
+            answer.inputs = Recorded::new(&request, before, marks, &(), &rules).inputs;
+            answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
+            if let Some(mut session) = session {
+                session.taint(answer.taints.iter().cloned());
+                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+            }
+        }
+        (answer.degraded, answer.warnings) = patience.end();
+        Ok(answer)
+    }
+}
+
+impl MessageAnswer {
+    /// Takes what was ruled of each part of a message, in the order of [`Part::of_message`].
+    fn take(&mut self, request: &MessageRequest, judged: Vec<Judged>) {
+        self.decision = judged.iter().map(|judged| judged.ruling.decision).max().unwrap_or_default();
+        let mut judged = judged.into_iter();
+        self.calls = judged.by_ref().take(request.tool_calls.len()).collect();
+        self.results = judged.by_ref().take(request.results.len()).collect();
+        self.said = judged.next().unwrap_or_default();
+    }
+
+    /// All that was ruled on.
+    fn judged(&self, request: &MessageRequest) -> impl Iterator<Item = &Judged> {
+        let said = request.content.as_ref().map(|_| &self.said);
+        self.calls.iter().chain(&self.results).chain(said)
+    }
+}
+
+/// Cuts what is longer than a step reads; what is told of it.
+fn cut(request: &mut MessageRequest) -> Option<String> {
+    let texts = request.content.iter_mut().chain(request.results.iter_mut().map(|result| &mut result.content));
+    let long: Vec<&mut String> = texts.filter(|text| text.len() > MOST_TEXT).collect();
+    let warning =
+        format!("longer than {MOST_TEXT} bytes: the rest of such texts was not looked at ({} of them)", long.len());
+    let any = !long.is_empty();
+    for text in long {
+        text.truncate(text.floor_char_boundary(MOST_TEXT));
+    }
+    any.then_some(warning)
+}
+
+/// The tools of results to which no call was told: of which it is only heard by them that they were called.
+fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
+    let waiting = calls.iter().filter(|made| made.ok.is_none()).map(|made| &made.tool);
+    let told = request.tool_calls.iter().map(|call| &call.tool);
+    let mut waiting: Vec<String> = waiting.chain(told).map(|tool| tool.plain().whole).collect();
+    let mut unheard = Vec::new();
+    for SaidResult { tool, .. } in &request.results {
+        let name = tool.plain().whole;
+        match waiting.iter().position(|other| *other == name) {
+            Some(at) => drop(waiting.swap_remove(at)),
+            None => unheard.push(tool.clone()),
+        }
+    }
+    unheard
+}
+
+/// Such calls with the arguments that the last turn planned for them, or without any.
+fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
+    let turn = turn.and_then(|body| serde_json::from_str::<Recorded>(body).ok());
+    let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
+    let mut planned = turn.map(|turn| turn.planned_calls).unwrap_or_default();
+    let call = |tool: &ToolName| {
+        let name = tool.plain().whole;
+        let at = planned.iter().position(|call| call.tool.plain().whole == name);
+        let arguments = at.map(|at| planned.remove(at).arguments).unwrap_or_default();
+        NamedCall { tool: tool.clone(), arguments }
+    };
+    unheard.iter().map(call).collect()
+}
+
+/// Calls that were made, and what came of them: a result is that of the first call of its tool that has none.
+fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) {
+    for (at, call) in request.tool_calls.iter().enumerate() {
+        let rejected = judged.get(at).is_some_and(|judged| judged.ruling.decision == SidecarVerdict::Block);
+        session.remember(MadeCall { tool: call.tool.clone(), ok: None, rejected });
+    }
+    for result in &request.results {
+        let name = result.tool.plain().whole;
+        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.plain().whole == name;
+        if let Some(made) = session.calls.iter_mut().find(is_it) {
+            made.ok = Some(result.ok);
+        }
+    }
+}

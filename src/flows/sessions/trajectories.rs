@@ -1,0 +1,277 @@
+//! Patterns of tasks without a session: agents that only post events leave what worked, too.
+//!
+//! Behind reviews that ended, one process of a cluster looks at their tasks. A task is *approved* where the event that completes it
+//! was reviewed, no review of its events is open, and all of them approve, but those of passive shadows; of a task whose end
+//! nobody looked at, nobody knows how it ended. It is *flagged* where any of these reviews says FLAG.
+//!
+//! The calls of an agent in an approved task, in order, become its pattern, once for each task and only where it had no
+//! session for the task. A flagged task is a failure: of what was counted for it before, and else of a known pattern that it
+//! was done by. All of it commits with the number up to which reviews were followed: exactly once.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::{Sidecar, patterns::Teller};
+use crate::flows::Pipeline;
+use umbra_domain::{
+    Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
+    ToolName, Trigger,
+};
+use umbra_sidecar::patterns::{self, Step, Trajectory};
+use umbra_store::{
+    StoreError,
+    events::received_at,
+    follow::{Follower, Following},
+    steps::TaskStep,
+    trajectories::Opined,
+};
+
+/// Reviews that are followed in one transaction.
+const PAGE: i64 = 20;
+/// Between pages, for others.
+const BETWEEN_PAGES: Duration = Duration::from_millis(50);
+/// Between looks when nothing wakes us.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// Steps of a task that are read, and opinions about it: what took more is no way that anybody would follow again.
+const MOST_STEPS: usize = 200;
+/// Steps that are read at a time.
+const STEPS: i64 = 50;
+
+/// What the reviews of a task come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Approved,
+    Flagged,
+}
+
+impl Ended {
+    /// Of opinions about the events of a task, the strictest first; nothing where it is neither, or not yet.
+    fn of(opined: &[Opined]) -> Option<Self> {
+        let said = || opined.iter().filter_map(|one| one.assessment);
+        if said().max() == Some(Assessment::Flag) {
+            return Some(Self::Flagged);
+        }
+        let whole = opined.len() < MOST_STEPS && opined.iter().all(|one| !one.open);
+        (whole && said().max() == Some(Assessment::Approve)).then_some(Self::Approved)
+    }
+}
+
+impl Pipeline {
+    /// Mines what reviews approve until `stop`.
+    pub async fn mine_until(self, stop: CancellationToken) {
+        let mut news = self.waiters.news();
+        let mut failing = false;
+        loop {
+            let mined = self.sidecar.mine_tasks().await;
+            match &mined {
+                Ok(_) if failing => tracing::info!("patterns of approved tasks are kept again"),
+                Err(error) if !failing => tracing::warn!(%error, "patterns of approved tasks wait; trying again"),
+                _ => {}
+            }
+            failing = mined.is_err();
+            let look = Instant::now() + BETWEEN_LOOKS;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(if failing { BETWEEN_LOOKS } else { BETWEEN_PAGES }) => {}
+            }
+            if !mined.unwrap_or(false) {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = news.changed() => {}
+                    () = sleep_until(look) => {}
+                }
+            }
+        }
+    }
+}
+
+impl Sidecar {
+    /// Looks at the tasks of the next reviews that ended; answers whether there are more.
+    async fn mine_tasks(&self) -> Result<bool, StoreError> {
+        if !self.settings.mine_trajectories {
+            self.store.skip_following(Follower::Patterns).await?;
+            return Ok(false);
+        }
+        let Some(mut page) = self.store.follow(Follower::Patterns, PAGE).await? else { return Ok(false) };
+        let tasks = tasks_of(&mut page).await?;
+        let mut changed = Vec::new();
+        if !tasks.is_empty() {
+            page.patterns().alone(&tasks).await?;
+        }
+        for task in &tasks {
+            self.mine_task(&mut page, task, &mut changed).await?;
+        }
+        let more = page.ended.more;
+        page.done().await?;
+        self.learn(changed);
+        Ok(more)
+    }
+
+    async fn mine_task(&self, page: &mut Following, task: &str, changed: &mut Vec<Pattern>) -> Result<(), StoreError> {
+        let most = i64::try_from(MOST_STEPS).unwrap_or(i64::MAX);
+        let opined = page.opined(task, most).await?;
+        let Some(ended) = Ended::of(&opined) else { return Ok(()) };
+        if ended == Ended::Flagged && self.retract_among(&mut page.patterns(), task, changed).await? {
+            return Ok(());
+        }
+        let Some(steps) = steps_of(page, task).await? else { return Ok(()) };
+        let Some(review) = reviewed_to_its_end(&steps, &opined) else { return Ok(()) };
+        let agents: BTreeSet<&str> = steps.iter().map(|(_, stored)| stored.event.agent.as_str()).collect();
+        for agent in agents {
+            if page.patterns().has_session(&self.boundary.name_of(agent), task).await? {
+                continue;
+            }
+            let own: Vec<&(EventId, StoredEvent)> =
+                steps.iter().filter(|(_, stored)| stored.event.agent == agent).collect();
+            let Some(mut mined) = pattern_of(agent, task, &own) else { continue };
+            if ended == Ended::Flagged {
+                mined.outcome = PatternOutcome::Failed;
+            }
+            let teller = Teller { source: PatternSource::Mined, by: "trajectory", review: Some(review) };
+            let kept = self.keep_among(&mut page.patterns(), mined, teller).await?;
+            changed.extend(kept.map(|(pattern, _)| pattern));
+        }
+        Ok(())
+    }
+}
+
+/// The tasks of the events that reviews of this page are of, in order.
+async fn tasks_of(page: &mut Following) -> Result<Vec<String>, StoreError> {
+    if page.ended.reviews.is_empty() {
+        return Ok(Vec::new());
+    }
+    let events = page.events().await?;
+    let reviews = page.ended.reviews.iter().filter(|review| review.mode != Some(Mode::Passive));
+    let payloads = reviews.flat_map(|review| &review.events).filter_map(|event| events.get(event));
+    let tasks: BTreeSet<String> = payloads
+        .filter_map(|(_, payload)| serde_json::from_slice::<StoredEvent>(payload).ok()?.event.task_id)
+        .collect();
+    Ok(tasks.into_iter().collect())
+}
+
+/// The steps of a task in order; nothing where there are too many.
+async fn steps_of(page: &mut Following, task: &str) -> Result<Option<Vec<(EventId, StoredEvent)>>, StoreError> {
+    let (mut steps, mut behind) = (Vec::new(), 0);
+    loop {
+        let read = page.steps(task, behind, STEPS).await?;
+        let Some(last) = read.last() else { return Ok(Some(steps)) };
+        behind = last.seq;
+        if steps.len() + read.len() > MOST_STEPS {
+            return Ok(None);
+        }
+        let stored = |step: TaskStep| {
+            let StoredEvent { mut event, triggers, .. } = serde_json::from_slice(&step.payload).ok()?;
+            // Of a call only that it was made, and how it ended.
+            if let Some(tool) = &mut event.tool {
+                (tool.args, tool.result) = (Value::Null, None);
+            }
+            Some((step.event, StoredEvent { event, triggers, marks: Vec::new() }))
+        };
+        steps.extend(read.into_iter().filter_map(stored));
+    }
+}
+
+/// The latest review of the event that completes a task.
+fn reviewed_to_its_end(steps: &[(EventId, StoredEvent)], opined: &[Opined]) -> Option<ReviewId> {
+    let completes =
+        |event: EventId| steps.iter().any(|(id, stored)| *id == event && has(stored, Trigger::TaskComplete));
+    let of_the_end = opined.iter().filter(|one| one.assessment.is_some() && completes(one.event));
+    of_the_end.map(|one| one.review).max()
+}
+
+fn has(stored: &StoredEvent, trigger: Trigger) -> bool {
+    stored.triggers.iter().any(|mark| mark.name == trigger)
+}
+
+/// What an agent did in a task, as a pattern that succeeded.
+fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Option<NewPattern> {
+    let events = || own.iter().map(|(_, stored)| &stored.event);
+    let task =
+        events().find_map(|event| event.task.as_deref()).or_else(|| events().find_map(|event| event.input.as_deref()));
+    let steps: Vec<Step> = own.iter().map(|(_, stored)| step_of(stored)).collect();
+    let costs = events().filter_map(|event| event.cost_usd);
+    let in_all = events().rev().find_map(|event| event.task_cost_usd);
+    let (first, last) = (own.first()?.0, own.last()?.0);
+    let took = received_at(last).duration_since(received_at(first));
+    patterns::mine(&Trajectory {
+        agent,
+        task_type: events().find_map(|event| event.task_type.as_deref()),
+        task: task?,
+        session: None,
+        task_id: Some(task_id),
+        cost_usd: in_all.or_else(|| costs.reduce(|sum: NanoUsd, one| sum + one)),
+        ms: u64::try_from(took.as_millis()).ok(),
+        steps: &steps,
+    })
+}
+
+fn step_of(stored: &StoredEvent) -> Step {
+    let event = &stored.event;
+    // What the boundary said of the call, where its client tells.
+    let decision = event.metadata.get("decision").and_then(Value::as_str).unwrap_or_default();
+    Step {
+        tool: event.tool.as_ref().map(|tool| ToolName::bare(tool.name.clone())),
+        ok: decision != "stub"
+            && !has(stored, Trigger::Error)
+            && event.tool.as_ref().is_none_or(|tool| tool.error.is_none()),
+        rejected: matches!(decision, "block" | "ask"),
+        summary: event.output.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use umbra_domain::{Event, ToolCall, TriggerMark, TriggerSource, clock::Clock};
+
+    fn opined(of: &[(Option<Assessment>, bool)]) -> Vec<Opined> {
+        let clock = Clock::system();
+        let (review, event) = (ReviewId(clock.new_id()), EventId(clock.new_id()));
+        of.iter().map(|(assessment, open)| Opined { review, event, open: *open, assessment: *assessment }).collect()
+    }
+
+    #[test]
+    fn a_task_is_approved_by_all_reviews_and_flagged_by_one() {
+        use Assessment::{Approve, Flag, Inconclusive, Suggest};
+        for (said, ended) in [
+            (&[] as &[(Option<Assessment>, bool)], None),
+            (&[(None, false)], None),
+            (&[(Some(Approve), false)], Some(Ended::Approved)),
+            // One that came to nothing says nothing.
+            (&[(Some(Approve), false), (None, false)], Some(Ended::Approved)),
+            (&[(Some(Approve), false), (None, true)], None),
+            (&[(Some(Inconclusive), false), (Some(Approve), false)], None),
+            (&[(Some(Suggest), false), (Some(Approve), false)], None),
+            (&[(Some(Flag), false), (Some(Approve), false), (None, true)], Some(Ended::Flagged)),
+        ] {
+            assert_eq!(Ended::of(&opined(said)), ended, "{said:?}");
+        }
+        assert_eq!(Ended::of(&opined(&vec![(Some(Approve), false); MOST_STEPS])), None, "not all of them are read");
+    }
+
+    #[test]
+    fn a_step_went_well_unless_somebody_says_otherwise() {
+        let call = |error: Option<&str>, decision: Option<&str>, failed: bool| {
+            let tool = ToolCall { name: "db.explain".to_owned(), error: error.map(Into::into), ..ToolCall::default() };
+            let mut event = Event { tool: Some(tool), ..Event::default() };
+            event.metadata.extend(decision.map(|word| ("decision".to_owned(), word.into())));
+            let mark = TriggerMark { name: Trigger::Error, source: TriggerSource::Derived, why: String::new() };
+            let step = step_of(&StoredEvent {
+                event,
+                triggers: failed.then_some(mark).into_iter().collect(),
+                marks: Vec::new(),
+            });
+            (step.ok, step.rejected)
+        };
+        assert_eq!(call(None, None, false), (true, false));
+        assert_eq!(call(None, Some("execute"), false), (true, false));
+        assert_eq!(call(Some("no such table"), None, false), (false, false));
+        assert_eq!(call(None, None, true), (false, false));
+        assert_eq!(call(None, Some("stub"), false), (false, false), "it did not run");
+        assert!(call(None, Some("block"), false).1);
+        assert!(call(None, Some("ask"), false).1);
+    }
+}

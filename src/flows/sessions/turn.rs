@@ -1,0 +1,170 @@
+//! One turn: an agent says where it is and what it is about to do, and is told in one answer which tools fit, what the
+//! rules say of the calls that it plans, which documents are due, and what worked before.
+
+use serde::Serialize;
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::{
+    May,
+    attach::StepError,
+    judge::{Judged, Part, Scene, at_length},
+    patterns::PATTERNS,
+    redacted,
+    select::{For, RANKED, ToolChoice},
+    step::{Recorded, Situation},
+};
+use crate::{flows::Pipeline, ingest::TurnRequest};
+use umbra_domain::{
+    Objective, Session, SessionId, StepKind,
+    sidecar::{DocumentDue, SidecarVerdict},
+};
+use umbra_sidecar::patterns::Offered;
+
+/// What an agent is told before it goes on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct TurnAnswer {
+    /// Which turn this is, counted from 1; 0 where the session was not had.
+    pub turn: u32,
+    /// Which tools fit.
+    pub tools: ToolChoice,
+    /// What the rules say of the turn itself: documents that are due, by rules that are about no call.
+    pub decision: SidecarVerdict,
+    /// What the rules say of each planned call, in order.
+    pub decisions: Vec<Judged>,
+    /// What to do, in words of ours and of the rules.
+    pub directives: Vec<String>,
+    /// Documents that are not in order.
+    pub documents_due: Vec<DocumentDue>,
+    /// What was done before for tasks like this: data, never instructions.
+    pub patterns: Vec<Offered>,
+    /// Names what was asked, and how things stood.
+    pub inputs: String,
+    /// Names the text of all rules in force.
+    pub policy_version: String,
+    /// Whether something is missing.
+    pub degraded: bool,
+    /// What is missing, and what is worth saying.
+    pub warnings: Vec<String>,
+}
+
+impl Pipeline {
+    /// Answers a turn of a session.
+    ///
+    /// # Errors
+    /// There is no such session, or it is over.
+    pub async fn turn(
+        &self,
+        asked: Instant,
+        id: SessionId,
+        request: TurnRequest,
+        may: May<'_>,
+    ) -> Result<TurnAnswer, StepError> {
+        let sidecar = &self.sidecar;
+        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        let marks = Part::marks(&Part::of_turn(&request));
+        let request = at_length(&Part::of_turn(&request), || redacted::turn(&request));
+        let (parts, whereabouts) = (Part::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
+        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let law = (&*rules, &boundary.tools);
+        let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
+        let missed = "the session is not known: there are no tools, documents or patterns";
+        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
+        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
+        let Some(mut step) = taken.step else {
+            let before = Situation::of(&scene, None);
+            // Rules are in memory: what they forbid, they forbid now.
+            let decisions = scene.judge(&parts, &marks, &mut words);
+            words.tell(&mut patience);
+            let mut session = taken.session;
+            for judged in &decisions {
+                self.note(judged, &scene.agent, session.as_mut());
+            }
+            if let Some(session) = session {
+                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+            }
+            let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
+            answer.directives = directives(&answer);
+            let Recorded { inputs, policy_version, .. } = Recorded::new(&request, before, marks, &(), &rules);
+            (answer.inputs, answer.policy_version) = (inputs, policy_version);
+            (answer.degraded, answer.warnings) = patience.end();
+            return Ok(answer);
+        };
+        step.session.route.clone_from(&scene.route);
+        step.session.modes.clone_from(&scene.modes);
+        step.session.turns = step.session.turns.saturating_add(1);
+        let before = Situation::of(&scene, Some(&step));
+        let session = step.session.clone();
+        let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
+        if session.has(Objective::TodoEnforcement) {
+            let judged = Judged { ruling: scene.turn(), ..Judged::default() };
+            // A turn about which no rule has anything to say is no ruling.
+            if judged.ruling.decision > SidecarVerdict::Allow {
+                self.note(&judged, &session.agent, Some(&mut step.session));
+            }
+            answer.decision = judged.ruling.decision;
+            answer.documents_due = judged.ruling.due;
+        }
+        if session.has(Objective::Guardrail) {
+            answer.decisions = scene.judge(&parts, &marks, &mut words);
+            words.tell(&mut patience);
+            for judged in &answer.decisions {
+                self.note(judged, &session.agent, Some(&mut step.session));
+            }
+        }
+        let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
+        if session.has(Objective::ToolSelection)
+            && let Some(catalogue) = catalogue
+        {
+            let who = For {
+                agent: &session.agent,
+                route: session.route.as_deref(),
+                modes: &session.modes,
+                taints: &session.taints,
+                session: scene.session.as_deref(),
+            };
+            answer.tools = sidecar.choose(&catalogue, task, request.limit.unwrap_or(RANKED), who);
+        }
+        if session.has(Objective::PatternCapture) {
+            let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);
+            answer.patterns = sidecar.offers(request.intent.as_deref(), &session, most);
+        }
+        answer.directives = directives(&answer);
+        answer.directives.append(&mut step.session.notices);
+        let recorded = Recorded::new(&request, before, marks, &answer, &rules);
+        answer.inputs.clone_from(&recorded.inputs);
+        answer.policy_version.clone_from(&recorded.policy_version);
+        let missed = "this turn is not kept: documents changed since the one before count as changed";
+        sidecar.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await;
+        (answer.degraded, answer.warnings) = patience.end();
+        Ok(answer)
+    }
+}
+
+/// What to do, a sentence each.
+fn directives(answer: &TurnAnswer) -> Vec<String> {
+    let due = answer.documents_due.iter().map(|due| {
+        let what = match &due.section {
+            Some(section) => format!("the section {section} of {}", due.document),
+            None => format!("the document {}", due.document),
+        };
+        let wanted = match due.needs.as_str() {
+            "exists" => "write",
+            "complete" => "finish every open item of",
+            _ => "update",
+        };
+        let how = if due.verdict == SidecarVerdict::Block { "Before you go on, " } else { "Soon, " };
+        format!("{how}{wanted} {what}: {}.", due.reason.trim_end_matches('.'))
+    });
+    let calls = answer.decisions.iter().filter_map(|judged| {
+        let tool = judged.tool.as_ref()?;
+        let reason = judged.ruling.reason.as_deref().unwrap_or("a rule says so").trim_end_matches('.');
+        match judged.ruling.decision {
+            SidecarVerdict::Allow => None,
+            SidecarVerdict::Warn => Some(format!("Think twice before you call {tool}: {reason}.")),
+            SidecarVerdict::Block => Some(format!("Do not call {tool}: {reason}.")),
+        }
+    });
+    due.chain(calls).collect()
+}

@@ -1,0 +1,203 @@
+//! Rules in words: what models say of the parts of a step.
+//!
+//! A rule in words asks its shadow: the message or call is posted as an event that this shadow reviews now, within its caps and
+//! by the one judge protocol, and waited for as long as the rule and the caller allow. What no model said in time raises
+//! nothing, and is said. Nobody waits for a model while a session is locked: models are asked first, as the session stands then,
+//! and the step is judged by their answers when it is taken.
+
+use std::{future::poll_fn, task::Poll, time::Duration};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    May,
+    judge::{Law, Part, Scene, Whereabouts},
+    patience::Patience,
+};
+use crate::{flows::Pipeline, flows::events::Origin, flows::events::accept::OnDemand, ingest::Incoming};
+use umbra_domain::{
+    Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
+    sidecar::{ModelRule, Ruling},
+};
+use umbra_sidecar::guard::with_model;
+use umbra_store::reviews::Review;
+
+/// Questions that are asked at once.
+const AT_ONCE: usize = 8;
+
+/// Whether a rule is violated, and why; or why nobody knows.
+type Answer = Result<(bool, String), String>;
+
+/// What models said of the parts of a step, and who is still to be asked.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    said: Vec<(Question, Answer)>,
+    open: Vec<Question>,
+}
+
+/// Which rule is asked about which part.
+#[derive(Debug, Clone, PartialEq)]
+struct Question {
+    /// Counted among those of which models may be asked.
+    part: usize,
+    rule: ModelRule,
+}
+
+impl Words {
+    /// A ruling with what a model said of it; without an answer nothing is changed, and the question is open.
+    pub fn take(&mut self, ruling: Ruling, part: usize, rule: &ModelRule) -> Ruling {
+        let question = Question { part, rule: rule.clone() };
+        match self.said.iter().find(|(asked, _)| *asked == question) {
+            Some((_, Ok((violated, why)))) => with_model(ruling, rule, Some(*violated), why),
+            Some((_, Err(why))) => with_model(ruling, rule, None, why),
+            None => {
+                self.open.push(question);
+                with_model(ruling, rule, None, "it was not asked")
+            }
+        }
+    }
+
+    /// The next question about each part.
+    fn next(&mut self) -> Vec<Question> {
+        let mut next: Vec<Question> = Vec::new();
+        for question in std::mem::take(&mut self.open) {
+            if next.len() < AT_ONCE && next.iter().all(|other| other.part != question.part) {
+                next.push(question);
+            }
+        }
+        next
+    }
+
+    /// Says which questions have no answer, now that the step is judged.
+    pub fn tell(self, patience: &mut Patience<'_>) {
+        let unanswered = self.said.iter().filter_map(|(asked, answer)| Some((asked, answer.as_ref().err()?.as_str())));
+        let unasked = self.open.iter().map(|asked| (asked, "the session has changed meanwhile, and it was not asked"));
+        for (Question { rule, .. }, why) in unanswered.chain(unasked) {
+            patience.miss("model", format!("the rule {} was not judged: {why}", rule.name));
+        }
+    }
+}
+
+impl Pipeline {
+    /// Has models say what rules in words ask of a step that a session is about to take.
+    pub(super) async fn ask_before(
+        &self,
+        law: Law<'_>,
+        id: SessionId,
+        (parts, marks): (&[Part<'_>], &[Vec<Mark>]),
+        whereabouts: Whereabouts<'_>,
+        (may, patience): (May<'_>, &mut Patience<'_>),
+    ) -> Words {
+        if !parts.iter().any(Part::may_be_asked) || !law.0.guardrail.asks_models() {
+            return Words::default();
+        }
+        let (session, documents) = self.sidecar.look(id, patience).await;
+        let Some(session) = session.filter(|session| may(&session.agent)) else {
+            return Words::default();
+        };
+        let shown = self.sidecar.shown_to(Some(&session), patience).await;
+        let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
+        self.in_words(parts, marks, scene, Some(&session), patience).await
+    }
+
+    /// Has models say what rules in words ask of the parts of a step, as long as that can change what is ruled: of several
+    /// parts at once, of one part rule by rule. All in all it takes no longer than the rule that may take longest. `scene`
+    /// is how things stand now: made anew for each look, since judging moves it.
+    pub(super) async fn in_words<'a>(
+        &self,
+        parts: &[Part<'_>],
+        marks: &[Vec<Mark>],
+        scene: impl Fn() -> Scene<'a>,
+        session: Option<&Session>,
+        patience: &mut Patience<'_>,
+    ) -> Words {
+        let (mut words, began, mut longest) = (Words::default(), Instant::now(), Duration::ZERO);
+        loop {
+            let mut now = scene();
+            now.judge(parts, marks, &mut words);
+            let questions = words.next();
+            if questions.is_empty() {
+                break;
+            }
+            longest = questions.iter().map(|question| question.rule.deadline).fold(longest, Duration::max);
+            let until = patience.for_words(longest.saturating_sub(began.elapsed()));
+            let askable: Vec<&Part<'_>> = parts.iter().filter(|part| part.may_be_asked()).collect();
+            let asking = questions.into_iter().map(|question| {
+                let (part, now) = (askable.get(question.part).copied(), &now);
+                async move {
+                    let until = until.min(Instant::now() + question.rule.deadline);
+                    let answer = self.ask_shadow(&question.rule.shadow, part, now, session, until).await;
+                    (question, answer)
+                }
+            });
+            words.said.extend(together(asking).await);
+        }
+        if longest > Duration::ZERO {
+            patience.prolong(began.elapsed());
+        }
+        words
+    }
+
+    /// Has a shadow review a message or call now; whether it rejects it, and why.
+    async fn ask_shadow(
+        &self,
+        shadow: &str,
+        part: Option<&Part<'_>>,
+        scene: &Scene<'_>,
+        session: Option<&Session>,
+        until: Instant,
+    ) -> Answer {
+        let mut event = Event {
+            agent: scene.agent.clone(),
+            // It is of no task: what is planned was not done, and must neither end the task nor count against it.
+            task: session.and_then(|session| session.task.clone()),
+            session_id: scene.session.clone(),
+            triggers: vec![Trigger::TaskComplete],
+            ..Event::default()
+        };
+        match part {
+            Some(Part::Message { text, .. }) => event.output = Some((*text).to_owned()),
+            Some(Part::Planned(call)) => {
+                let args = Value::Object(call.arguments.clone());
+                event.tool = Some(ToolCall { name: call.tool.to_string(), args, ..ToolCall::default() });
+            }
+            _ => return Err("it is nothing that is judged in words".to_owned()),
+        }
+        let on_demand = Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete });
+        let origin = Origin { own_traffic: false, on_demand };
+        let incoming = Incoming { event, key: None, digest_input: Vec::new() };
+        let asking = async {
+            let accepted = self.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
+            let review = accepted.dispositions.first().and_then(|disposition| disposition.review_id);
+            let review =
+                review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
+            let left = until.saturating_duration_since(Instant::now());
+            self.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
+        };
+        let review = tokio::time::timeout_at(until, asking).await.map_err(|_| "no answer in time".to_owned())??;
+        let review = review.filter(Review::has_ended).ok_or("no answer in time")?;
+        match review.assessment {
+            Some(assessment @ (Assessment::Flag | Assessment::Suggest)) => {
+                Ok((true, format!("{} by {}", assessment.as_str(), review.id)))
+            }
+            Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
+            _ => Err(format!("{} came to no verdict", review.id)),
+        }
+    }
+}
+
+/// What several say who are asked at once, in their order.
+async fn together<T>(asking: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut asking: Vec<_> = asking.map(|one| (Box::pin(one), None)).collect();
+    poll_fn(|context| {
+        for (one, said) in asking.iter_mut().filter(|(_, said)| said.is_none()) {
+            if let Poll::Ready(answer) = one.as_mut().poll(context) {
+                *said = Some(answer);
+            }
+        }
+        if asking.iter().all(|(_, said)| said.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    asking.into_iter().filter_map(|(_, said)| said).collect()
+}

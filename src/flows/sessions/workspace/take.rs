@@ -1,0 +1,180 @@
+//! What somebody changed in a file becomes a change of its document, by the rules of any other edit; what cannot, is set aside.
+
+use tokio::task::block_in_place;
+
+use super::{
+    count,
+    held::{Held, Said, Seen},
+};
+use crate::{
+    flows::sessions::{
+        Sidecar,
+        documents::{DocumentError, add, entries, format_of, keep, screened},
+    },
+    workspace::{Content, digest},
+};
+use umbra_sidecar::document::{
+    Document, Format, Limits,
+    name::{ReadBack, read_back},
+    patch::Patch,
+    revision::{Change, Etag, WORKSPACE},
+    unseen::{Made, UnknownMaking, made_from},
+};
+use umbra_store::{
+    StoreError,
+    documents::{StoredChange, StoredDocument},
+    sessions::Stepping,
+};
+
+impl Sidecar {
+    /// Takes what was changed in files into the documents of a session that is locked.
+    ///
+    /// # Errors
+    /// The database does not answer: the step is lost.
+    pub(in crate::flows::sessions) async fn take_files(
+        &self,
+        step: &mut Stepping,
+        held: &mut Held,
+    ) -> Result<(), StoreError> {
+        if !step.is_open() {
+            return Ok(());
+        }
+        let folder = held.folder.clone().unwrap_or_default();
+        let mut stay = Vec::new();
+        for mut seen in std::mem::take(&mut held.seen) {
+            if seen.said == Said::Changed {
+                match self.take_one(step, &seen).await? {
+                    Ok(changed) => {
+                        count("taken", changed.into());
+                        held.changed |= changed;
+                        seen.said = Said::Known;
+                    }
+                    Err(why) => {
+                        let (file, aside) = (&seen.entry.name, seen.aside());
+                        tracing::info!(session = %step.session.id, file, "a file is no change of its document: it is set aside");
+                        count("aside", 1);
+                        step.session.notice(format!(
+                            "{folder}/{file} could not be taken: {why}. It lies in {folder}/{aside} now; see what of it the document lacks"
+                        ));
+                        held.aside.push((file.clone(), aside));
+                        held.changed = true;
+                        continue;
+                    }
+                }
+            }
+            stay.push(seen);
+        }
+        held.seen = stay;
+        Ok(())
+    }
+
+    /// Takes what one file says; whether the session is another one for it, or why it cannot be taken.
+    async fn take_one(&self, step: &mut Stepping, seen: &Seen) -> Result<Result<bool, String>, StoreError> {
+        let limits = Limits::default();
+        let bytes = match &seen.entry.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Large => return Ok(Err(format!("it has more than {} bytes", limits.bytes))),
+            Content::Other(why) => return Ok(Err(format!("it {why}"))),
+        };
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains('\0') => return Ok(Err("it has a NUL byte".to_owned())),
+            Ok(text) => text,
+            Err(_) => return Ok(Err("it is no text in UTF-8".to_owned())),
+        };
+        let read = || {
+            let text = screened(text);
+            let read = Document::parse(text.as_str(), seen.format, &limits).map_err(|error| error.to_string())?;
+            read.check().map_err(|error| error.to_string()).map(|()| text)
+        };
+        let (text, name) = match block_in_place(read) {
+            Ok(text) => (text, seen.name.as_str()),
+            Err(why) => return Ok(Err(why)),
+        };
+        let Some(at) = step.documents.iter().position(|document| document.name == name) else {
+            return self.take_new(step, seen, &text).await;
+        };
+        let known = step.documents[at].clone();
+        if format_of(&known.format) != seen.format {
+            return Ok(Err(format!("the document {name} is {}", known.format)));
+        }
+        if text == known.text {
+            return Ok(Ok(false));
+        }
+        let (state, first) = (digest(bytes), Etag::of(&known.first).to_string());
+        let was = if state == first { Some(0) } else { step.version_of(name, &state).await? };
+        let mark = match &seen.entry.mark {
+            // A state of the document that was never noted for the file, or one that came after what was noted: ours.
+            None if was.is_some() => return Ok(Ok(false)),
+            Some(mark) if was.is_some_and(|was| was > mark.version) => return Ok(Ok(false)),
+            None => return Ok(Err("nobody knows which state of the document it was made from".to_owned())),
+            Some(mark) => mark,
+        };
+        let changes = if mark.digest == first { Some(Vec::new()) } else { step.changes_to(name, &mark.digest).await? };
+        let (made, merged) = match block_in_place(|| joined(&known, changes.as_deref(), &text, seen.format)) {
+            Ok(Some(joined)) => joined,
+            Ok(None) => return Ok(Ok(false)),
+            Err(why) => return Ok(Err(why)),
+        };
+        let change = if made.from == known.text {
+            Change::Put
+        } else {
+            let said = (merged != text).then(|| Patch::between(&merged, &text));
+            Change::Merge { from: Etag::of(&made.from), said }
+        };
+        let version = known.version + 1;
+        step.documents[at] = kept(keep(step, &known, &merged, change, WORKSPACE.to_owned()).await)?;
+        for notice in told(&made) {
+            let file = format!("{}/{}", step.session.files.as_deref().unwrap_or_default(), seen.entry.name);
+            step.session.notice(format!("{file} {notice} (version {version}; the history of {name} has all of them)"));
+        }
+        Ok(Ok(true))
+    }
+
+    /// A file that nobody knows becomes a document.
+    async fn take_new(&self, step: &mut Stepping, seen: &Seen, text: &str) -> Result<Result<bool, String>, StoreError> {
+        let most = self.settings.max_documents;
+        if step.documents.len() >= most {
+            return Ok(Err(format!("a session has at most {most} documents (sidecar.max_documents)")));
+        }
+        kept(add(step, &seen.name, seen.format, text, WORKSPACE.to_owned()).await)?;
+        Ok(Ok(true))
+    }
+}
+
+/// What a document becomes by what a file says, and what that was made from; `None` where it stays as it is.
+fn joined(
+    known: &StoredDocument,
+    changes: Option<&[StoredChange]>,
+    text: &str,
+    format: Format,
+) -> Result<Option<(Made, String)>, String> {
+    let entries = changes.and_then(entries).ok_or_else(|| UnknownMaking::History.to_string())?;
+    let made = made_from(&known.first, &entries, text, format).map_err(|error| error.to_string())?;
+    let read = read_back(&made.from, &known.text, text.as_bytes(), format, &Limits::default());
+    Ok(match read.map_err(|error| error.to_string())? {
+        ReadBack::Untouched => None,
+        // What came in whole may come together to a credential with what stood there.
+        ReadBack::Changed(merged) => Some(screened(&merged)).filter(|merged| *merged != known.text),
+    }
+    .map(|merged| (made, merged)))
+}
+
+/// What is worth saying of a save: it may mean something else than what was made of it.
+fn told(made: &Made) -> impl Iterator<Item = String> {
+    let older = "was saved from an older text than it had by then: what came between is kept, and merged with it; what of that \
+                 should go is to be removed again";
+    let without = match made.without {
+        0 => None,
+        1 => Some("was saved without a line that others had added: it is gone".to_owned()),
+        lines => Some(format!("was saved without {lines} lines that others had added: they are gone")),
+    };
+    made.is_older.then(|| older.to_owned()).into_iter().chain(without)
+}
+
+/// A file's change is always of a document that can be kept.
+fn kept(document: Result<StoredDocument, DocumentError>) -> Result<StoredDocument, StoreError> {
+    document.map_err(|error| match error {
+        DocumentError::Store(error) => error,
+        _ => StoreError::Inconsistent { table: "sidecar_change", problem: "a change cannot be written".to_owned() },
+    })
+}

@@ -1,0 +1,155 @@
+//! Verdicts: decided as soon as the active reviews of an event allow it.
+//!
+//! A verdict is filed once and stands, so every waiter gets the same. Whoever sees that it is due files it: the worker
+//! that ended a review, or the first to ask after the time is over. What the built-in checks reject is due at once.
+
+pub mod wait;
+
+pub use self::wait::Waiters;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::flows::{Pipeline, events::Accepted};
+use umbra_domain::{
+    Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
+    verdict::{self, Opinion, Progress, VerdictRules},
+};
+use umbra_review::{Judgement, Matter, Subject};
+use umbra_store::{
+    StoreError,
+    reviews::Review,
+    verdicts::{ActiveReview, Case, VerdictItem},
+};
+
+impl Pipeline {
+    /// Where an event stands now. Files its verdict if it is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
+        self.look(event).await.map(|(item, _)| item)
+    }
+
+    /// The same, but waits for a verdict, for so long at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn await_verdict(&self, event: EventId, wait: Duration) -> Result<VerdictItem, StoreError> {
+        let until = Instant::now() + wait;
+        let waiting = self.waiters.join(event);
+        loop {
+            let told = waiting.listen();
+            let (item, left) = self.look(event).await?;
+            match left {
+                Some(left) if Instant::now() < until => told.until(until.min(Instant::now() + left)).await,
+                _ => return Ok(item),
+            }
+        }
+    }
+
+    /// A review on demand once it has ended, or as it is when the time is over; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn await_review(
+        &self,
+        event: EventId,
+        id: ReviewId,
+        wait: Duration,
+    ) -> Result<Option<Review>, StoreError> {
+        let until = Instant::now() + wait;
+        let waiting = self.waiters.join(event);
+        loop {
+            let told = waiting.listen();
+            let review = self.store.review(id).await?;
+            let open = review.as_ref().is_some_and(|review| !review.has_ended());
+            if !open || Instant::now() >= until {
+                return Ok(review);
+            }
+            told.until(until).await;
+        }
+    }
+
+    /// Where an event stands, and for how long it may stay undecided.
+    async fn look(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
+        let (reviews, now) = match self.store.verdict_case(event).await? {
+            Case::Filed(item) => return Ok((item, None)),
+            Case::Open(reviews, now) => (reviews, now),
+        };
+        let mut stored: Option<StoredEvent> = None;
+        if reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
+            let row = self.store.event(event).await?;
+            stored = row.and_then(|row| serde_json::from_slice(&row.payload).ok());
+        }
+        let mut opinions = Vec::with_capacity(reviews.len());
+        for review in reviews {
+            let shadow = self.shadow_of(review.version).await?;
+            let sure =
+                shadow.as_deref().zip(stored.as_ref()).and_then(|(shadow, stored)| certain(shadow, event, stored));
+            opinions.push(opinion(review, shadow.map(|shadow| shadow.verdict).unwrap_or_default(), sure));
+        }
+        let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
+            return Ok((VerdictItem::undecided(event, None), None));
+        };
+        let Some(ruling) = verdict::rule(&opinions, now) else {
+            // A moment more than is left: what is due exactly at the end still counts.
+            let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
+            return Ok((VerdictItem::undecided(event, Some(by)), Some(left)));
+        };
+        let filed = self.store.file_verdict(event, by, &ruling).await?;
+        self.waiters.tell_all(event);
+        let missing = || StoreError::Inconsistent { table: "verdict", problem: format!("none is filed for {event}") };
+        Ok((filed.ok_or_else(missing)?, None))
+    }
+
+    /// A shadow's version, be it in force or not.
+    pub(in crate::flows) async fn shadow_of(&self, version: i32) -> Result<Option<Arc<Shadow>>, StoreError> {
+        match self.rules.load().pinned(version) {
+            Some(shadow) => Ok(Some(shadow)),
+            None => Ok(self.store.version(version).await?.map(Arc::new)),
+        }
+    }
+
+    /// When the verdict on an event that was just accepted is decided at the latest, if any active shadow reviews it.
+    pub fn verdict_by(&self, accepted: &Accepted) -> Option<Timestamp> {
+        let rules = self.rules.load();
+        let active = accepted.dispositions.iter().filter(|disposition| disposition.gives_verdict());
+        let within = active.map(|disposition| {
+            let armed = rules.position(&disposition.shadow).and_then(|position| rules.shadows.get(position));
+            armed.map_or_else(VerdictRules::default, |armed| armed.shadow.verdict).within
+        });
+        accepted.received_at.checked_add(within.max()?).ok()
+    }
+
+    /// What follows at once from the end of a review: the verdict, if it was active, and news for those who wait.
+    pub(in crate::flows) async fn ended(&self, event: EventId, is_active: bool) {
+        if is_active && let Err(error) = self.verdict(event).await {
+            // Whoever waits asks again when its time is over.
+            tracing::warn!(%event, %error, "a verdict could not be filed yet");
+        }
+        self.waiters.tell_all(event);
+    }
+}
+
+/// What the built-in checks alone reject the event for: neither a model nor the lack of one can change it.
+fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgement> {
+    let hits = umbra_checks::by_shadow(stored, shadow);
+    let event = &stored.event;
+    let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
+    let subject = Subject { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };
+    let [judgement] = <[Judgement; 1]>::try_from(Matter::Event(subject).of_checks(shadow)).ok()?;
+    (judgement.assessment == Assessment::Flag).then_some(judgement)
+}
+
+fn opinion(review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
+    let ActiveReview { review, shadow, version: _, created_at, progress, reasons, recommendation } = review;
+    let by = created_at.saturating_add(rules.within).unwrap_or(created_at);
+    let (certain, advice) = sure.map_or_else(Default::default, |judgement| {
+        let worst = judgement.findings.into_iter().filter(|finding| finding.severity >= Severity::Warning);
+        (worst.map(|finding| finding.description).collect(), Some(judgement.recommendation))
+    });
+    Opinion { shadow, review, by, rules, progress, certain, reasons, recommendation: recommendation.or(advice) }
+}
