@@ -10,18 +10,15 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     breaker,
     findings::{Artifacts, Places},
-    flows::Parts,
-    flows::Patience,
-    flows::Pipeline,
-    flows::decisions::Boundary,
-    flows::decisions::BoundarySettings,
-    flows::decisions::DecisionWriter,
-    flows::events::Writer,
-    flows::events::WriterSettings,
-    flows::followers::Habits,
-    flows::rules::Rules,
-    flows::sessions::Interventions,
-    flows::sessions::Sidecar,
+    flows::{
+        Flows, Parts,
+        decisions::{Boundary, BoundarySettings, DecisionWriter},
+        events::{Writer, WriterSettings},
+        followers::FollowerSettings,
+        reviews::ReviewSettings,
+        rules::Rules,
+        sessions::Interventions,
+    },
     lifecycle,
     queue::{Dispatcher, Pulse, PulseSettings, Slots},
     reflexion, telemetry,
@@ -372,7 +369,7 @@ impl Database {
 /// All parts, put together and at rest.
 pub struct App {
     /// The walk of events and reviews.
-    pub pipeline: Pipeline,
+    pub flows: Flows,
     /// Runs reviews; at rest until it is run.
     pub dispatcher: Dispatcher,
     /// Stores events; at rest until it is run.
@@ -415,32 +412,28 @@ impl App {
         let rows = checkpoints::row_key(&setup.audit_dir()).with_context(|| no_key(setup))?;
         let (boundary, decisions) =
             Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
-        let (sidecar, interventions) =
-            Sidecar::new(store.clone(), clock.clone(), boundary.clone(), guarding, setup.sidecar_settings()?);
         let parts = Parts {
             store: store.clone(),
             boundary,
-            sidecar,
+            guarding,
             clock,
             rules,
             webhooks: setup.webhooks()?,
             installation,
             intake: dispatcher.intake(),
             pulse,
-            patience: Patience {
-                attempts: i32::try_from(settings.queue.max_attempts).unwrap_or(i32::MAX),
-                age: SignedDuration::try_from(settings.queue.give_up_after).unwrap_or(SignedDuration::MAX),
-                max_queued: i64::from(settings.queue.max_queued),
+            writer: WriterSettings {
+                queue_events: settings.ingest.queue_events,
+                flush_events: settings.ingest.flush_events,
+                flush_bytes: settings.ingest.flush_bytes,
             },
-            habits: habits(settings),
+            max_queued: i64::from(settings.queue.max_queued),
+            reviews: review_settings(settings),
+            followers: follower_settings(settings),
+            sidecar: setup.sidecar_settings()?,
         };
-        let bounds = WriterSettings {
-            queue_events: settings.ingest.queue_events,
-            flush_events: settings.ingest.flush_events,
-            flush_bytes: settings.ingest.flush_bytes,
-        };
-        let (pipeline, writer) = Pipeline::new(parts, bounds);
-        Ok(Self { pipeline, dispatcher, writer, decisions, interventions, warnings })
+        let (flows, writer, interventions) = Flows::new(parts);
+        Ok(Self { flows, dispatcher, writer, decisions, interventions, warnings })
     }
 }
 
@@ -473,15 +466,23 @@ fn boundary_settings(setup: &Setup) -> BoundarySettings {
     }
 }
 
-/// When breakers open, faults become lessons and scores are a fall.
-fn habits(settings: &Settings) -> Habits {
-    let Settings { breaker, reflexion, baseline, .. } = settings;
-    Habits {
+/// Bounds of reviews.
+fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSettings {
+    ReviewSettings {
+        attempts: i32::try_from(queue.max_attempts).unwrap_or(i32::MAX),
+        give_up_after: SignedDuration::try_from(queue.give_up_after).unwrap_or(SignedDuration::MAX),
+        baseline_window: baseline.window,
+        fall: umbra_review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
+    }
+}
+
+/// Bounds of breakers, reflexions and baselines.
+fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -> FollowerSettings {
+    FollowerSettings {
         breaker: breaker::Limits { threshold: breaker.threshold, cool_off: breaker.cool_off, trials: breaker.trials },
         alert_after: breaker.alert_after,
         reflexion: reflexion::Limits { threshold: reflexion.threshold, window: reflexion.window },
         baseline_window: baseline.window,
-        fall: umbra_review::FallRules { min_scores: baseline.min_scores, spreads: baseline.spreads },
     }
 }
 
@@ -509,12 +510,12 @@ pub fn artifact_places(setup: &Setup) -> Places {
 ///
 /// # Errors
 /// The database does not answer.
-async fn admit_bootstrap_key(pipeline: &Pipeline, key: &SecretString) -> anyhow::Result<()> {
-    let hash = pipeline.installation.hash_key(key.expose_secret());
-    if pipeline.store.keys().await?.iter().any(|row| row.hash == hash) {
+async fn admit_bootstrap_key(flows: &Flows, key: &SecretString) -> anyhow::Result<()> {
+    let hash = flows.installation.hash_key(key.expose_secret());
+    if flows.store.keys().await?.iter().any(|row| row.hash == hash) {
         return Ok(());
     }
-    let id = umbra_domain::KeyId(pipeline.clock.new_id());
+    let id = umbra_domain::KeyId(flows.clock.new_id());
     let scopes: Vec<String> = key::Scope::ALL.iter().map(|scope| scope.as_str().to_owned()).collect();
-    Ok(pipeline.store.add_key(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
+    Ok(flows.store.add_key(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
 }

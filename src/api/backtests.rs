@@ -79,22 +79,22 @@ pub async fn post_backtest(
     expect_media(request.headers(), &[Media::Json])?;
     let body: BacktestRequest = from_json(&api.bodies.read(request).await?)?;
     let tried = tried(&api, body)?;
-    let pipeline = &api.pipeline;
-    let id = pipeline.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
+    let flows = &api.flows;
+    let id = flows.backtests.plan_backtest(&tried, &|_, _| ()).await.map_err(|error| match error {
         PlanError::Store(error) => error.into(),
         PlanError::Pattern(_) | PlanError::OfTasks => refuse([("/shadows", error.to_string())]),
         PlanError::TooMany | PlanError::Deleted => Problem::conflict(error.to_string()),
     })?;
-    pipeline.store.start_backtest(id, None, None).await?;
-    pipeline.backtests.notify_one();
+    flows.store.start_backtest(id, None, None).await?;
+    flows.backtests.bell.notify_one();
     let backtest = find(&api, id).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, format!("/v1/backtests/{id}"))], Json(backtest)))
 }
 
 /// The request, or every fault of it.
 fn tried(api: &Api, body: BacktestRequest) -> Result<Tried, Problem> {
-    let now = api.pipeline.clock.now();
-    let gateway = &api.pipeline.rules.load().gateway;
+    let now = api.flows.clock.now();
+    let gateway = &api.flows.rules.load().gateway;
     let mut faults = Vec::new();
     let right = "expected a duration such as 7d, or an RFC 3339 time";
     let mut moment = |pointer, text: Option<String>, otherwise: &str| {
@@ -151,7 +151,7 @@ fn shadow(
     name: Option<&str>,
     faults: &mut Vec<(&'static str, String)>,
 ) -> Option<Shadow> {
-    let rules = api.pipeline.rules.load();
+    let rules = api.flows.rules.load();
     let candidates: Vec<Shadow> = match shadows {
         None => rules.shadows.iter().map(|armed| (*armed.shadow).clone()).collect(),
         Some(value) => {
@@ -184,7 +184,7 @@ fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
 }
 
 async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
-    api.pipeline.store.backtest(id).await?.ok_or_else(missing)
+    api.flows.store.backtest(id).await?.ok_or_else(missing)
 }
 
 fn missing() -> Problem {
@@ -207,8 +207,8 @@ pub async fn list_backtests(
     let shadow = params.text("shadow");
     let seek = params.seek(BACKTESTS);
     params.finish()?;
-    let page = api.pipeline.store.backtests(shadow.as_deref(), seek).await?;
-    expect_reached(&api.pipeline.store, Feed::Backtest, seek, &page).await?;
+    let page = api.flows.store.backtests(shadow.as_deref(), seek).await?;
+    expect_reached(&api.flows.store, Feed::Backtest, seek, &page).await?;
     Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
 }
 
@@ -256,7 +256,7 @@ pub async fn list_items(
     };
     let seek = params.seek(ITEMS);
     params.finish()?;
-    let page = api.pipeline.store.backtest_items(id, &filter, seek).await?;
+    let page = api.flows.store.backtest_items(id, &filter, seek).await?;
     if page.items.is_empty() {
         find(&api, id).await?;
     }
@@ -285,10 +285,10 @@ pub async fn post_resume(
         return Err(refuse(faults));
     }
     find(&api, id).await?;
-    if !api.pipeline.store.resume_on_server(id, max_usd, max_tokens).await? {
+    if !api.flows.store.resume_on_server(id, max_usd, max_tokens).await? {
         return Err(Problem::conflict("the backtest is done, or was never planned to its end: ask for a new one"));
     }
-    api.pipeline.backtests.notify_one();
+    api.flows.backtests.bell.notify_one();
     Ok((StatusCode::ACCEPTED, Json(find(&api, id).await?)))
 }
 
@@ -303,5 +303,5 @@ pub async fn delete_backtest(
 ) -> Result<StatusCode, Problem> {
     caller.require(Scope::Admin)?;
     let id: BacktestId = id.parse().map_err(|_| missing())?;
-    if api.pipeline.store.delete_backtest(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+    if api.flows.store.delete_backtest(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
 }

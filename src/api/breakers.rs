@@ -45,8 +45,8 @@ pub async fn list_breakers(
     let seek = params.seek(FEED);
     params.finish()?;
     let reads_all = caller.require(Scope::Read).is_ok();
-    let page = api.pipeline.breakers(&filter, seek).await?;
-    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
+    let page = api.flows.followers.breakers(&filter, seek).await?;
+    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     // What the caller may not see moves the cursor as well.
     let all = listing(FEED, seek, page, |item| item);
     let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
@@ -66,7 +66,7 @@ pub async fn get_breaker(
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
     }
-    Ok(Json(api.pipeline.breaker(&named(&agent)?).await?))
+    Ok(Json(api.flows.followers.breaker(&named(&agent)?).await?))
 }
 
 /// Who says what to a breaker. The body may be left out.
@@ -95,7 +95,7 @@ pub async fn acknowledge_breaker(
 ) -> Result<Json<BreakerItem>, Problem> {
     caller.require(Scope::Admin)?;
     let Acknowledgement { by, note } = acknowledgement(&api, request).await?;
-    let item = api.pipeline.acknowledge_breaker(&named(&agent)?, by.as_deref(), note.as_deref()).await?;
+    let item = api.flows.followers.acknowledge_breaker(&named(&agent)?, by.as_deref(), note.as_deref()).await?;
     item.map(Json)
         .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
 }
@@ -113,7 +113,7 @@ pub async fn reset_breaker(
 ) -> Result<Json<BreakerItem>, Problem> {
     caller.require(Scope::Admin)?;
     api.bodies.read_nothing(request).await?;
-    Ok(Json(api.pipeline.reset_breaker(&named(&agent)?).await?))
+    Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?).await?))
 }
 
 /// An agent's name as it is stored.

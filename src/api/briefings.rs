@@ -31,7 +31,7 @@ pub async fn get_briefing(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let period = match date.as_str() {
-        "latest" => api.pipeline.latest_day().await?,
+        "latest" => api.flows.followers.latest_day().await?,
         date => Period::parse_day(date)
             .ok_or_else(|| Problem::bad_path("expected a date such as 2026-02-28 in the path, or latest"))?,
     };
@@ -52,7 +52,7 @@ pub async fn get_report(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let period = match week.as_str() {
-        "latest" => api.pipeline.latest_week().await?,
+        "latest" => api.flows.followers.latest_week().await?,
         week => Period::parse_week(week)
             .ok_or_else(|| Problem::bad_path("expected an ISO week such as 2026-W09 in the path, or latest"))?,
     };
@@ -60,7 +60,7 @@ pub async fn get_report(
 }
 
 async fn answer(api: &Api, period: Period, headers: &HeaderMap) -> Result<Response, Problem> {
-    let made = api.pipeline.briefing(period).await?;
+    let made = api.flows.followers.briefing(period).await?;
     let made = made.ok_or_else(|| Problem::not_found(format!("{period} has not begun yet")))?;
     if prefers_markdown(headers) {
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], briefing::page(&made)).into_response());

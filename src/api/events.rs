@@ -26,9 +26,7 @@ use super::{
     verdicts::waited,
 };
 use crate::{
-    flows::events::AcceptError,
-    flows::events::Accepted,
-    flows::events::Origin,
+    flows::events::{AcceptError, Accepted, Origin},
     ingest::{self, Fault, Incoming, code},
 };
 use umbra_domain::{EventId, json, key::Scope, verdict::Standing};
@@ -81,7 +79,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
         incoming.key = Some(key);
     }
     caller.speak_for(&incoming.event.agent)?;
-    let accepted = api.pipeline.accept(incoming, &origin).await.map_err(refused)?;
+    let accepted = api.flows.events.accept(incoming, &origin).await.map_err(refused)?;
     let replayed = accepted.replayed;
     let verdict = verdict(&api, &accepted, wait).await?;
     let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
@@ -105,11 +103,11 @@ pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Pro
 
 /// Where an accepted event stands with its active shadows: waited for where the sender asks for it.
 async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
-    let by = api.pipeline.verdict_by(accepted);
+    let by = api.flows.verdicts.verdict_by(accepted);
     let undecided = |by| VerdictItem::undecided(accepted.id, by);
     Ok(match (by, wait) {
         (Some(_), Some(wait)) => Some(waited(api, accepted.id, wait).await?),
-        (Some(_), None) if accepted.replayed => Some(api.pipeline.verdict(accepted.id).await?),
+        (Some(_), None) if accepted.replayed => Some(api.flows.verdicts.verdict(accepted.id).await?),
         (Some(_), None) => Some(undecided(by)),
         (None, Some(_)) => Some(undecided(None)),
         (None, None) => None,
@@ -163,7 +161,7 @@ pub async fn post_batch(
             Err(problem) => problems.push(Some(problem)),
         }
     }
-    let mut accepted = api.pipeline.accept_all(good, &origin).await.into_iter();
+    let mut accepted = api.flows.events.accept_all(good, &origin).await.into_iter();
     let mut result = BatchResult { accepted: 0, replayed: 0, rejected: 0, results: Vec::with_capacity(problems.len()) };
     for (index, problem) in problems.into_iter().enumerate() {
         let outcome = match problem {
@@ -210,12 +208,12 @@ pub async fn list_events(
     };
     let seek = params.seek(FEED);
     params.finish()?;
-    let page = api.pipeline.store.events(&filter, seek).await?;
-    expect_reached(&api.pipeline.store, Feed::Intake, seek, &page).await?;
+    let page = api.flows.store.events(&filter, seek).await?;
+    expect_reached(&api.flows.store, Feed::Intake, seek, &page).await?;
     // What was erased is left out; the cursor passes it like the others.
     let (seqs, rows): (Vec<i64>, Vec<EventRow>) = page.items.into_iter().filter(|(_, row)| !row.erased).unzip();
     let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
-    let reviews = api.pipeline.store.reviews_of(&ids).await?;
+    let reviews = api.flows.store.reviews_of(&ids).await?;
     let mut views = Vec::with_capacity(rows.len());
     for ((seq, row), reviews) in seqs.into_iter().zip(rows).zip(reviews) {
         views.push((seq, EventView::new(row, reviews)?));
@@ -234,11 +232,11 @@ pub async fn get_event(
 ) -> Result<Json<EventView>, Problem> {
     caller.require(Scope::Read)?;
     let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
-    let Some(row) = api.pipeline.store.event(id).await? else { return Err(missing(&api, id).await) };
+    let Some(row) = api.flows.store.event(id).await? else { return Err(missing(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
     }
-    let reviews = api.pipeline.store.reviews_of(&[id]).await?.pop().unwrap_or_default();
+    let reviews = api.flows.store.reviews_of(&[id]).await?.pop().unwrap_or_default();
     Ok(Json(EventView::new(row, reviews)?))
 }
 

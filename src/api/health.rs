@@ -34,7 +34,7 @@ fn answer(fault: Option<&'static str>) -> (StatusCode, Json<Health>) {
     responses((status = 200, description = "It does", body = Health),
         (status = 503, description = "It is stuck: restart it", body = Health)))]
 pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
-    let stuck = api.pipeline.pulse.reaches_database() && api.pipeline.pulse.health() == Progress::Stuck;
+    let stuck = api.flows.pulse.reaches_database() && api.flows.pulse.health() == Progress::Stuck;
     answer(stuck.then_some("reviews are due and nothing has moved for a minute"))
 }
 
@@ -48,11 +48,11 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if api.draining.is_cancelled() {
         return answer(Some("stopping"));
     }
-    let boundary = &api.pipeline.boundary;
+    let boundary = &api.flows.boundary;
     if let Some(complaint) = boundary.lately.complaint(&boundary.rules.load().gate, boundary.clock.now()) {
         return answer(Some(complaint));
     }
-    if api.pipeline.store.now().await.is_err() {
+    if api.flows.store.now().await.is_err() {
         return answer(Some("the database does not answer"));
     }
     match boundary.complaint() {

@@ -2,7 +2,7 @@
 //!
 //! A request passes, in order: the front (deadlines, sizes, host and origin), the entrance (`auth`: who is calling,
 //! `admission`: how many at once), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
-//! store; writes go through the pipeline.
+//! store; writes go through the flows.
 
 pub mod admin;
 pub mod admission;
@@ -49,7 +49,7 @@ use self::{
     entrance::{Entrance, Shortcut},
     problem::Problem,
 };
-use crate::{flows::Pipeline, ingest};
+use crate::{flows::Flows, ingest};
 use umbra_domain::PricePerMtok;
 use umbra_store::StoreError;
 
@@ -88,7 +88,7 @@ pub enum ReloadFault {
 /// The parts of an [`Api`].
 pub struct Parts {
     /// The walk of events and reviews.
-    pub pipeline: Pipeline,
+    pub flows: Flows,
     /// Who may call.
     pub keys: KeyRing,
     /// Reads bodies within their bounds.

@@ -37,7 +37,7 @@ pub async fn list_reflexions(
     };
     let seek = params.seek(FEED);
     params.finish()?;
-    let page = api.pipeline.reflexions(&filter, seek).await?;
-    expect_reached(&api.pipeline.store, Feed::Result, seek, &page).await?;
+    let page = api.flows.followers.reflexions(&filter, seek).await?;
+    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     Ok(listing(FEED, seek, page, |item| item).json())
 }

@@ -23,8 +23,7 @@ use super::{
 };
 use crate::{
     findings,
-    flows::events::Origin,
-    flows::events::accept::OnDemand,
+    flows::events::{Origin, accept::OnDemand},
     ingest::{self, Incoming, ReviewRequest},
 };
 use umbra_domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope};
@@ -77,7 +76,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
     let body = ingest::review_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
     caller.speak_for(&body.target)?;
     let (incoming, origin) = on_demand(&api, body)?;
-    let accepted = api.pipeline.accept(incoming, &origin).await.map_err(refused)?;
+    let accepted = api.flows.events.accept(incoming, &origin).await.map_err(refused)?;
     let id = match accepted.dispositions.first() {
         Some(disposition) if disposition.outcome == Outcome::Queued => disposition.review_id,
         Some(disposition) => {
@@ -107,7 +106,7 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
         output: Some(body.output),
         ..Event::default()
     };
-    let rules = api.pipeline.rules.load();
+    let rules = api.flows.rules.load();
     let shadow = match body.shadow {
         Some(name) => name,
         None => rules.first_watching(&event, body.trigger).ok_or_else(|| {
@@ -122,8 +121,8 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
 }
 
 async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -> Result<Review, Problem> {
-    let store = &api.pipeline.store;
-    let review = match api.draining.run_until_cancelled(api.pipeline.await_review(event, id, wait)).await {
+    let store = &api.flows.store;
+    let review = match api.draining.run_until_cancelled(api.flows.verdicts.await_review(event, id, wait)).await {
         Some(review) => review?,
         None => store.review(id).await?,
     };
@@ -136,7 +135,7 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
 
 /// A cap of the day holds until the shadow's local day ends.
 fn until_tomorrow(api: &Api, shadow: &str, problem: Problem) -> Problem {
-    match api.pipeline.day_left(shadow) {
+    match api.flows.rules.load().day_left(shadow, api.flows.clock.now()) {
         Some(left) => problem.retry_after(left),
         None => problem,
     }
@@ -155,7 +154,7 @@ fn given_up(api: &Api, review: &Review) -> Problem {
 }
 
 async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem> {
-    review.findings = Some(api.pipeline.store.findings_of(&[review.id]).await?);
+    review.findings = Some(api.flows.store.findings_of(&[review.id]).await?);
     Ok(review)
 }
 
@@ -186,14 +185,14 @@ pub async fn list_reviews(
         if filter.only_done() { (BY_FINISHING, Feed::Result) } else { (BY_RESERVATION, Feed::Intake) };
     let seek = params.seek(feed);
     params.finish()?;
-    let page = api.pipeline.store.reviews(&filter, seek).await?;
-    expect_reached(&api.pipeline.store, numbers, seek, &page).await?;
+    let page = api.flows.store.reviews(&filter, seek).await?;
+    expect_reached(&api.flows.store, numbers, seek, &page).await?;
     let mut list = listing(feed, seek, page, |review| review);
     if !prefers_markdown(&headers) {
         return Ok(list.json().into_response());
     }
     let ids: Vec<ReviewId> = list.items.iter().map(|review| review.id).collect();
-    let mut findings = api.pipeline.store.findings_of(&ids).await?;
+    let mut findings = api.flows.store.findings_of(&ids).await?;
     for review in &mut list.items {
         let own;
         (own, findings) = findings.into_iter().partition(|finding| finding.review_id == review.id);
@@ -258,7 +257,7 @@ pub async fn get_review(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let id: ReviewId = id.parse().map_err(|_| malformed::<ReviewId>())?;
-    let Some(row) = api.pipeline.store.review(id).await? else { return Err(missing(&api, id).await) };
+    let Some(row) = api.flows.store.review(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
     if prefers_markdown(&headers) {
         return Ok(markdown(findings::page(&view)));

@@ -12,7 +12,11 @@ use super::{
     params::{Params, PathPart},
     problem::Problem,
 };
-use crate::flows::{followers::feedback::ShadowPrecision, maintenance::status::Status, rules::Armed, rules::Rules};
+use crate::flows::{
+    followers::feedback::ShadowPrecision,
+    maintenance::status::Status,
+    rules::{Armed, Rules},
+};
 use umbra_domain::{
     CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
 };
@@ -23,7 +27,7 @@ use umbra_store::feedback::JudgedCount;
     responses((status = 200, description = "How it stands", body = Status)))]
 pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
     caller.require(Scope::Read)?;
-    Ok(Json(api.pipeline.status().await?))
+    Ok(Json(api.flows.maintenance.status().await?))
 }
 
 /// A shadow's configuration in force.
@@ -191,9 +195,9 @@ pub struct ShadowList {
     responses((status = 200, description = "The shadows", body = ShadowList)))]
 pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json<ShadowList>, Problem> {
     caller.require(Scope::Read)?;
-    let rules = api.pipeline.rules.load_full();
+    let rules = api.flows.rules.load_full();
     let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
-    let judged = api.pipeline.store.judged_counts(&names).await?;
+    let judged = api.flows.store.judged_counts(&names).await?;
     Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed, &judged)).collect() }))
 }
 
@@ -207,10 +211,10 @@ pub async fn get_shadow(
     PathPart(name): PathPart,
 ) -> Result<Json<ShadowView>, Problem> {
     caller.require(Scope::Read)?;
-    let rules = api.pipeline.rules.load_full();
+    let rules = api.flows.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
     let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
-    let judged = api.pipeline.store.judged_counts(&[&name]).await?;
+    let judged = api.flows.store.judged_counts(&[&name]).await?;
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
 
@@ -254,7 +258,7 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
     let limit: Option<i64> = params
         .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
     params.finish()?;
-    let rows = api.pipeline.store.skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
+    let rows = api.flows.store.skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
     let items = rows
         .into_iter()
         .map(|row| SkipView { shadow: row.shadow, reason: row.reason, day: row.day, count: row.n })

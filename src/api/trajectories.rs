@@ -123,7 +123,7 @@ pub async fn list_trajectories(
     let mode = mode_param(&mut params);
     let seek = params.seek(TASKS);
     params.finish()?;
-    let store = &api.pipeline.store;
+    let store = &api.flows.store;
     let page = store.tasks(&filter, seek).await?;
     expect_reached(store, Feed::Intake, seek, &page).await?;
     let names: Vec<String> = page.items.iter().map(|(_, task)| task.clone()).collect();
@@ -162,7 +162,7 @@ pub async fn get_trajectory(
     if task.contains('\0') {
         return Err(missing());
     }
-    let store = &api.pipeline.store;
+    let store = &api.flows.store;
     let mut parts = store.task_parts(std::slice::from_ref(&task), mode).await?;
     parts.retain(|part| caller.sees(&part.agent));
     let summary = TrajectorySummary::new(&parts).ok_or_else(missing)?;

@@ -29,7 +29,7 @@ pub async fn get_verdict(
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
     let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
-    let Some(agent) = api.pipeline.store.agent_of(id).await? else { return Err(missing(&api, id).await) };
+    let Some(agent) = api.flows.store.agent_of(id).await? else { return Err(missing(&api, id).await) };
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
     }
@@ -38,9 +38,9 @@ pub async fn get_verdict(
 
 /// The verdict, or where the event stands when the time is over or the server drains.
 pub(super) async fn waited(api: &Api, event: EventId, wait: Duration) -> Result<VerdictItem, Problem> {
-    let waited = api.pipeline.await_verdict(event, wait.min(api.max_wait));
+    let waited = api.flows.verdicts.await_verdict(event, wait.min(api.max_wait));
     match api.draining.run_until_cancelled(waited).await {
         Some(item) => Ok(item?),
-        None => Ok(api.pipeline.verdict(event).await?),
+        None => Ok(api.flows.verdicts.verdict(event).await?),
     }
 }

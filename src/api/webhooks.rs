@@ -49,8 +49,8 @@ pub struct WebhookList {
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
 pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
     caller.require(Scope::Admin)?;
-    let pipeline = &api.pipeline;
-    let (backlogs, gone) = (pipeline.store.backlogs().await?, pipeline.store.gone_endpoints().await?);
+    let flows = &api.flows;
+    let (backlogs, gone) = (flows.store.backlogs().await?, flows.store.gone_endpoints().await?);
     let view = |endpoint: &std::sync::Arc<crate::webhooks::Endpoint>| {
         let backlog = backlogs.iter().find(|backlog| backlog.endpoint == endpoint.name());
         WebhookStatus {
@@ -62,7 +62,7 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
             dead: backlog.map_or(0, |backlog| backlog.dead),
         }
     };
-    Ok(Json(WebhookList { items: pipeline.webhooks.load().all().iter().map(view).collect() }))
+    Ok(Json(WebhookList { items: flows.webhooks.load().all().iter().map(view).collect() }))
 }
 
 /// Lists deliveries that were given up, in the order in which that happened. They are kept for 30 days.
@@ -78,8 +78,8 @@ pub async fn list_dead(
     let (endpoint, span) = (params.text("endpoint"), params.span());
     let seek = params.seek(DEAD);
     params.finish()?;
-    let page = api.pipeline.store.dead_letters(endpoint.as_deref(), span, seek).await?;
-    expect_reached(&api.pipeline.store, Feed::Dead, seek, &page).await?;
+    let page = api.flows.store.dead_letters(endpoint.as_deref(), span, seek).await?;
+    expect_reached(&api.flows.store, Feed::Dead, seek, &page).await?;
     Ok(listing(DEAD, seek, page, |letter| letter).json())
 }
 
@@ -109,15 +109,15 @@ pub async fn resend_dead(
     api.bodies.read_nothing(request).await?;
     let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
     let id: DeliveryId = id.parse().map_err(|_| missing())?;
-    let endpoint = api.pipeline.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;
-    if api.pipeline.webhooks.load().named(&endpoint).is_none() {
+    let endpoint = api.flows.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;
+    if api.flows.webhooks.load().named(&endpoint).is_none() {
         return Err(Problem::conflict(format!(
             "no webhook named {endpoint} is declared and enabled: declare it in the settings and reload"
         )));
     }
-    if !api.pipeline.store.resend(id).await? {
+    if !api.flows.store.resend(id).await? {
         return Err(missing());
     }
-    api.pipeline.outbox.notify_one();
+    api.flows.followers.outbox.notify_one();
     Ok((StatusCode::ACCEPTED, Json(Resent { id, endpoint })))
 }

@@ -1,7 +1,10 @@
 //! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, its bounds, and where its files are.
 
 use super::Setup;
-use crate::{flows::sessions::Guarding, flows::sessions::SidecarSettings, workspace::Workspace};
+use crate::{
+    flows::sessions::{Guarding, SidecarSettings},
+    workspace::Workspace,
+};
 use umbra_boundary::tools::Tools;
 use umbra_config::{
     Loaded, Report,

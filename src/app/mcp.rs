@@ -89,14 +89,14 @@ impl Running {
             )
         };
         sign_audit(&setup, &database.store)?;
-        let App { pipeline, writer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-        let (guard, scribe) = Guard::new(pipeline.clone());
+        let App { flows, writer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+        let (guard, scribe) = Guard::new(flows.clone());
         if proxy.caller.agent.is_empty() {
             proxy.caller.agent.clone_from(&profile.agent);
         }
         let gateway = Gateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
         // A run of its own, so that what it only seems to write can be read back.
-        let run = format!("mcp_{}", pipeline.clock.new_id().simple());
+        let run = format!("mcp_{}", flows.clock.new_id().simple());
         proxy.caller.session.get_or_insert_with(|| run.clone());
         proxy.caller.run.get_or_insert(run);
         let (background, stop) = (Tasks::new(), CancellationToken::new());
@@ -117,7 +117,7 @@ impl Running {
             }
         });
         background.spawn("decisions", decisions.run(scribed));
-        background.spawn("merge", pipeline.boundary.clone().merge_until(stop.clone()));
+        background.spawn("merge", flows.boundary.clone().merge_until(stop.clone()));
         Ok(Self { gateway: Arc::new(gateway), background, stop })
     }
 

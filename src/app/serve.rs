@@ -20,11 +20,11 @@ use crate::{
         front::{BodyLimits, Front, HostGuard, Limits, Site},
     },
     dashboard,
-    flows::Pipeline,
-    flows::reviews::Worker,
-    flows::rules::Rules,
-    flows::rules::RulesError,
-    flows::sessions::Interventions,
+    flows::{
+        Flows,
+        rules::{Rules, RulesError},
+        sessions::Interventions,
+    },
     ingest,
     lifecycle::Tasks,
     mcp::{Guard, Profiles},
@@ -69,29 +69,29 @@ async fn run(
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
     sign_audit(setup, &database.store)?;
-    let App { pipeline, dispatcher, writer, decisions, interventions, warnings } =
+    let App { flows, dispatcher, writer, decisions, interventions, warnings } =
         App::build(setup, &database.store, Clock::system()).await?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    announce(setup, &pipeline);
+    announce(setup, &flows);
     if let Some(key) = setup.bootstrap_key()? {
-        admit_bootstrap_key(&pipeline, &key).await?;
+        admit_bootstrap_key(&flows, &key).await?;
     }
-    let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
+    let keys = KeyRing::open(database.store.clone(), flows.installation.clone()).await?;
     let guard = guard(setup, &keys)?;
     let address = front.local_addr();
-    pipeline.pulse.beat().await.context("enlisting as a worker")?;
-    pipeline.file_standing().await.context("filing what is in force")?;
+    flows.pulse.beat().await.context("enlisting as a worker")?;
+    flows.maintenance.file_standing().await.context("filing what is in force")?;
 
     // Tasks that requests need, or that outlive them; `tasks` holds the connections.
     let background = Tasks::new();
     let (requests_done, reviews_done, leave) =
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
-    background.spawn("ring", pipeline.clone().ring_until(leave.clone(), writer.ring()));
+    background.spawn("ring", flows.maintenance.clone().ring_until(leave.clone(), writer.ring()));
     background.spawn_essential("writer", writer.run(requests_done.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
-    let (proxied, scribe) = Guard::new(pipeline.clone());
+    let (proxied, scribe) = Guard::new(flows.clone());
     let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
     // Its events are the writer's work, so it ends before that.
     let answered = CancellationToken::new();
@@ -102,14 +102,14 @@ async fn run(
             requests_done.cancel();
         }
     });
-    follow_calls(&pipeline, &background, &leave);
-    accompany(&pipeline, &background, &leave, interventions, &requests_done);
+    follow_calls(&flows, &background, &leave);
+    accompany(&flows, &background, &leave, interventions, &requests_done);
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
         let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
-        let worker = Worker::new(pipeline.clone());
+        let reviews = flows.reviews.clone();
         async move {
-            dispatcher.run(stop, hard, move |job, payload| worker.clone().perform(job, payload)).await;
+            dispatcher.run(stop, hard, move |job, payload| reviews.clone().perform(job, payload)).await;
             done.cancel();
         }
     });
@@ -117,29 +117,29 @@ async fn run(
         let (succeed, leave) = (database.succeed(), leave.clone());
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
-    background.spawn("heartbeat", pipeline.clone().beat_until(leave.clone()));
-    background.spawn("relief", pipeline.clone().relieve_until(leave.clone()));
-    background.spawn("releases", pipeline.clone().watch_releases_until(leave.clone()));
-    background.spawn("follow", pipeline.clone().follow_until(leave.clone(), artifacts(setup)));
+    background.spawn("heartbeat", flows.maintenance.clone().beat_until(leave.clone()));
+    background.spawn("relief", flows.maintenance.clone().relieve_until(leave.clone()));
+    background.spawn("releases", flows.maintenance.clone().watch_releases_until(leave.clone()));
+    background.spawn("follow", flows.followers.clone().follow_until(leave.clone(), artifacts(setup)));
     if settings.queue.workers > 0 {
-        background.spawn("backtests", pipeline.clone().backtest_until(tasks.soft().clone()));
+        background.spawn("backtests", flows.backtests.clone().backtest_until(tasks.soft().clone()));
     }
-    background.spawn("deliver", pipeline.clone().deliver_until(tasks.soft().clone()));
+    background.spawn("deliver", flows.followers.clone().deliver_until(tasks.soft().clone()));
     if settings.briefing.enabled {
-        background.spawn("briefing", pipeline.clone().brief_until(leave.clone(), settings.briefing.delay));
+        background.spawn("briefing", flows.followers.clone().brief_until(leave.clone(), settings.briefing.delay));
     }
-    background.spawn("tail", pipeline.clone().tail_until(leave.clone()));
-    background.spawn("listener", pipeline.clone().listen_until(leave.clone()));
+    background.spawn("tail", flows.followers.clone().tail_until(leave.clone()));
+    background.spawn("listener", flows.maintenance.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();
-    background.spawn("housekeeping", pipeline.clone().keep_house_until(leave.clone(), retention));
-    let reloading = reload_on_hangup(setup.clone(), pipeline.clone(), Arc::clone(&profiles), tasks.clone());
+    background.spawn("housekeeping", flows.maintenance.clone().keep_house_until(leave.clone(), retention));
+    let reloading = reload_on_hangup(setup.clone(), flows.clone(), Arc::clone(&profiles), tasks.clone());
     background.spawn("reload", reloading);
     stop_when_failing(tasks, &background);
 
-    let api = api_of(setup, &pipeline, keys, metrics, tasks, Some(Arc::clone(&profiles)));
+    let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
     let admission = admission(setup);
     let router = api::router(api.clone(), &admission).merge(dashboard::router());
-    let site = Site::new(router, guard, pipeline.clock.clone()).with(api::shortcut(api, &admission));
+    let site = Site::new(router, guard, flows.clock.clone()).with(api::shortcut(api, &admission));
     front.serve(site, tasks, limits(setup));
     ready(Ready { address });
 
@@ -162,36 +162,37 @@ async fn run(
 
 /// What the sidecar does while nobody asks.
 fn accompany(
-    pipeline: &Pipeline,
+    flows: &Flows,
     background: &Tasks,
     leave: &CancellationToken,
     interventions: Interventions,
     requests_done: &CancellationToken,
 ) {
     // What it tells is the writer's work, too.
-    background.spawn("interventions", pipeline.clone().tell_interventions_until(interventions, requests_done.clone()));
-    background.spawn("patterns", pipeline.sidecar.clone().follow_patterns_until(leave.clone()));
-    background.spawn("mine", pipeline.clone().mine_until(leave.clone()));
-    background.spawn("files", pipeline.sidecar.clone().keep_files_until(leave.clone()));
-    background.spawn("idle", pipeline.sidecar.clone().close_idle_until(leave.clone()));
+    background
+        .spawn("interventions", flows.sidecar.clone().tell_interventions_until(interventions, requests_done.clone()));
+    background.spawn("patterns", flows.sidecar.clone().follow_patterns_until(leave.clone()));
+    background.spawn("mine", flows.sidecar.clone().mine_until(leave.clone()));
+    background.spawn("files", flows.sidecar.clone().keep_files_until(leave.clone()));
+    background.spawn("idle", flows.sidecar.clone().close_idle_until(leave.clone()));
 }
 
 /// What comes behind decisions about calls, while nobody waits.
-fn follow_calls(pipeline: &Pipeline, background: &Tasks, leave: &CancellationToken) {
-    background.spawn("merge", pipeline.boundary.clone().merge_until(leave.clone()));
-    background.spawn("seal", pipeline.boundary.clone().seal_until(leave.clone()));
-    background.spawn("audit", pipeline.boundary.clone().write_audit_until(leave.clone()));
-    background.spawn("contracts", pipeline.clone().learn_until(leave.clone()));
-    background.spawn("unguarded", pipeline.clone().watch_calls_until(leave.clone()));
+fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
+    background.spawn("merge", flows.boundary.clone().merge_until(leave.clone()));
+    background.spawn("seal", flows.boundary.clone().seal_until(leave.clone()));
+    background.spawn("audit", flows.boundary.clone().write_audit_until(leave.clone()));
+    background.spawn("contracts", flows.audit.clone().learn_until(leave.clone()));
+    background.spawn("unguarded", flows.audit.clone().watch_calls_until(leave.clone()));
 }
 
 /// Says what a user should know at the start.
-fn announce(setup: &Setup, pipeline: &Pipeline) {
-    let rules = pipeline.rules.load();
+fn announce(setup: &Setup, flows: &Flows) {
+    let rules = flows.rules.load();
     if setup.settings.shadows.path.is_none() {
         tracing::info!("no shadows file is given: the built-in example is in force (--shadows FILE)");
     }
-    for remark in pipeline.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
+    for remark in flows.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
         tracing::warn!("{remark}");
     }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
@@ -224,7 +225,7 @@ pub fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
 /// The API of these parts, as the settings bound it.
 pub fn api_of(
     setup: &Setup,
-    pipeline: &Pipeline,
+    flows: &Flows,
     keys: KeyRing,
     metrics: Option<PrometheusHandle>,
     tasks: &Tasks,
@@ -232,14 +233,14 @@ pub fn api_of(
 ) -> Api {
     let server = &setup.settings.server;
     let reload = {
-        let (setup, pipeline, profiles) = (setup.clone(), pipeline.clone(), profiles.clone());
+        let (setup, flows, profiles) = (setup.clone(), flows.clone(), profiles.clone());
         Box::new(move || -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
-            let (setup, pipeline, profiles) = (setup.clone(), pipeline.clone(), profiles.clone());
-            Box::pin(async move { reload(&setup, &pipeline, profiles.as_deref()).await })
+            let (setup, flows, profiles) = (setup.clone(), flows.clone(), profiles.clone());
+            Box::pin(async move { reload(&setup, &flows, profiles.as_deref()).await })
         })
     };
     Api::new(api::Parts {
-        pipeline: pipeline.clone(),
+        flows: flows.clone(),
         keys,
         bodies: BodyReader::new(BodyLimits {
             encoded: server.max_body_bytes,
@@ -296,9 +297,9 @@ fn stop_when_failing(tasks: &Tasks, background: &Tasks) {
     });
 }
 
-async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, profiles: Arc<Profiles>, tasks: Tasks) {
+async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, tasks: Tasks) {
     while tasks.soft().run_until_cancelled(tasks.reload_wanted()).await.is_some() {
-        match reload(&setup, &pipeline, Some(&profiles)).await {
+        match reload(&setup, &flows, Some(&profiles)).await {
             Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "reloaded"),
             Err(ReloadFault::Store(error)) => tracing::warn!(%error, "not reloaded: what was in force stays"),
             Err(ReloadFault::Faults(faults)) => {
@@ -311,7 +312,7 @@ async fn reload_on_hangup(setup: Setup, pipeline: Pipeline, profiles: Arc<Profil
 }
 
 /// Reads settings, shadows, tools and the sidecar's rules anew and puts them, models, webhooks and MCP profiles in force together, or none.
-async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
+async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
     let faulty = |report: &Report| {
         ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
     };
@@ -322,14 +323,14 @@ async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>)
         setup.guarding(&boundary.tools, &shadows).map_err(|report| faulty(&report))?;
     let warnings =
         setup.warnings.iter().chain(&warnings).chain(&of_tools).chain(&of_sidecar).map(ToString::to_string).collect();
-    let in_force = pipeline.rules.load_full();
+    let in_force = flows.rules.load_full();
     let plain = |text: String| ReloadFault::Faults(vec![(String::new(), text)]);
     let gateway = setup.gateway(Some(&in_force.gateway)).map_err(|error| match error.downcast_ref() {
         Some(report) => faulty(report),
         None => plain(format!("{error:#}")),
     })?;
     let webhooks = setup.webhooks().map_err(|error| plain(format!("{error:#}")))?;
-    let rules = Rules::arm(&pipeline.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
+    let rules = Rules::arm(&flows.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
         RulesError::Store(error) => ReloadFault::Store(error),
         RulesError::Pattern(error) => plain(error.to_string()),
     })?;
@@ -337,9 +338,9 @@ async fn reload(setup: &Setup, pipeline: &Pipeline, profiles: Option<&Profiles>)
     if let Some(profiles) = profiles {
         mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;
     }
-    pipeline.rules.store(Arc::new(rules));
-    pipeline.boundary.rules.store(Arc::new(boundary));
-    pipeline.sidecar.rules.store(Arc::new(guarding));
-    pipeline.webhooks.store(Arc::new(webhooks));
+    flows.rules.store(Arc::new(rules));
+    flows.boundary.rules.store(Arc::new(boundary));
+    flows.sidecar.rules.store(Arc::new(guarding));
+    flows.webhooks.store(Arc::new(webhooks));
     Ok(Reloaded { shadows: count, warnings })
 }

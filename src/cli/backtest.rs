@@ -15,7 +15,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Failure, Global, answer, answer_json, complain, progress};
-use crate::{app::App, flows::Pipeline, flows::backtests::Tried};
+use crate::{
+    app::App,
+    flows::{Flows, backtests::Tried},
+};
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow, clock::Clock};
 use umbra_store::{
@@ -78,10 +81,10 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         ),
     };
     let (setup, database) = global.open_existing().await?;
-    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let done = walk(&pipeline, &options, max_usd).await;
+    let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let done = walk(&flows, &options, max_usd).await;
     let shown = match done {
-        Ok(Some(id)) => show(global, &pipeline, id, options.events).await,
+        Ok(Some(id)) => show(global, &flows, id, options.events).await,
         Ok(None) => Err(Failure::Said),
         Err(failure) => Err(failure),
     };
@@ -90,30 +93,30 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 /// Plans, asks and runs; the backtest, if it has begun.
-async fn walk(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
     let id = match options.resume {
-        Some(id) => resumed(pipeline, id).await?,
-        None => plan(pipeline, options, max_usd).await?,
+        Some(id) => resumed(flows, id).await?,
+        None => plan(flows, options, max_usd).await?,
     };
     let Some(id) = id else { return Ok(options.resume) };
-    let started = pipeline.store.start_backtest(id, max_usd, options.max_tokens).await?;
+    let started = flows.store.start_backtest(id, max_usd, options.max_tokens).await?;
     if !started {
         return Err(anyhow::anyhow!("{id} was deleted").into());
     }
     complain(&format!("{id} runs; if it is ended: umbra backtest --resume {id}"));
-    let backtest = find(pipeline, id).await?;
+    let backtest = find(flows, id).await?;
     let (before, all) = (backtest.ended(), backtest.forecast.map_or(0, |forecast| forecast.reviews));
     let bar = progress::bar(all, "events").with_position(before);
     bar.reset_eta();
     let stop = CancellationToken::new();
     loop {
-        let ran = pipeline.run_backtest(Some(id), &stop, &|ended| bar.set_position(before + ended)).await;
+        let ran = flows.backtests.run_backtest(Some(id), &stop, &|ended| bar.set_position(before + ended)).await;
         match ran {
             Ok(Some(_)) => break,
             // Another process runs it: look on.
             Ok(None) => {
                 bar.set_message("events (another process has it)");
-                let backtest = find(pipeline, id).await?;
+                let backtest = find(flows, id).await?;
                 bar.set_position(backtest.ended());
                 if backtest.state != Some(BacktestState::Running) {
                     break;
@@ -131,8 +134,8 @@ async fn walk(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
 }
 
 /// A backtest to go on with; `None` where it is done.
-async fn resumed(pipeline: &Pipeline, id: BacktestId) -> Result<Option<BacktestId>, Failure> {
-    match find(pipeline, id).await?.state {
+async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, Failure> {
+    match find(flows, id).await?.state {
         Some(BacktestState::Done) => Ok(None),
         Some(BacktestState::Planning) => {
             Err(anyhow::anyhow!("{id} was ended before its forecast stood: begin it anew").into())
@@ -141,8 +144,8 @@ async fn resumed(pipeline: &Pipeline, id: BacktestId) -> Result<Option<BacktestI
     }
 }
 
-async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
-    let now = pipeline.store.now().await?;
+async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+    let now = flows.store.now().await?;
     let moment = |name: &str, text: &str| {
         parse_moment(text, now).ok_or_else(|| {
             Failure::Usage(format!("--{name}: {text:?} is neither a duration such as 7d nor an RFC 3339 time"))
@@ -154,7 +157,7 @@ async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
         return Err(Failure::Usage("--since: nothing lies between --since and --until".into()));
     }
     let tried = Tried {
-        shadow: shadow(pipeline, options.shadow.as_deref())?,
+        shadow: shadow(flows, options.shadow.as_deref())?,
         by_server: false,
         since,
         until,
@@ -164,7 +167,8 @@ async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
         max_tokens: options.max_tokens,
     };
     let bar = progress::bar(0, "events looked at");
-    let planned = pipeline
+    let planned = flows
+        .backtests
         .plan_backtest(&tried, &|looked, all| {
             bar.set_length(all);
             bar.set_position(looked);
@@ -172,10 +176,10 @@ async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
         .await;
     bar.finish_and_clear();
     let id = planned?;
-    let backtest = find(pipeline, id).await?;
+    let backtest = find(flows, id).await?;
     let forecast = backtest.forecast.ok_or_else(|| anyhow::anyhow!("{id} has no forecast"))?;
     complain(&report::foretell(&tried.shadow, &forecast));
-    let refusal = if tried.lacks_budget(&pipeline.rules.load().gateway) {
+    let refusal = if tried.lacks_budget(&flows.rules.load().gateway) {
         Some(format!(
             "the model {} would be called: say what that may cost, --max-usd or --max-tokens",
             tried.shadow.model
@@ -186,15 +190,15 @@ async fn plan(pipeline: &Pipeline, options: &Options, max_usd: Option<NanoUsd>) 
         None
     };
     if let Some(refusal) = refusal {
-        pipeline.store.delete_backtest(id).await?;
+        flows.store.delete_backtest(id).await?;
         return Err(Failure::Usage(refusal));
     }
     Ok(Some(id))
 }
 
 /// The version to be tried.
-fn shadow(pipeline: &Pipeline, name: Option<&str>) -> Result<Shadow, Failure> {
-    let rules = pipeline.rules.load();
+fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
+    let rules = flows.rules.load();
     let found = match (name, rules.shadows.as_slice()) {
         (None, [only]) => Some(only),
         (None, _) => None,
@@ -217,8 +221,8 @@ fn confirmed() -> bool {
     read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-async fn find(pipeline: &Pipeline, id: BacktestId) -> Result<Backtest, Failure> {
-    let found = pipeline.store.backtest(id).await?;
+async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, Failure> {
+    let found = flows.store.backtest(id).await?;
     found.ok_or_else(|| anyhow::anyhow!("there is no backtest {id} (any more)").into())
 }
 
@@ -228,12 +232,12 @@ fn changes() -> impl TypedValueParser<Value = Change> {
 }
 
 /// Every event with a change.
-async fn events(global: &Global, pipeline: &Pipeline, id: BacktestId, change: Change) -> Result<(), Failure> {
+async fn events(global: &Global, flows: &Flows, id: BacktestId, change: Change) -> Result<(), Failure> {
     let filter = ItemFilter { change: Some(change), ..ItemFilter::default() };
     let mut seek = Seek { from: None, descending: false, limit: 500 };
     let mut found = Vec::new();
     loop {
-        let page = pipeline.store.backtest_items(id, &filter, seek).await?;
+        let page = flows.store.backtest_items(id, &filter, seek).await?;
         seek.from = page.items.last().map(|(seq, _)| *seq);
         for (_, item) in page.items {
             if global.json {
@@ -252,11 +256,11 @@ async fn events(global: &Global, pipeline: &Pipeline, id: BacktestId, change: Ch
     }
 }
 
-async fn show(global: &Global, pipeline: &Pipeline, id: BacktestId, change: Option<Change>) -> Result<(), Failure> {
-    let backtest = find(pipeline, id).await?;
+async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<Change>) -> Result<(), Failure> {
+    let backtest = find(flows, id).await?;
     let done = backtest.state == Some(BacktestState::Done);
     if let Some(change) = change {
-        events(global, pipeline, id, change).await?;
+        events(global, flows, id, change).await?;
     } else if global.json {
         answer_json(&backtest)?;
     } else {

@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, progress, table};
 use crate::{
     app::{App, artifacts},
-    flows::Pipeline,
-    flows::reviews::Worker,
-    flows::reviews::catch_up::{CatchUp, CaughtUp},
+    flows::{
+        Flows,
+        events::catch_up::{CatchUp, CaughtUp},
+    },
 };
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{ReviewId, ReviewState, SkipReason, clock::Clock};
@@ -50,19 +51,19 @@ pub(super) struct Options {
 
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
-    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let since = parse_moment(&options.since, pipeline.clock.now()).ok_or_else(|| {
+    let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let since = parse_moment(&options.since, flows.clock.now()).ok_or_else(|| {
         Failure::Usage(format!("--since: {:?} is neither a duration such as 24h nor an RFC 3339 time", options.since))
     })?;
     let request = CatchUp { since, max: options.max.into(), shadow: options.shadow, agent: options.agent };
-    pipeline.pulse.beat().await?;
+    flows.pulse.beat().await?;
     let stop = CancellationToken::new();
     let walk = async {
-        let walked = walk(&pipeline, &request).await;
+        let walked = walk(&flows, &request).await;
         stop.cancel();
         walked
     };
-    let (walked, ()) = tokio::join!(walk, pipeline.clone().beat_until(stop.clone()));
+    let (walked, ()) = tokio::join!(walk, flows.maintenance.clone().beat_until(stop.clone()));
     database.close().await;
     let (caught_up, reviews) = walked?;
     for review in reviews.values().filter(|review| review.assessment.is_some()) {
@@ -72,8 +73,8 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 /// Reserves, and performs what was reserved; what a server is faster to take is waited for.
-async fn walk(pipeline: &Pipeline, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), Failure> {
-    let caught_up = pipeline.catch_up(request).await?;
+async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), Failure> {
+    let caught_up = flows.reservations.catch_up(request).await?;
     let mut waiting: Vec<ReviewId> = caught_up.iter().rev().filter_map(|one| one.disposition.review_id).collect();
     let bar = progress::bar(waiting.len() as u64, "reviews");
     let mut reviews = BTreeMap::new();
@@ -82,7 +83,7 @@ async fn walk(pipeline: &Pipeline, request: &CatchUp) -> Result<(Vec<CaughtUp>, 
         while running.len() < PLACES
             && let Some(id) = waiting.pop()
         {
-            running.spawn(perform(pipeline.clone(), id));
+            running.spawn(perform(flows.clone(), id));
         }
         let Some(done) = running.join_next().await else { break };
         if let Some(review) = done.map_err(anyhow::Error::from)?? {
@@ -95,17 +96,17 @@ async fn walk(pipeline: &Pipeline, request: &CatchUp) -> Result<(Vec<CaughtUp>, 
 }
 
 /// The review once it has ended, or as it is after a while; `None` if it was given up and its unit returned.
-async fn perform(pipeline: Pipeline, id: ReviewId) -> Result<Option<Review>, StoreError> {
+async fn perform(flows: Flows, id: ReviewId) -> Result<Option<Review>, StoreError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(worker) = pipeline.pulse.lease_name()
-            && let Some(job) = pipeline.store.claim_one(worker, id).await?
+        if let Some(worker) = flows.pulse.lease_name()
+            && let Some(job) = flows.store.claim_one(worker, id).await?
         {
-            Worker::new(pipeline.clone()).perform(job, None).await;
+            flows.reviews.clone().perform(job, None).await;
         }
-        let mut review = pipeline.store.review(id).await?;
+        let mut review = flows.store.review(id).await?;
         if let Some(review) = review.as_mut().filter(|review| review.has_ended()) {
-            review.findings = Some(pipeline.store.findings_of(&[id]).await?);
+            review.findings = Some(flows.store.findings_of(&[id]).await?);
         }
         if review.as_ref().is_none_or(Review::has_ended) || Instant::now() > deadline {
             return Ok(review);

@@ -26,13 +26,13 @@ pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, F
 pub(super) async fn run(global: &Global, kind: Kind, text: Option<&str>) -> Result<(), Failure> {
     let period = period(kind, text)?;
     let (setup, database) = global.open_existing().await?;
-    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
     let period = match (period, kind) {
         (Some(period), _) => period,
-        (None, Kind::Day) => pipeline.latest_day().await?,
-        (None, Kind::Week) => pipeline.latest_week().await?,
+        (None, Kind::Day) => flows.followers.latest_day().await?,
+        (None, Kind::Week) => flows.followers.latest_week().await?,
     };
-    let made = pipeline.briefing(period).await?;
+    let made = flows.followers.briefing(period).await?;
     database.close().await;
     let Some(made) = made else {
         return Err(Failure::Error(anyhow::anyhow!("{period} has not begun yet")));

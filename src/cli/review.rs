@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{
     app::{App, artifacts},
-    flows::Pipeline,
-    flows::events::Origin,
-    flows::events::accept::OnDemand,
-    flows::reviews::Worker,
+    flows::{
+        Flows,
+        events::{Origin, accept::OnDemand},
+    },
     ingest::Incoming,
 };
 use umbra_domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock};
@@ -70,16 +70,16 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     };
     let text = standard_input()?;
     let (setup, database) = global.open().await?;
-    let App { pipeline, mut dispatcher, writer, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    pipeline.pulse.beat().await?;
+    let App { flows, mut dispatcher, writer, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    flows.pulse.beat().await?;
     let stop = CancellationToken::new();
     let walk = async {
-        let reviewed = review(&pipeline, &mut dispatcher, options, trigger, text).await;
+        let reviewed = review(&flows, &mut dispatcher, options, trigger, text).await;
         stop.cancel();
         reviewed
     };
     let (reviewed, ()) = tokio::join!(walk, writer.run(stop.clone()));
-    pipeline.pulse.leave().await?;
+    flows.pulse.leave().await?;
     database.close().await;
     let reviewed = reviewed?;
     show(global, &reviewed)?;
@@ -122,7 +122,7 @@ fn standard_input() -> Result<Option<String>, Failure> {
 }
 
 async fn review(
-    pipeline: &Pipeline,
+    flows: &Flows,
     dispatcher: &mut crate::queue::Dispatcher,
     options: Options,
     trigger: Trigger,
@@ -136,16 +136,16 @@ async fn review(
             output: Some(output),
             ..Event::default()
         },
-        None => newest(pipeline, &options.target, trigger).await?,
+        None => newest(flows, &options.target, trigger).await?,
     };
     let shadow = match options.shadow {
         Some(name) => name,
-        None => pipeline.rules.load().first_watching(&event, trigger).ok_or_else(|| {
+        None => flows.rules.load().first_watching(&event, trigger).ok_or_else(|| {
             anyhow::anyhow!("no shadow watches {} for {}: name one with --shadow", event.agent, trigger.as_str())
         })?,
     };
     let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger }) };
-    let accepted = pipeline.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
+    let accepted = flows.events.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
     let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow took the text"))?;
     let (Outcome::Queued, Some(id)) = (disposition.outcome, disposition.review_id) else {
         let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
@@ -153,9 +153,9 @@ async fn review(
     };
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let worker = Worker::new(pipeline.clone());
-        dispatcher.run_one(id, |job, payload| worker.perform(job, payload)).await?;
-        let found = find(pipeline, id).await?;
+        let reviews = flows.reviews.clone();
+        dispatcher.run_one(id, |job, payload| reviews.perform(job, payload)).await?;
+        let found = find(flows, id).await?;
         if found.has_ended() {
             return Ok(found);
         }
@@ -170,22 +170,22 @@ async fn review(
     }
 }
 
-async fn find(pipeline: &Pipeline, id: ReviewId) -> Result<Review, Failure> {
-    let mut review = pipeline.store.review(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
+async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
+    let mut review = flows.store.review(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
     if review.released {
         let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
         let failure = review.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
         return Err(anyhow::anyhow!("the review was given up and its unit returned: {reason}{failure}").into());
     }
-    review.findings = Some(pipeline.store.findings_of(&[id]).await?);
+    review.findings = Some(flows.store.findings_of(&[id]).await?);
     Ok(review)
 }
 
 /// The newest stored event of a target that carries a trigger.
-async fn newest(pipeline: &Pipeline, target: &str, trigger: Trigger) -> Result<Event, Failure> {
+async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, Failure> {
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
-    let page = pipeline.store.events(&filter, seek).await?;
+    let page = flows.store.events(&filter, seek).await?;
     let stored = page.items.into_iter().filter(|(_, row)| !row.erased);
     let stored = stored.filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
     let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));

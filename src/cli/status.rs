@@ -53,8 +53,8 @@ async fn status(setup: &Setup, database: &Database) -> Result<Status, Failure> {
     let servers = Standing::of_servers(store, setup.settings.queue.dead_after).await?;
     let Some(newest) = servers.first() else {
         complain("no server runs on this database: shown is what `umbra serve` would have in force");
-        let App { pipeline, .. } = App::build(setup, store, Clock::system()).await?;
-        return Ok(pipeline.status().await?);
+        let App { flows, .. } = App::build(setup, store, Clock::system()).await?;
+        return Ok(flows.maintenance.status().await?);
     };
     if !servers.iter().all(|server| server.has_shadows_of(newest)) {
         complain("the servers have different shadows in force; shown are those of the one that was started last");

@@ -26,16 +26,18 @@ pub mod verdicts;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use jiff::SignedDuration;
-use tokio::sync::{Notify, Semaphore, mpsc};
 
 use self::{
+    audit::Audit,
+    backtests::Backtests,
     decisions::Boundary,
-    events::{Writer, WriterSettings},
-    followers::{Habits, Tail},
-    rules::Rules,
-    sessions::Sidecar,
-    verdicts::Waiters,
+    events::{Events, Reservations, Writer, WriterSettings},
+    followers::{FollowerSettings, Followers, Tail},
+    maintenance::Maintenance,
+    reviews::{ReviewSettings, Reviews},
+    rules::{Rules, RulesInForce},
+    sessions::{Guarding, Interventions, Sidecar, SidecarSettings},
+    verdicts::{Verdicts, Waiters},
 };
 use crate::{
     queue::{Intake, Pulse},
@@ -44,84 +46,46 @@ use crate::{
 use umbra_domain::clock::Clock;
 use umbra_store::{Store, installation::Installation};
 
-/// The parts that every walk through the house needs.
+/// All use cases on one database, and what they share. Cheap to clone.
 #[derive(Clone)]
-pub struct Pipeline {
+pub struct Flows {
     /// The database.
     pub store: Store,
     /// The clock.
     pub clock: Clock,
     /// The configuration in force.
-    pub rules: Arc<ArcSwap<Rules>>,
+    pub rules: RulesInForce,
     /// The key of our hashes.
     pub installation: Installation,
-    /// The way into the queue.
+    /// Free worker slots, and the hand-over of leased jobs to them.
     pub intake: Intake,
     /// This process as a worker.
     pub pulse: Pulse,
-    /// How long a review is tried.
-    pub patience: Patience,
-    /// When breakers open, faults become lessons and scores are a fall.
-    pub habits: Habits,
-    /// The way to a decision about a call of a tool.
-    pub boundary: Boundary,
-    /// The sidecar beside agents.
-    pub sidecar: Sidecar,
-    /// Requests that wait.
-    pub waiters: Waiters,
-    /// Rung when a backtest was posted here.
-    pub backtests: Arc<Notify>,
-    /// Where streams hear of new findings.
-    pub tail: Tail,
-    /// Whom webhooks tell.
+    /// Receivers of messages.
     pub webhooks: Arc<ArcSwap<Endpoints>>,
-    /// Notified when messages wait in the outbox.
-    pub outbox: Arc<Notify>,
-    writer: mpsc::Sender<events::pending::Pending>,
-    /// Long texts that may be screened at a time.
-    screening: Arc<Semaphore>,
+    /// Accepting events.
+    pub events: Events,
+    /// Reserving reviews of stored events.
+    pub reservations: Reservations,
+    /// Performing reviews.
+    pub reviews: Reviews,
+    /// Verdicts.
+    pub verdicts: Verdicts,
+    /// Consequences of reviews.
+    pub followers: Followers,
+    /// Decisions about calls of tools.
+    pub boundary: Boundary,
+    /// The audit, compared.
+    pub audit: Audit,
+    /// Sessions of agents.
+    pub sidecar: Sidecar,
+    /// Backtests.
+    pub backtests: Backtests,
+    /// What happens by time alone.
+    pub maintenance: Maintenance,
 }
 
-impl Pipeline {
-    /// What is left of a shadow's local day.
-    pub fn day_left(&self, shadow: &str) -> Option<std::time::Duration> {
-        let now = self.clock.now();
-        self.rules.load().day_end(shadow, now)?.duration_since(now).try_into().ok()
-    }
-
-    /// Puts the parts together; the writer is to be run by the caller.
-    pub fn new(parts: Parts, settings: WriterSettings) -> (Self, Writer) {
-        let (sender, receiver) = mpsc::channel(settings.queue_events);
-        let Parts { store, clock, rules, webhooks, installation, intake, pulse, patience, habits, boundary, sidecar } =
-            parts;
-        let rules = Arc::new(ArcSwap::from_pointee(rules));
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let screening = Arc::new(Semaphore::new(cores.div_ceil(2)));
-        let pipeline = Self {
-            store,
-            clock,
-            rules,
-            installation,
-            intake,
-            pulse,
-            patience,
-            habits,
-            boundary,
-            sidecar,
-            waiters: Waiters::default(),
-            backtests: Arc::default(),
-            tail: Tail::default(),
-            webhooks: Arc::new(ArcSwap::from_pointee(webhooks)),
-            outbox: Arc::default(),
-            writer: sender,
-            screening,
-        };
-        let writer = Writer::new(&pipeline, receiver, settings);
-        (pipeline, writer)
-    }
-}
-
-/// What a [`Pipeline`] is made of.
+/// Parts and settings that [`Flows`] are made of.
 pub struct Parts {
     /// The database.
     pub store: Store,
@@ -129,31 +93,106 @@ pub struct Parts {
     pub clock: Clock,
     /// The configuration to begin with.
     pub rules: Rules,
-    /// Whom webhooks tell, to begin with.
+    /// Receivers of messages, to begin with.
     pub webhooks: Endpoints,
     /// The key of our hashes.
     pub installation: Installation,
-    /// The way into the queue.
+    /// Free worker slots, and the hand-over of leased jobs to them.
     pub intake: Intake,
     /// This process as a worker.
     pub pulse: Pulse,
-    /// How long a review is tried.
-    pub patience: Patience,
-    /// When breakers open, faults become lessons and scores are a fall.
-    pub habits: Habits,
-    /// The way to a decision about a call of a tool.
+    /// Decisions about calls of tools.
     pub boundary: Boundary,
-    /// The sidecar beside agents.
-    pub sidecar: Sidecar,
-}
-
-/// How long a review is tried, and how many may wait.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// Leases after which it ends with what the checks found: it may be what kills its workers.
-    pub attempts: i32,
-    /// How long it waits for a provider or for money before it ends so.
-    pub age: SignedDuration,
+    /// Rules of the sidecar, to begin with.
+    pub guarding: Guarding,
+    /// Bounds of the writer.
+    pub writer: WriterSettings,
     /// Reviews waiting beyond which further ones are skipped as `overload`.
     pub max_queued: i64,
+    /// Bounds of reviews.
+    pub reviews: ReviewSettings,
+    /// Bounds of breakers, reflexions and baselines.
+    pub followers: FollowerSettings,
+    /// Bounds of the sidecar.
+    pub sidecar: SidecarSettings,
+}
+
+impl Flows {
+    /// All use cases of these parts. The writer, and what the sidecar tells the shadows, are to be run by the caller.
+    pub fn new(parts: Parts) -> (Self, Writer, Interventions) {
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, boundary, .. } = parts;
+        let rules: RulesInForce = Arc::new(ArcSwap::from_pointee(rules));
+        let webhooks = Arc::new(ArcSwap::from_pointee(webhooks));
+        let reservations = Reservations {
+            store: store.clone(),
+            clock: clock.clone(),
+            rules: Arc::clone(&rules),
+            installation: installation.clone(),
+            intake: intake.clone(),
+            pulse: pulse.clone(),
+            max_queued: parts.max_queued,
+        };
+        let (events, writer) = Events::new(reservations.clone(), parts.writer);
+        let verdicts = Verdicts { store: store.clone(), rules: Arc::clone(&rules), waiters: Waiters::default() };
+        let (sidecar, interventions) = Sidecar::new(
+            (store.clone(), clock.clone()),
+            (boundary.clone(), events.clone(), verdicts.clone()),
+            parts.guarding,
+            parts.sidecar,
+        );
+        let flows = Self {
+            reviews: Reviews {
+                store: store.clone(),
+                clock: clock.clone(),
+                rules: Arc::clone(&rules),
+                installation: installation.clone(),
+                verdicts: verdicts.clone(),
+                settings: parts.reviews,
+            },
+            followers: Followers {
+                store: store.clone(),
+                clock: clock.clone(),
+                rules: Arc::clone(&rules),
+                verdicts: verdicts.clone(),
+                settings: parts.followers,
+                tail: Tail::default(),
+                webhooks: Arc::clone(&webhooks),
+                outbox: Arc::default(),
+            },
+            audit: Audit {
+                store: store.clone(),
+                clock: clock.clone(),
+                boundary: boundary.clone(),
+                webhooks: Arc::clone(&webhooks),
+            },
+            backtests: Backtests {
+                store: store.clone(),
+                clock: clock.clone(),
+                rules: Arc::clone(&rules),
+                installation: installation.clone(),
+                bell: Arc::default(),
+            },
+            maintenance: Maintenance {
+                store: store.clone(),
+                clock: clock.clone(),
+                rules: Arc::clone(&rules),
+                intake: intake.clone(),
+                pulse: pulse.clone(),
+                verdicts: verdicts.clone(),
+            },
+            store,
+            clock,
+            rules,
+            installation,
+            intake,
+            pulse,
+            webhooks,
+            events,
+            reservations,
+            verdicts,
+            boundary,
+            sidecar,
+        };
+        (flows, writer, interventions)
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use crate::{
@@ -11,6 +12,9 @@ use crate::{
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
 use umbra_llm::Gateway;
 use umbra_store::{Store, StoreError};
+
+/// The configuration in force, swapped whole on reload.
+pub type RulesInForce = Arc<ArcSwap<Rules>>;
 
 /// A shadow that is in force.
 #[derive(Debug, Clone)]
@@ -72,6 +76,11 @@ impl Rules {
     /// The position of a shadow.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.shadows.iter().position(|armed| armed.shadow.name == name)
+    }
+
+    /// What is left of a shadow's local day; `None` for an unknown shadow.
+    pub fn day_left(&self, shadow: &str, now: Timestamp) -> Option<std::time::Duration> {
+        self.day_end(shadow, now)?.duration_since(now).try_into().ok()
     }
 
     /// When a shadow's local day ends that `now` belongs to.

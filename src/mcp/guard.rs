@@ -5,7 +5,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::gateway::all;
-use crate::{flows::Pipeline, flows::decisions::ReportError, flows::events::Origin, ingest::Incoming};
+use crate::{
+    flows::{Flows, decisions::ReportError, events::Origin},
+    ingest::Incoming,
+};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
 use umbra_store::Store;
@@ -87,10 +90,10 @@ impl Course {
     }
 }
 
-/// The boundary and the pipeline, as the proxy needs them. Cheap to clone.
+/// The boundary and the flows, as the proxy needs them. Cheap to clone.
 #[derive(Clone)]
 pub struct Guard {
-    pipeline: Pipeline,
+    flows: Flows,
     behind: mpsc::Sender<Behind>,
 }
 
@@ -102,22 +105,22 @@ enum Behind {
 
 /// Writes what comes behind answers; at rest until it is run.
 pub struct Scribe {
-    pipeline: Pipeline,
+    flows: Flows,
     waiting: mpsc::Receiver<Behind>,
 }
 
 impl Guard {
-    /// In front of this pipeline; the scribe is to be run by the caller.
-    pub fn new(pipeline: Pipeline) -> (Self, Scribe) {
+    /// In front of this flows; the scribe is to be run by the caller.
+    pub fn new(flows: Flows) -> (Self, Scribe) {
         let (behind, waiting) = mpsc::channel(WAITING);
-        let scribe = Scribe { pipeline: pipeline.clone(), waiting };
-        (Self { pipeline, behind }, scribe)
+        let scribe = Scribe { flows: flows.clone(), waiting };
+        (Self { flows, behind }, scribe)
     }
 
     /// Asks the boundary. The decision is durable when this answers.
     pub(super) async fn decide(&self, call: Call) -> Ruling {
         let arguments = Value::Object(call.arguments.clone()).to_string();
-        let most = self.pipeline.boundary.settings.max_arguments_bytes;
+        let most = self.flows.boundary.settings.max_arguments_bytes;
         if arguments.len() > most {
             let detail =
                 format!("the arguments have {} bytes as JSON, and may have {most}: send less", arguments.len());
@@ -128,7 +131,7 @@ impl Guard {
         }
         let tool = call.tool.to_string();
         let request = json!([call.agent, tool, call.arguments]).to_string();
-        match self.pipeline.boundary.decide(call, request.as_bytes()).await {
+        match self.flows.boundary.decide(call, request.as_bytes()).await {
             Ok(answer) => Ruling::of(answer),
             Err(error) => Ruling::block("call_id", error.to_string()),
         }
@@ -151,12 +154,12 @@ impl Guard {
     }
 
     pub(super) fn store(&self) -> &Store {
-        &self.pipeline.store
+        &self.flows.store
     }
 
     /// A new id, in the order of time.
     pub(super) fn new_id(&self) -> uuid::Uuid {
-        self.pipeline.clock.new_id()
+        self.flows.clock.new_id()
     }
 }
 
@@ -175,15 +178,15 @@ impl Scribe {
             if batch.is_empty() {
                 return;
             }
-            all(batch.into_iter().map(|next| write(&self.pipeline, next))).await;
+            all(batch.into_iter().map(|next| write(&self.flows, next))).await;
         }
     }
 }
 
-async fn write(pipeline: &Pipeline, next: Behind) {
+async fn write(flows: &Flows, next: Behind) {
     match next {
         Behind::Outcome(call_id, outcome) => {
-            if let Err(error) = pipeline.boundary.report(&call_id, &outcome).await
+            if let Err(error) = flows.boundary.report(&call_id, &outcome).await
                 && error != ReportError::Unknown
             {
                 tracing::warn!(%error, "the outcome of an MCP call is lost");
@@ -191,7 +194,7 @@ async fn write(pipeline: &Pipeline, next: Behind) {
         }
         Behind::Event(event) => {
             let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
-            if let Err(error) = pipeline.accept(incoming, &Origin::default()).await {
+            if let Err(error) = flows.events.accept(incoming, &Origin::default()).await {
                 tracing::warn!(%error, "an event of an MCP call is lost");
             }
         }

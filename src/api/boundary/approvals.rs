@@ -70,7 +70,7 @@ pub async fn post_approval(
         ));
     }
     let approve = decision == ApprovalDecision::Approve;
-    let answered = api.pipeline.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await;
+    let answered = api.flows.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await;
     let answered = answered.map_err(|error| match error {
         ApprovalError::Unauthentic => Problem::conflict(error.to_string()),
         ApprovalError::Store(error) => error.into(),

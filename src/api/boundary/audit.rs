@@ -45,7 +45,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let [agent, session, run, tool, call_id] = ["agent", "session", "run", "tool", "call_id"]
-        .map(|name| params.text(name).map(|given| api.pipeline.boundary.name_asked_for(&given)));
+        .map(|name| params.text(name).map(|given| api.flows.boundary.name_asked_for(&given)));
     let filter = AuditFilter {
         agent,
         session,
@@ -100,7 +100,7 @@ type Piece = Option<Result<(Bytes, Reader), StoreError>>;
 
 impl Reader {
     async fn read(&mut self) -> Result<(), StoreError> {
-        let page = self.api.pipeline.boundary.store.audit(&self.filter, self.after, PAGE).await?;
+        let page = self.api.flows.boundary.store.audit(&self.filter, self.after, PAGE).await?;
         self.ended = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
         let mut text = Vec::new();
         for record in &page {

@@ -155,8 +155,8 @@ impl ContractView {
 }
 
 async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
-    let rules = api.pipeline.boundary.rules.load_full();
-    let store = &api.pipeline.boundary.store;
+    let rules = api.flows.boundary.rules.load_full();
+    let store = &api.flows.boundary.store;
     let states = store.contract_states().await?;
     let stale = rules.tools.stale(&states, store.now().await?);
     let view = |contract: &ToolContract, answers: bool| {
@@ -272,7 +272,7 @@ pub async fn post_infer(
                 return Err(problem.at(pointer, "bad_text", "a name, without U+0000"));
             }
         }
-        let store = &api.pipeline.boundary.store;
+        let store = &api.flows.boundary.store;
         for call in store.recorded_calls(&asked.agent, &asked.tool, MOST_RECORDED).await? {
             if let Some(call) = recorded(&call.decision, &call.outcome) {
                 recordings.add(asked.tool.clone(), call);
@@ -325,8 +325,8 @@ pub async fn post_confirm(
         return Err(Problem::invalid_request("a reason is wanted").at("/reason", "range", right));
     }
     let missing = || Problem::not_found("no such contract is in force; GET /v1/contracts lists them");
-    let rules = api.pipeline.boundary.rules.load_full();
+    let rules = api.flows.boundary.rules.load_full();
     let found = rules.tools.contracts().all().find(|one| one.id() == contract).ok_or_else(missing)?;
-    api.pipeline.boundary.confirm_contract(found.contract(), &reason, caller.key()).await?;
+    api.flows.boundary.confirm_contract(found.contract(), &reason, caller.key()).await?;
     views(&api).await?.into_iter().find(|view| view.contract == contract).map(Json).ok_or_else(missing)
 }

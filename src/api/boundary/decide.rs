@@ -129,16 +129,15 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
     let CallRequest { call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;
     let size = serde_json::to_vec(&call.arguments).map_or(usize::MAX, |text| text.len());
-    if size > api.pipeline.boundary.settings.max_arguments_bytes {
-        let detail =
-            format!("may have {} bytes as JSON, have {size}", api.pipeline.boundary.settings.max_arguments_bytes);
+    if size > api.flows.boundary.settings.max_arguments_bytes {
+        let detail = format!("may have {} bytes as JSON, have {size}", api.flows.boundary.settings.max_arguments_bytes);
         return Err(Problem::body_too_large("the arguments are larger than calls may have here").at(
             "/arguments",
             "too_large",
             detail,
         ));
     }
-    let answer = api.pipeline.boundary.decide_since(asked, call, &digest_input).await.map_err(|error| match error {
+    let answer = api.flows.boundary.decide_since(asked, call, &digest_input).await.map_err(|error| match error {
         DecideError::Mismatch => Problem::idempotency_mismatch(error.to_string()),
         DecideError::Erased => Problem::conflict(error.to_string()),
     })?;
@@ -166,7 +165,7 @@ pub async fn post_outcome(
     let body = api.bodies.read(request).await?;
     let outcome = ingest::outcome_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&outcome.agent)?;
-    let reported = api.pipeline.boundary.report(&call_id, &outcome).await.map_err(|error| {
+    let reported = api.flows.boundary.report(&call_id, &outcome).await.map_err(|error| {
         let text = error.to_string();
         match error {
             ReportError::Mismatch => Problem::idempotency_mismatch(text),

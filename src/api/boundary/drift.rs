@@ -28,13 +28,13 @@ const LONGEST: Duration = Duration::from_hours(365 * 24);
     responses((status = 200, description = "What has drifted", body = Drift)))]
 pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Drift>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
-    let agent = params.text("agent").map(|given| api.pipeline.boundary.name_asked_for(&given));
+    let agent = params.text("agent").map(|given| api.flows.boundary.name_asked_for(&given));
     let right = "a duration from 1s to 365d such as 30m, 24h, 7d";
     let recent = params
         .parsed("window", right, |text| parse_duration(text).filter(|window| (SHORTEST..=LONGEST).contains(window)));
     let recent = recent.unwrap_or(RECENT);
     let since = params.time("since");
-    let now = api.pipeline.clock.now();
+    let now = api.flows.clock.now();
     if since.is_some_and(|since| now.saturating_sub(recent).is_ok_and(|turn| since >= turn)) {
         params.fault(
             "since",
@@ -43,5 +43,5 @@ pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Param
         );
     }
     params.finish()?;
-    Ok(Json(api.pipeline.drift(agent, Windows { since, recent }).await?))
+    Ok(Json(api.flows.audit.drift(agent, Windows { since, recent }).await?))
 }

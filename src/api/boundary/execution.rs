@@ -82,9 +82,9 @@ pub struct OverrideChange {
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let nobody = || Problem::internal("a parent where none was named");
-    let effective = api.pipeline.boundary.effective(None, None, None, None).await?.ok_or_else(nobody)?;
-    let overrides = api.pipeline.boundary.overrides().await?;
-    let rules = api.pipeline.boundary.rules.load();
+    let effective = api.flows.boundary.effective(None, None, None, None).await?.ok_or_else(nobody)?;
+    let overrides = api.flows.boundary.overrides().await?;
+    let rules = api.flows.boundary.rules.load();
     let Configured { environment, settings, variable, default } = rules.configured.clone();
     let (variable, variable_says) = variable;
     Ok(Json(ExecutionView { environment, settings, variable, variable_says, default, effective, overrides }))
@@ -106,15 +106,15 @@ pub async fn put_execution(
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
     let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
-    let (value, expires_at) = check(&request, api.pipeline.clock.now())?;
+    let (value, expires_at) = check(&request, api.flows.clock.now())?;
     let OverrideRequest { scope, execution, reason, .. } = request;
     let Some(execution) = execution else {
-        let lifted = api.pipeline.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
+        let lifted = api.flows.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
         let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
         return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?) }));
     };
-    let before = api.pipeline.boundary.overrides().await?;
-    let kept = api.pipeline.boundary.name_asked_for(&value);
+    let before = api.flows.boundary.overrides().await?;
+    let kept = api.flows.boundary.name_asked_for(&value);
     let is_set = |one: &Override| one.scope == scope && one.value == kept;
     if before.len() >= MOST_OVERRIDES && !before.iter().any(is_set) {
         return Err(Problem::conflict(format!(
@@ -123,7 +123,7 @@ pub async fn put_execution(
     }
     let lifted = before.into_iter().find(is_set);
     let new = NewOverride { scope, value, execution, reason, expires_at };
-    let set = api.pipeline.boundary.set_override(new, caller.key()).await.map_err(|error| match error {
+    let set = api.flows.boundary.set_override(new, caller.key()).await.map_err(|error| match error {
         OverrideError::Uninterceptable(_) => Problem::conflict(error.to_string()),
         OverrideError::Store(error) => error.into(),
     })?;
@@ -150,11 +150,8 @@ pub async fn get_effective(
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(agent.as_deref().unwrap_or_default())?;
     }
-    let effective = api
-        .pipeline
-        .boundary
-        .effective(agent.as_deref(), session.as_deref(), tool.as_deref(), parent.as_deref())
-        .await?;
+    let effective =
+        api.flows.boundary.effective(agent.as_deref(), session.as_deref(), tool.as_deref(), parent.as_deref()).await?;
     let unknown = || {
         Problem::not_found("nothing is known of this parent_run, or of a run further up: name one that has made a call")
     };

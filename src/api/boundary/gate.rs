@@ -25,7 +25,7 @@ pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params
         fits.then(|| text.to_owned())
     });
     params.finish()?;
-    let boundary = &api.pipeline.boundary;
+    let boundary = &api.flows.boundary;
     let rules = boundary.rules.load_full();
     let environment = environment.unwrap_or_else(|| rules.configured.environment.clone());
     Ok(Json(gate(&boundary.store, &rules, &environment, Some(&boundary.rows)).await))

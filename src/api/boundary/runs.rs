@@ -53,10 +53,10 @@ pub async fn diff_runs(
             return Err(Problem::not_found(CompareError::Unknown(side).to_string()));
         }
     }
-    let [a, b] = [a, b].map(|run| api.pipeline.boundary.name_asked_for(&run));
-    let baseline = baseline.map(|run| api.pipeline.boundary.name_asked_for(&run));
+    let [a, b] = [a, b].map(|run| api.flows.boundary.name_asked_for(&run));
+    let baseline = baseline.map(|run| api.flows.boundary.name_asked_for(&run));
     let runs = Runs { a, b, baseline };
-    let compared = compare(&api.pipeline.boundary.store, runs, |agent| caller.sees(agent)).await;
+    let compared = compare(&api.flows.boundary.store, runs, |agent| caller.sees(agent)).await;
     let compared = compared.map_err(|error| match error {
         CompareError::Unknown(_) => Problem::not_found(error.to_string()),
         CompareError::TooLarge { .. } => Problem::conflict(error.to_string()),

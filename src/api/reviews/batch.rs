@@ -16,7 +16,7 @@ use crate::{
         body::{Media, expect_media, from_json},
         problem::Problem,
     },
-    flows::reviews::catch_up::{CatchUp, CatchUpError, CaughtUp},
+    flows::events::catch_up::{CatchUp, CatchUpError, CaughtUp},
 };
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{Disposition, EventId, key::Scope};
@@ -92,7 +92,7 @@ pub async fn post_batch(
     expect_media(request.headers(), &[Media::Json])?;
     let body: BatchRequest = from_json(&api.bodies.read(request).await?)?;
     let request = catch_up(&api, body)?;
-    let caught_up = api.pipeline.catch_up(&request).await.map_err(|error| match error {
+    let caught_up = api.flows.reservations.catch_up(&request).await.map_err(|error| match error {
         CatchUpError::UnknownShadow => Problem::unknown_shadow(error.to_string()),
         CatchUpError::ShadowDisabled => Problem::conflict(error.to_string()),
         CatchUpError::Store(error) => error.into(),
@@ -100,14 +100,14 @@ pub async fn post_batch(
     let items: Vec<BatchItem> = caught_up.into_iter().map(Into::into).collect();
     let queued = items.iter().filter(|item| item.disposition.review_id.is_some()).count();
     if queued > 0 {
-        api.pipeline.intake.wake();
+        api.flows.intake.wake();
     }
     Ok((StatusCode::ACCEPTED, Json(BatchAnswer { queued, refused: items.len() - queued, items })))
 }
 
 /// The request, or every fault of it.
 fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
-    let since = parse_moment(body.since.as_deref().unwrap_or("24h"), api.pipeline.clock.now());
+    let since = parse_moment(body.since.as_deref().unwrap_or("24h"), api.flows.clock.now());
     let max = body.max.unwrap_or(5);
     let mut faults = Vec::new();
     if since.is_none() {

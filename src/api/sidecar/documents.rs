@@ -121,7 +121,7 @@ pub async fn get_document(
 ) -> Result<Response, Problem> {
     may_read(&caller)?;
     let id = session_id(&id)?;
-    let found = api.pipeline.sidecar.document(id, &name, &|agent| caller.sees(agent)).await.map_err(refused)?;
+    let found = api.flows.sidecar.document(id, &name, &|agent| caller.sees(agent)).await.map_err(refused)?;
     let document = found.ok_or_else(|| refused(DocumentError::NoDocument))?;
     let etag = etag(&document);
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -216,14 +216,14 @@ pub async fn get_history(
     let seek = params.seek(FEED);
     params.finish()?;
     let id = session_id(&id)?;
-    let history = api.pipeline.sidecar.history(id, &name, seek, &|agent| caller.sees(agent)).await;
+    let history = api.flows.sidecar.history(id, &name, seek, &|agent| caller.sees(agent)).await;
     let page = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
     Ok(listing(FEED, seek, page, |Version { version, at, entry }| VersionView { version, at, entry }).json())
 }
 
 async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
     let (id, name) = (session_id(id)?, revision.name.clone());
-    match api.pipeline.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
+    match api.flows.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
         Ok(Revised { document, created, merged, warnings }) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
             let view = DocumentView { degraded: !warnings.is_empty(), warnings, ..DocumentView::of(&document, merged) };

@@ -104,7 +104,7 @@ pub async fn post_guard(
     if let Some(agent) = &guard.agent {
         caller.speak_for(agent)?;
     }
-    Ok(Json(api.pipeline.guard(asked, guard, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.guard(asked, guard, &|agent| caller.sees(agent)).await?))
 }
 
 /// Which tools fit a task, best first, and which that fit may not be offered.
@@ -119,5 +119,5 @@ pub async fn post_select(State(api): State<Api>, caller: Caller, request: Reques
     if let Some(agent) = &select.agent {
         caller.speak_for(agent)?;
     }
-    Ok(Json(api.pipeline.sidecar.select(asked, select, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.select(asked, select, &|agent| caller.sees(agent)).await?))
 }

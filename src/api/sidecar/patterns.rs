@@ -76,7 +76,7 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
     }
     caller.speak_for(&new.agent)?;
     let by = caller.key().map_or_else(|| "no key".to_owned(), |key| key.to_string());
-    let told = api.pipeline.sidecar.tell(asked, new, &by).await;
+    let told = api.flows.sidecar.tell(asked, new, &by).await;
     let status = if told.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(told)).into_response())
 }
@@ -104,11 +104,11 @@ pub async fn list_patterns(
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,
     }
-    let sidecar = &api.pipeline.sidecar;
+    let sidecar = &api.flows.sidecar;
     let agent = agent.map(|agent| sidecar.boundary.name_asked_for(&agent));
     let state = state.map(|status| status.as_str().to_owned());
     let page = sidecar.list_patterns(&PatternFilter { agent, state, seek }).await?;
-    expect_reached(&api.pipeline.store, Feed::Pattern, seek, &page).await?;
+    expect_reached(&api.flows.store, Feed::Pattern, seek, &page).await?;
     Ok(listing(FEED, seek, page, |pattern| pattern).json())
 }
 
@@ -127,7 +127,7 @@ pub async fn search_patterns(
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,
     }
-    let sidecar = &api.pipeline.sidecar;
+    let sidecar = &api.flows.sidecar;
     let agent = query.agent.as_deref().map(|agent| sidecar.boundary.name_asked_for(agent));
     let limit = query.limit.unwrap_or(FOUND);
     let items = sidecar.search(&query.task, agent.as_deref(), query.route.as_deref(), &query.modes, &[], limit);

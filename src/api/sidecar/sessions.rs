@@ -107,7 +107,7 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
     let asked = arrived(&request);
     let attach = read_wide(&api, request, ingest::attach_request).await?;
     caller.speak_for(&attach.agent)?;
-    let attached = api.pipeline.sidecar.attach(asked, attach).await.map_err(|error| match error {
+    let attached = api.flows.sidecar.attach(asked, attach).await.map_err(|error| match error {
         AttachError::Faults(faults) => faults.into_iter().fold(
             Problem::invalid_request("parts of the session cannot be used; errors lists each"),
             |problem, fault| problem.at(format!("/{}", fault.part), "format", fault.detail),
@@ -140,9 +140,9 @@ pub async fn list_sessions(
         Some(agent) => caller.speak_for(agent)?,
         None => caller.require(Scope::Read)?,
     }
-    let agent = agent.map(|agent| api.pipeline.sidecar.boundary.name_asked_for(&agent));
-    let page = api.pipeline.sidecar.sessions(&SessionFilter { agent, state, seek }).await?;
-    expect_reached(&api.pipeline.store, Feed::Session, seek, &page).await?;
+    let agent = agent.map(|agent| api.flows.sidecar.boundary.name_asked_for(&agent));
+    let page = api.flows.sidecar.sessions(&SessionFilter { agent, state, seek }).await?;
+    expect_reached(&api.flows.store, Feed::Session, seek, &page).await?;
     Ok(listing(FEED, seek, page, |session| session).json())
 }
 
@@ -156,7 +156,7 @@ pub async fn get_session(
     PathPart(id): PathPart,
 ) -> Result<Json<SessionView>, Problem> {
     may_read(&caller)?;
-    let found = api.pipeline.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
+    let found = api.flows.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
     let (session, documents) = found.ok_or_else(unknown)?;
     Ok(Json(SessionView { session, documents }))
 }
@@ -171,9 +171,9 @@ pub async fn get_policies(
     PathPart(id): PathPart,
 ) -> Result<Json<PoliciesView>, Problem> {
     may_read(&caller)?;
-    let found = api.pipeline.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
+    let found = api.flows.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(unknown)?;
-    let rules = api.pipeline.sidecar.rules.load();
+    let rules = api.flows.sidecar.rules.load();
     let in_force = rules.guardrail.in_force(&session.agent, session.route.as_deref(), &session.modes);
     Ok(Json(PoliciesView { policy_version: rules.guardrail.version().to_owned(), rules: in_force }))
 }
@@ -193,7 +193,7 @@ pub async fn post_close(
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     let id = session_id(&id)?;
-    Ok(Json(api.pipeline.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
 }
 
 fn unknown() -> Problem {

@@ -126,7 +126,7 @@ pub async fn post_turn(
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let turn = read(&api, request, ingest::turn_request).await?;
-    Ok(Json(api.pipeline.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
 }
 
 /// Tells what was said and done: it is held against the rules, and kept.
@@ -144,7 +144,7 @@ pub async fn post_message(
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let message = read(&api, request, ingest::message_request).await?;
-    Ok(Json(api.pipeline.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
 }
 
 /// What the sidecar has to say to the agent, as server-sent events: `turn`, `message`, `guard` or `close`, whose data is what
@@ -161,9 +161,9 @@ pub async fn get_messages(
 ) -> Result<Response, Problem> {
     may_read(&caller)?;
     let id = session_id(&id)?;
-    let found = api.pipeline.sidecar.session(id, &|agent| caller.sees(agent)).await?;
+    let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(|| Problem::from(crate::flows::sessions::attach::StepError::Unknown))?;
-    let last = api.pipeline.store.last_step(id).await?;
+    let last = api.flows.store.last_step(id).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
         Some(Some(after)) if (0..=last).contains(&after) => after,
         Some(_) => {
@@ -213,7 +213,7 @@ impl Listener {
             if self.over {
                 return None;
             }
-            let steps = self.api.pipeline.store.session_steps(self.id, self.after, PAGE);
+            let steps = self.api.flows.store.session_steps(self.id, self.after, PAGE);
             let steps = draining.run_until_cancelled(steps).await?.ok()?;
             for step in &steps {
                 self.after = step.number;
@@ -228,7 +228,7 @@ impl Listener {
             if steps.is_empty() {
                 if self.quiet >= self.keep_alive {
                     self.ready.push_back(": \n\n".to_owned());
-                    let found = self.api.pipeline.store.session(self.id).await.ok()?;
+                    let found = self.api.flows.store.session(self.id).await.ok()?;
                     self.over = found.is_none_or(|(session, _)| session.state == SessionState::Closed);
                     continue;
                 }

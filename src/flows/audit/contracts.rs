@@ -11,8 +11,7 @@ use serde_json::json;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
-use crate::telemetry::metric;
+use crate::{flows::audit::Audit, telemetry::metric};
 use umbra_boundary::{
     decide::Rules,
     drift::contract::{Held, learn, misfit, recorded, stale},
@@ -50,7 +49,7 @@ fn edition(contract: &ToolContract) -> Edition {
     (contract.tool.clone(), contract.version)
 }
 
-impl Pipeline {
+impl Audit {
     /// Learns until `stop`.
     pub async fn learn_until(self, stop: CancellationToken) {
         let mut failing = false;

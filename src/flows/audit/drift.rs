@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 use utoipa::ToSchema;
 
-use crate::flows::Pipeline;
+use crate::flows::audit::Audit;
 use umbra_boundary::drift::{
     StaleContract,
     behaviour::{Behaviour, Made, compare},
@@ -139,7 +139,7 @@ pub struct Windows {
     pub recent: Duration,
 }
 
-impl Pipeline {
+impl Audit {
     /// What has drifted.
     ///
     /// # Errors

@@ -6,8 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
-use crate::telemetry::metric;
+use crate::{flows::audit::Audit, telemetry::metric};
 use umbra_boundary::{
     decide::Rules,
     drift::bypass::{same_arguments, same_tool},
@@ -42,7 +41,7 @@ struct Shown {
     call_id: Option<String>,
 }
 
-impl Pipeline {
+impl Audit {
     /// Looks for unguarded calls until `stop`, as far as the settings ask for it.
     pub async fn watch_calls_until(self, stop: CancellationToken) {
         let mut failing = false;

@@ -16,3 +16,25 @@ pub use self::{
     plan::{PlanError, Tried},
     run::Stop,
 };
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::flows::rules::RulesInForce;
+use umbra_domain::clock::Clock;
+use umbra_store::{Store, installation::Installation};
+
+/// Context of backtests. Cheap to clone.
+#[derive(Clone)]
+pub struct Backtests {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// Notified when a backtest was posted here.
+    pub bell: Arc<Notify>,
+}

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use super::simulate::Simulation;
 use crate::{
     budget::{Candidate, Company, Facts, Worst},
-    flows::Pipeline,
-    flows::events::accept::{is_own_traffic, worst_case},
+    flows::{
+        backtests::Backtests,
+        events::accept::{is_own_traffic, sample, worst_case},
+    },
     watch::{BadPattern, Watcher},
 };
 use umbra_domain::{
@@ -22,6 +24,7 @@ use umbra_store::{
     backtests::{MAX_OPEN, NewBacktest, NewItem, StoredRow},
     calls::MAX_CALLS,
     events::received_at,
+    installation::Installation,
 };
 
 /// Events read at a time: with the largest that are accepted, some 25 MiB.
@@ -90,7 +93,7 @@ pub(super) fn lacks_budget(gateway: &Gateway, shadow: &Shadow, (usd, tokens): (b
 
 /// A forecast as it grows.
 struct Reckoning<'a> {
-    pipeline: &'a Pipeline,
+    installation: &'a Installation,
     gateway: &'a Gateway,
     shadow: &'a Shadow,
     watcher: Watcher,
@@ -105,7 +108,7 @@ struct Reckoning<'a> {
     worst: Worst,
 }
 
-impl Pipeline {
+impl Backtests {
     /// Plans a backtest and files it with its forecast; `progress` is told of events looked at, and of all.
     ///
     /// # Errors
@@ -141,7 +144,7 @@ impl Pipeline {
         let is_model = readiness == Readiness::Ready;
         let past = if is_model { self.store.past_cost(shadow).await? } else { None };
         let mut reckoning = Reckoning {
-            pipeline: self,
+            installation: &self.installation,
             gateway: &rules.gateway,
             shadow,
             watcher,
@@ -196,7 +199,7 @@ impl Reckoning<'_> {
         };
         self.watched += 1;
         let trigger = Some(found.trigger);
-        let own_traffic = is_marked || is_own_traffic(&self.pipeline.installation, &stored.event, &payload);
+        let own_traffic = is_marked || is_own_traffic(self.installation, &stored.event, &payload);
         match self.decide(id, &stored.event, found.trigger, found.matched().collect(), own_traffic) {
             Ok(()) => {
                 self.reviews += 1;
@@ -219,7 +222,7 @@ impl Reckoning<'_> {
     ) -> Result<(), SkipReason> {
         let worst = if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { Worst::default() };
         let expected = self.expected_of(id, event, trigger, worst);
-        let facts = Facts { own_traffic, sample: self.pipeline.sample(id), cost: event.floor_cost() };
+        let facts = Facts { own_traffic, sample: sample(self.installation, id), cost: event.floor_cost() };
         let candidate = Candidate {
             shadow: 0,
             agent: event.agent.clone(),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::lacks_budget;
 use crate::flows::{
-    Pipeline,
+    backtests::Backtests,
     reviews::call::{Asked, Conversation, Purse},
 };
 use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
@@ -51,7 +51,7 @@ pub enum Stop {
 
 /// What every review of a run needs.
 struct Bench {
-    pipeline: Pipeline,
+    backtests: Backtests,
     gateway: Gateway,
     claim: Claim,
     /// The process stops.
@@ -60,7 +60,7 @@ struct Bench {
     stop: CancellationToken,
 }
 
-impl Pipeline {
+impl Backtests {
     /// Runs backtests that were posted to a server, one at a time, until `stop`.
     pub async fn backtest_until(self, stop: CancellationToken) {
         let mut failing = false;
@@ -76,7 +76,7 @@ impl Pipeline {
             if !matches!(ran, Ok(Some(_))) {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = self.backtests.notified() => {}
+                    () = self.bell.notified() => {}
                     () = tokio::time::sleep(BETWEEN_LOOKS) => {}
                 }
             }
@@ -99,7 +99,7 @@ impl Pipeline {
         };
         let gateway = self.rules.load().gateway.apart();
         let (leaving, stop) = (stop.clone(), stop.child_token());
-        let bench = Arc::new(Bench { pipeline: self.clone(), gateway, claim: claim.clone(), leaving, stop });
+        let bench = Arc::new(Bench { backtests: self.clone(), gateway, claim: claim.clone(), leaving, stop });
         let ran = tokio::select! {
             ran = bench.review_all(progress) => ran,
             lost = bench.keep_claim() => Err(lost),
@@ -128,7 +128,7 @@ impl Bench {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(HEARTBEAT).await;
-            match self.pipeline.store.renew_backtest(&self.claim).await {
+            match self.backtests.store.renew_backtest(&self.claim).await {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) => return Stop::Left,
                 Err(error) if renewed.elapsed() > DEAD_AFTER => return error.into(),
@@ -145,7 +145,7 @@ impl Bench {
         }
         let (mut after, mut ended) = (0, 0);
         loop {
-            let page = self.pipeline.store.waiting_items(&self.claim, after, PAGE).await?;
+            let page = self.backtests.store.waiting_items(&self.claim, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             if asks {
@@ -214,7 +214,7 @@ impl Bench {
     }
 
     async fn store(&self, reviewed: &[Reviewed]) -> Result<(), Stop> {
-        let stored = self.pipeline.store.store_items(&self.claim, reviewed).await?;
+        let stored = self.backtests.store.store_items(&self.claim, reviewed).await?;
         if stored { Ok(()) } else { Err(Stop::Left) }
     }
 
@@ -230,9 +230,9 @@ impl Bench {
         let shadow = &self.claim.shadow;
         let hits = umbra_checks::by_shadow(&stored, shadow);
         let subject = subject(&item, &stored, &hits);
-        let (store, gateway) = (&self.pipeline.store, &self.gateway);
+        let (store, gateway) = (&self.backtests.store, &self.gateway);
         let purse = Purse::Backtest(store, &self.claim, item.seq);
-        let conversation = Conversation { gateway, shadow, purse, installation: Some(&self.pipeline.installation) };
+        let conversation = Conversation { gateway, shadow, purse, installation: Some(&self.backtests.installation) };
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
             if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {

@@ -7,14 +7,15 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-use crate::flows::{
-    Pipeline,
-    events::nonce,
-    events::pending::{AcceptError, Accepted, Pair, Pending},
-    rules::Rules,
-};
 use crate::{
     budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
+    flows::{
+        events::{
+            Events, nonce,
+            pending::{AcceptError, Accepted, Pair, Pending},
+        },
+        rules::Rules,
+    },
     ingest::Incoming,
     watch::Match,
 };
@@ -49,7 +50,7 @@ pub struct OnDemand {
     pub trigger: Trigger,
 }
 
-impl Pipeline {
+impl Events {
     /// Accepts one event: it is durable when this answers. A review on demand that is refused leaves nothing behind:
     /// who asks again and again fills no table.
     ///
@@ -158,7 +159,8 @@ impl Pipeline {
         }
         // Its marks can be copied: what is risky is looked at all the same, alone and by the checks alone (`work`).
         let risky = triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
-        let facts = |own_traffic| Facts { own_traffic, sample: self.sample(id), cost: event.floor_cost() };
+        let facts =
+            |own_traffic| Facts { own_traffic, sample: sample(&self.installation, id), cost: event.floor_cost() };
         let now = self.clock.now();
         let watching = rules.watcher.matches(event, triggers).into_iter();
         Ok(watching
@@ -181,14 +183,6 @@ impl Pipeline {
                 Some(Pair { shadow: found.shadow, trigger: found.trigger, fate })
             })
             .collect())
-    }
-
-    /// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
-    pub(in crate::flows) fn sample(&self, id: EventId) -> u32 {
-        let hash = self.installation.hash("sample", &[id.0.as_bytes()]);
-        let mut first = [0_u8; 8];
-        first.copy_from_slice(&hash[..8]);
-        u32::try_from(u64::from_le_bytes(first) % u64::from(SAMPLE_SCALE)).unwrap_or(0)
     }
 }
 
@@ -240,4 +234,12 @@ pub(in crate::flows) fn is_own_traffic(installation: &Installation, event: &Even
     event.metadata.contains_key(ORIGIN_MARK)
         || event.metadata.contains_key("umbra-origin")
         || nonce::holds_prompt(installation, payload)
+}
+
+/// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
+pub(in crate::flows) fn sample(installation: &Installation, id: EventId) -> u32 {
+    let hash = installation.hash("sample", &[id.0.as_bytes()]);
+    let mut first = [0_u8; 8];
+    first.copy_from_slice(&hash[..8]);
+    u32::try_from(u64::from_le_bytes(first) % u64::from(SAMPLE_SCALE)).unwrap_or(0)
 }

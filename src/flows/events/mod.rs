@@ -1,13 +1,71 @@
-//! Use case: an event is accepted, from its screening to the answer after the commit.
+//! Use case: an event is accepted, from its screening to the answer after the commit, and reviews of it are reserved.
 
 pub mod accept;
+pub mod catch_up;
 pub mod nonce;
 pub mod pending;
 pub mod plan;
 pub mod writer;
 
+use std::{num::NonZero, sync::Arc};
+
+use tokio::sync::{Semaphore, mpsc};
+
+use self::pending::Pending;
 pub use self::{
     accept::Origin,
     pending::{AcceptError, Accepted},
     writer::{Writer, WriterSettings},
 };
+use crate::{
+    flows::rules::RulesInForce,
+    queue::{Intake, Pulse},
+};
+use umbra_domain::clock::Clock;
+use umbra_store::{Store, installation::Installation};
+
+/// Context of accepting events: screening, gates, and the channel to the writer. Cheap to clone.
+#[derive(Clone)]
+pub struct Events {
+    clock: Clock,
+    rules: RulesInForce,
+    installation: Installation,
+    writer: mpsc::Sender<Pending>,
+    /// Long texts that may be screened at a time.
+    screening: Arc<Semaphore>,
+}
+
+/// Context of reserving reviews in a transaction that holds the meters' locks. Cheap to clone.
+#[derive(Clone)]
+pub struct Reservations {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// Free worker slots, and the hand-over of leased jobs to them.
+    pub intake: Intake,
+    /// This process as a worker, and the queue's depth.
+    pub pulse: Pulse,
+    /// Reviews waiting beyond which further ones are skipped as `overload`.
+    pub max_queued: i64,
+}
+
+impl Events {
+    /// Context of accepting events, and its writer at rest, to be run by the caller.
+    pub fn new(reservations: Reservations, settings: WriterSettings) -> (Self, Writer) {
+        let (sender, receiver) = mpsc::channel(settings.queue_events);
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let events = Self {
+            clock: reservations.clock.clone(),
+            rules: Arc::clone(&reservations.rules),
+            installation: reservations.installation.clone(),
+            writer: sender,
+            screening: Arc::new(Semaphore::new(cores.div_ceil(2))),
+        };
+        (events, Writer::new(reservations, receiver, settings))
+    }
+}

@@ -6,8 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::budget::Candidate;
-use crate::flows::rules::Rules;
+use crate::{budget::Candidate, flows::rules::Rules};
 use umbra_domain::{Disposition, EventId, Outcome, SkipReason, Trigger, TriggerMark};
 use umbra_store::intake::NewKey;
 

@@ -4,13 +4,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::{Timestamp, civil::Date};
 
-use crate::flows::{
-    Pipeline,
-    events::pending::{Pair, Pending},
-    rules::Rules,
-};
 use crate::{
     budget::{self, Candidate, Company, DayMeter, Decision, Meters, Waiting, memory::Era},
+    flows::{
+        events::{
+            Reservations,
+            pending::{Pair, Pending},
+        },
+        rules::Rules,
+    },
     queue::Handed,
     telemetry::metric,
 };
@@ -27,7 +29,7 @@ use umbra_store::{
 
 /// The plan of a flush.
 pub(in crate::flows) struct Plan<'a> {
-    pipeline: &'a Pipeline,
+    reservations: &'a Reservations,
     events: &'a [&'a Pending],
     /// Their pairs that need an answer.
     pairs: Vec<Vec<&'a Pair>>,
@@ -79,7 +81,7 @@ impl Refusals {
 impl<'a> Plan<'a> {
     /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only where they
     /// come late.
-    pub fn new(pipeline: &'a Pipeline, events: &'a [&'a Pending], late: &LateTasks) -> Self {
+    pub fn new(reservations: &'a Reservations, events: &'a [&'a Pending], late: &LateTasks) -> Self {
         let pairs: Vec<Vec<&Pair>> = events
             .iter()
             .map(|pending| pending.pairs.iter().filter(|pair| late.concern(&pending.rules, pair)).collect())
@@ -88,12 +90,12 @@ impl<'a> Plan<'a> {
         let candidates = undecided.collect();
         let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
         let (decisions, changes) = (Vec::new(), Vec::new());
-        Self { pipeline, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
+        Self { reservations, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
     }
 
     /// The same, but every review waits in the queue for whoever claims it, and is of one event alone.
-    pub fn unleased(pipeline: &'a Pipeline, events: &'a [&'a Pending]) -> Self {
-        Self { leases: false, ..Self::new(pipeline, events, &LateTasks::default()) }
+    pub fn unleased(reservations: &'a Reservations, events: &'a [&'a Pending]) -> Self {
+        Self { leases: false, ..Self::new(reservations, events, &LateTasks::default()) }
     }
 
     /// Whose open batches the decision needs: (shadow version, agent), once each.
@@ -149,7 +151,7 @@ impl<'a> Plan<'a> {
         let Some(rules) = self.rules() else { return };
         let mut after = meters_of(rules, &rows);
         note_waiting(rules, &mut after, now, batches, tasks);
-        let overloaded = self.pipeline.pulse.depth().0 >= self.pipeline.patience.max_queued;
+        let overloaded = self.reservations.pulse.depth().0 >= self.reservations.max_queued;
         let controls = rules.controls();
         self.decisions = budget::decide(&controls, &self.candidates, &mut after, now, overloaded);
         self.changes = rows
@@ -170,7 +172,7 @@ impl<'a> Plan<'a> {
 
     /// Puts together what is to be stored and what is to be answered.
     pub fn finish(self) -> Planned<'a> {
-        let Self { pipeline, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
+        let Self { reservations, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
         let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
         let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
@@ -201,14 +203,14 @@ impl<'a> Plan<'a> {
                         (Outcome::Skipped, Some(reason), None)
                     }
                     Decision::Reserve(day) => {
-                        let review = new_review(pipeline, pending, pair, day);
+                        let review = new_review(reservations, pending, pair, day);
                         let id = review.as_ref().map(|review| review.id);
                         writing.reviews.extend(review);
                         payloads.insert(pending.id, &pending.payload);
                         (Outcome::Queued, None, id)
                     }
                     Decision::Open(day, place) => {
-                        let review = new_review(pipeline, pending, pair, day);
+                        let review = new_review(reservations, pending, pair, day);
                         let id = review.as_ref().map(|review| review.id);
                         if let (Some(slot), Some(waiting), Some(now)) =
                             (names.get_mut(place), shared.get(place), decided.as_ref().map(|(_, now)| *now))
@@ -254,7 +256,7 @@ impl<'a> Plan<'a> {
         let payload = |review: &NewReview| {
             payloads.get(&review.event).filter(|_| review.scope.is_event()).map(|payload| (*payload).clone())
         };
-        let handed = if leases { lease(pipeline, &mut writing.reviews, payload) } else { Vec::new() };
+        let handed = if leases { lease(reservations, &mut writing.reviews, payload) } else { Vec::new() };
         Planned { writing, dispositions: all_dispositions, handed, refusals, now }
     }
 }
@@ -352,10 +354,10 @@ fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp)
     }
 }
 
-fn new_review(pipeline: &Pipeline, pending: &Pending, pair: &Pair, day: Date) -> Option<NewReview> {
+fn new_review(reservations: &Reservations, pending: &Pending, pair: &Pair, day: Date) -> Option<NewReview> {
     let armed = pending.rules.shadows.get(pair.shadow)?;
     Some(NewReview {
-        id: ReviewId(pipeline.clock.new_id()),
+        id: ReviewId(reservations.clock.new_id()),
         shadow: armed.shadow.name.clone(),
         version: armed.version_id,
         agent: pending.agent.clone(),
@@ -374,7 +376,7 @@ fn new_review(pipeline: &Pipeline, pending: &Pending, pair: &Pair, day: Date) ->
 
 /// Leases reviews to this process as far as it has places, the most urgent first.
 fn lease(
-    pipeline: &Pipeline,
+    reservations: &Reservations,
     reviews: &mut [NewReview],
     payload: impl Fn(&NewReview) -> Option<Vec<u8>>,
 ) -> Vec<Handed> {
@@ -382,9 +384,9 @@ fn lease(
     order.sort_by_key(|review| review.priority);
     let mut handed: Vec<Handed> = Vec::new();
     for review in order {
-        let Some((worker, permit)) = pipeline.intake.place(review.priority) else { continue };
+        let Some((worker, permit)) = reservations.intake.place(review.priority) else { continue };
         review.worker = Some(worker);
-        handed.push(Handed { job: job(review, worker, pipeline.clock.now()), payload: payload(review), permit });
+        handed.push(Handed { job: job(review, worker, reservations.clock.now()), payload: payload(review), permit });
     }
     handed
 }

@@ -16,12 +16,15 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::flows::{
-    Pipeline,
-    events::pending::{AcceptError, Accepted, Pending},
-    events::plan::{LateTasks, Plan, Planned},
+use crate::{
+    flows::events::{
+        Reservations,
+        pending::{AcceptError, Accepted, Pending},
+        plan::{LateTasks, Plan, Planned},
+    },
+    queue::Handed,
+    telemetry::metric,
 };
-use crate::{queue::Handed, telemetry::metric};
 use umbra_domain::{Disposition, EventId, ReviewId, StoredEvent};
 use umbra_store::{
     StoreError,
@@ -47,7 +50,7 @@ const TRIES: u32 = 4;
 
 /// Takes pending events and stores them.
 pub struct Writer {
-    pipeline: Pipeline,
+    reservations: Reservations,
     pending: mpsc::Receiver<Pending>,
     settings: WriterSettings,
     /// Names this writer's rows of skip counts.
@@ -74,13 +77,13 @@ enum Fate {
 
 impl Writer {
     pub(in crate::flows) fn new(
-        pipeline: &Pipeline,
+        reservations: Reservations,
         pending: mpsc::Receiver<Pending>,
         settings: WriterSettings,
     ) -> Self {
-        let replica = pipeline.clock.new_id();
+        let replica = reservations.clock.new_id();
         Self {
-            pipeline: pipeline.clone(),
+            reservations,
             pending,
             settings,
             replica,
@@ -104,7 +107,7 @@ impl Writer {
                 let taken = tokio::select! {
                     taken = self.pending.recv() => taken,
                     () = tokio::time::sleep(QUIET), if !rests => {
-                        self.pipeline.store.rest();
+                        self.reservations.store.rest();
                         rests = true;
                         continue;
                     }
@@ -135,7 +138,7 @@ impl Writer {
         if !self.waiting.load(Ordering::Relaxed) {
             return;
         }
-        match self.pipeline.store.close_batches().await {
+        match self.reservations.store.close_batches().await {
             Ok(0) => {}
             Ok(_) => self.ring.notify_one(),
             Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
@@ -204,12 +207,12 @@ impl Writer {
     /// event answers for the batch.
     async fn look_up(&self, batch: &[Pending], leased: &[ReviewId]) -> Option<Flushed> {
         let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
-        let stored = self.pipeline.store.stored(&ids).await.ok()?;
+        let stored = self.reservations.store.stored(&ids).await.ok()?;
         if stored.is_empty() {
             return None;
         }
-        if let (Some(worker), false) = (self.pipeline.pulse.lease_name(), leased.is_empty())
-            && let Err(error) = self.pipeline.store.unlease(worker, leased).await
+        if let (Some(worker), false) = (self.reservations.pulse.lease_name(), leased.is_empty())
+            && let Err(error) = self.reservations.store.unlease(worker, leased).await
         {
             tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
         }
@@ -220,7 +223,7 @@ impl Writer {
             again.push(match (&pending.key, known) {
                 (_, true) => Fate::Replay(pending.id),
                 (Some(key), false) => {
-                    let mut flush = self.pipeline.store.begin().await.ok()?;
+                    let mut flush = self.reservations.store.begin().await.ok()?;
                     let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
                     flush.abandon().await.ok()?;
                     match fate {
@@ -238,7 +241,7 @@ impl Writer {
     /// One transaction. `leased` gets the reviews that it would lease to us.
     async fn flush(&self, batch: &[Pending], leased: &mut Vec<ReviewId>) -> Result<Flushed, StoreError> {
         leased.clear();
-        let store = &self.pipeline.store;
+        let store = &self.reservations.store;
         let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
         let late = LateTasks::among(store, batch).await?;
         let wants_locks = batch
@@ -260,7 +263,7 @@ impl Writer {
             .collect();
         let fresh: Vec<&Pending> =
             batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyFate::Fresh).map(|(pending, _)| pending).collect();
-        let mut plan = Plan::new(&self.pipeline, &fresh, &late);
+        let mut plan = Plan::new(&self.reservations, &fresh, &late);
         if let Some(flush) = &mut flush
             && !plan.candidates.is_empty()
         {
@@ -299,10 +302,10 @@ impl Writer {
     async fn answer(&self, batch: Vec<Pending>, flushed: Flushed) {
         let Flushed { fates, handed, unleased } = flushed;
         for handed in handed {
-            self.pipeline.intake.hand_over(handed);
+            self.reservations.intake.hand_over(handed);
         }
         if unleased {
-            self.pipeline.intake.wake();
+            self.reservations.intake.wake();
             self.ring.notify_one();
         }
         let stored = |(pending, fate): (&Pending, &Fate)| match fate {
@@ -333,7 +336,7 @@ impl Writer {
     }
 
     async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
-        let row = self.pipeline.store.event(id).await.map_err(|_| AcceptError::Unavailable)?;
+        let row = self.reservations.store.event(id).await.map_err(|_| AcceptError::Unavailable)?;
         let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
         let stored: StoredEvent =
             serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;

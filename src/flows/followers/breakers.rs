@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::flows::{
-    Pipeline,
-    followers::consequences::{self, Judged},
-};
 use crate::{
     breaker::{self, History, Limits, Opinion, Standing},
+    flows::followers::{
+        Followers,
+        consequences::{self, Judged},
+    },
     telemetry::metric,
 };
 use umbra_domain::{BreakerState, Mode, ReviewId};
@@ -100,7 +100,7 @@ pub(super) fn announce_long() {
     );
 }
 
-impl Pipeline {
+impl Followers {
     /// Moves breakers on by what was said and by time; answers what changed.
     pub(super) async fn follow_breakers(
         &self,
@@ -114,7 +114,7 @@ impl Pipeline {
         let agents: Vec<String> = agents.into_iter().collect();
         let mut changes = Vec::new();
         if !agents.is_empty() {
-            let limits = &self.habits.breaker;
+            let limits = &self.settings.breaker;
             let now = page.now().await?;
             let (known, before) = page.hold_breakers(&agents).await?;
             let mut breakers = Breakers::read(&before)?;
@@ -139,7 +139,7 @@ impl Pipeline {
                 }
             }
         }
-        let long = page.long_troubled(self.habits.alert_after, MOST_DUE).await?;
+        let long = page.long_troubled(self.settings.alert_after, MOST_DUE).await?;
         changes.extend(long.into_iter().map(consequences::Change::BreakerStays));
         Ok(changes)
     }
@@ -218,7 +218,7 @@ impl Pipeline {
             }
             let mut history = parsed(row)?;
             history.reset(now, last);
-            *row = written(&row.agent, &row.shadow, &history, now, &self.habits.breaker)?;
+            *row = written(&row.agent, &row.shadow, &history, now, &self.settings.breaker)?;
         }
         let change = Change { agent: agent.to_owned(), before, after: BreakerState::Closed };
         let changed = (change.before != change.after).then_some(change);
@@ -247,7 +247,7 @@ impl Pipeline {
         for row in rows {
             by_agent.entry(row.agent.clone()).or_default().push(row);
         }
-        let limits = &self.habits.breaker;
+        let limits = &self.settings.breaker;
         let dress = |agent: BreakerAgent| {
             let rows = by_agent.remove(&agent.agent).unwrap_or_default();
             item(agent, rows, &words, limits)

@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::briefing::{Briefing, Facts, Period, compose, latest_day, latest_week};
-use crate::flows::Pipeline;
+use crate::{
+    briefing::{Briefing, Facts, Period, compose, latest_day, latest_week},
+    flows::followers::Followers,
+};
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;
 
@@ -20,7 +22,7 @@ const FAULTS: i64 = 20;
 /// Between looks whether a day is over.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
-impl Pipeline {
+impl Followers {
     /// The filed briefing or report of a period, else one of what is stored now; `None` for a time to come.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions, and the
 //! messages that tell of it. It is logged once the page is done.
 
-use std::time::Duration;
-
-use crate::flows::{Pipeline, followers::breakers, followers::notify::of_change, followers::reflexions};
-use crate::{breaker, reflexion};
+use crate::{
+    breaker,
+    flows::followers::{Followers, breakers, notify::of_change, reflexions},
+};
 use umbra_domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent};
 use umbra_store::{
     StoreError,
@@ -18,21 +18,6 @@ use umbra_store::{
 const CHECK: &str = "check";
 /// What the rules of the check for orders to a model begin with.
 const INJECTION: &str = "injection.";
-
-/// When breakers open, faults become lessons and scores are a fall.
-#[derive(Debug, Clone, Copy)]
-pub struct Habits {
-    /// When breakers open and close.
-    pub breaker: breaker::Limits,
-    /// How long one may stay other than closed before it is told of once more.
-    pub alert_after: Duration,
-    /// When a fault becomes a lesson.
-    pub reflexion: reflexion::Limits,
-    /// How far back scores count.
-    pub baseline_window: Duration,
-    /// What counts as a fall.
-    pub fall: umbra_review::FallRules,
-}
 
 /// What a review said of one event.
 pub(in crate::flows) struct Judged {
@@ -91,11 +76,11 @@ pub(in crate::flows) enum Change {
     Reflexion(reflexions::Change),
 }
 
-impl Pipeline {
+impl Followers {
     /// Stores what follows from a page, and what time alone brings about; answers whether there is more.
     pub(in crate::flows) async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
         let judged = judged(&mut page).await?;
-        page.add_scores(&scores(&judged), self.habits.baseline_window).await?;
+        page.add_scores(&scores(&judged), self.settings.baseline_window).await?;
         let mut changes = self.follow_reflexions(&mut page, &judged).await?;
         changes.extend(self.follow_breakers(&mut page, &judged).await?);
         self.tell_of(&mut page).await?;

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::OwnedSemaphorePermit, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
 use crate::{
+    flows::followers::Followers,
     telemetry::metric,
     webhooks::{Endpoint, Sent, next_delay},
 };
@@ -22,7 +22,7 @@ const BETWEEN_COUNTS: Duration = Duration::from_mins(1);
 /// How long dead letters are kept.
 const KEEP_DEAD: Duration = Duration::from_hours(30 * 24);
 
-impl Pipeline {
+impl Followers {
     /// Delivers until `stop`; those under way then come to their end, until the task is dropped.
     pub async fn deliver_until(self, stop: CancellationToken) {
         let mut running = JoinSet::new();
@@ -63,9 +63,9 @@ impl Pipeline {
         for delivery in self.store.claim_deliveries(&wanted, LEASE).await? {
             let place = places.iter_mut().find(|(endpoint, _)| endpoint.name() == delivery.endpoint);
             let Some((endpoint, free)) = place else { continue };
-            let (pipeline, endpoint, permit) = (self.clone(), Arc::clone(endpoint), free.pop());
+            let (followers, endpoint, permit) = (self.clone(), Arc::clone(endpoint), free.pop());
             running.spawn(async move {
-                pipeline.deliver(&endpoint, &delivery).await;
+                followers.deliver(&endpoint, &delivery).await;
                 drop(permit);
             });
         }

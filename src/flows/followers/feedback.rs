@@ -3,13 +3,13 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::flows::Pipeline;
 use crate::{
     findings::{Precision, Tally},
+    flows::followers::Followers,
     telemetry::metric,
 };
 use umbra_domain::Shadow;
-use umbra_store::{StoreError, feedback::JudgedCount, findings::FindingItem};
+use umbra_store::{Store, StoreError, feedback::JudgedCount, findings::FindingItem};
 
 /// How often a shadow's findings are right, as people judged them.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -93,7 +93,7 @@ impl ShadowPrecision {
     }
 }
 
-impl Pipeline {
+impl Followers {
     /// Notes what people made of a finding, and what follows from it for its recurrence.
     ///
     /// # Errors
@@ -109,22 +109,22 @@ impl Pipeline {
             "category" => finding.category.clone(), "status" => status)
         .increment(1);
         self.revise_reflexion(finding.id).await?;
-        self.show_precision(&[&finding.shadow]).await
+        show_precision(&self.store, &[&finding.shadow]).await
     }
+}
 
-    /// Sets the gauges of some shadows' judged findings.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn show_precision(&self, shadows: &[&str]) -> Result<(), StoreError> {
-        for count in self.store.judged_counts(shadows).await? {
-            for (right, n) in [("true", count.right), ("false", count.wrong)] {
-                #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-                metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => count.shadow.clone(),
-                    "version" => count.version.clone(), "category" => count.category.clone(), "right" => right)
-                .set(n as f64);
-            }
+/// Sets the gauges of some shadows' judged findings.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn show_precision(store: &Store, shadows: &[&str]) -> Result<(), StoreError> {
+    for count in store.judged_counts(shadows).await? {
+        for (right, n) in [("true", count.right), ("false", count.wrong)] {
+            #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+            metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => count.shadow.clone(),
+                "version" => count.version.clone(), "category" => count.category.clone(), "right" => right)
+            .set(n as f64);
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -9,8 +9,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
-use crate::{findings::Artifacts, telemetry::metric};
+use crate::{findings::Artifacts, flows::followers::Followers, telemetry::metric};
 use umbra_store::{
     StoreError,
     follow::{Follower, Following},
@@ -25,10 +24,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Most overdue verdicts in one look.
 const OVERDUE: i64 = 200;
 
-impl Pipeline {
+impl Followers {
     /// Follows until `stop`.
     pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
-        let mut news = self.waiters.news();
+        let mut news = self.verdicts.waiters.news();
         let mut failing = false;
         // Shown from the start: a series that only comes with the first failure has no rate at it.
         metrics::counter!(metric::ARTIFACT_FAILURES).increment(0);
@@ -78,7 +77,7 @@ impl Pipeline {
         let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
         let Some(soonest) = active.map(|armed| armed.shadow.verdict.within).min() else { return Ok(()) };
         for event in self.store.undecided(soonest, OVERDUE).await? {
-            self.verdict(event).await?;
+            self.verdicts.verdict(event).await?;
         }
         Ok(())
     }

@@ -10,4 +10,51 @@ pub mod notify;
 pub mod reflexions;
 pub mod tail;
 
-pub use self::{consequences::Habits, tail::Tail};
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+
+pub use self::tail::Tail;
+use crate::{
+    breaker,
+    flows::{rules::RulesInForce, verdicts::Verdicts},
+    reflexion,
+    webhooks::Endpoints,
+};
+use umbra_domain::clock::Clock;
+use umbra_store::Store;
+
+/// Context of what follows a review that ended. Cheap to clone.
+#[derive(Clone)]
+pub struct Followers {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// Verdicts that are overdue, and news of reviews that ended.
+    pub verdicts: Verdicts,
+    /// Bounds.
+    pub settings: FollowerSettings,
+    /// Feed of new findings for streams.
+    pub tail: Tail,
+    /// Receivers of messages.
+    pub webhooks: Arc<ArcSwap<Endpoints>>,
+    /// Notified when messages wait in the outbox.
+    pub outbox: Arc<Notify>,
+}
+
+/// Bounds of breakers, reflexions and baselines.
+#[derive(Debug, Clone, Copy)]
+pub struct FollowerSettings {
+    /// Faults that open a breaker, and how it closes.
+    pub breaker: breaker::Limits,
+    /// Time other than closed after which a breaker is announced once more.
+    pub alert_after: Duration,
+    /// Recurrence that makes a fault a lesson.
+    pub reflexion: reflexion::Limits,
+    /// How far back scores count for a baseline.
+    pub baseline_window: Duration,
+}

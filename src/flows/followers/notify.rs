@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::flows::{Pipeline, followers::breakers, followers::consequences::Change, followers::reflexions};
+use crate::flows::followers::{Followers, breakers, consequences::Change, reflexions};
 use umbra_domain::{
     BreakerState, Mode,
     notice::{Notice, NoticeKind},
@@ -17,7 +17,7 @@ use umbra_store::{
     webhooks::Outgoing,
 };
 
-impl Pipeline {
+impl Followers {
     /// Stores messages about the findings and verdicts of a page, for whom they are for.
     pub(super) async fn tell_of(&self, page: &mut Following) -> Result<(), StoreError> {
         if self.webhooks.load().all().is_empty() || page.is_empty() {

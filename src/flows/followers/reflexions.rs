@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::flows::{
-    Pipeline,
-    followers::consequences::{self, Judged},
-};
 use crate::{
+    flows::followers::{
+        Followers,
+        consequences::{self, Judged},
+    },
     reflexion::{self, Fault, Step},
     telemetry::metric,
 };
@@ -106,14 +106,14 @@ pub(super) fn announce(change: &Change) {
     tracing::info!(reflexion = %change.id, to, "a recurring fault moved on");
 }
 
-impl Pipeline {
+impl Followers {
     /// Opens, carries on and closes reflexions; answers what changed.
     pub(super) async fn follow_reflexions(
         &self,
         page: &mut Following,
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
-        let limits = &self.habits.reflexion;
+        let limits = &self.settings.reflexion;
         let mut keys = BTreeSet::new();
         for one in judged.iter().filter(|one| one.is_public()) {
             keys.extend(one.findings.iter().map(|finding| FaultKey {
@@ -151,7 +151,7 @@ impl Pipeline {
 
     /// Opens or closes the reflexion of a finding's fault after people changed their mind about the finding.
     pub(super) async fn revise_reflexion(&self, finding: FindingId) -> Result<(), StoreError> {
-        let limits = &self.habits.reflexion;
+        let limits = &self.settings.reflexion;
         let Some(fault) = self.store.recurrence_of(finding, limits.window).await? else { return Ok(()) };
         let Recurrence { open, recent, events, .. } = &fault;
         let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
@@ -201,7 +201,7 @@ impl Pipeline {
         let fault = fault(&row);
         ReflexionItem {
             lesson: reflexion::lesson(&fault),
-            prompt: reflexion::prompt(&fault, self.habits.reflexion.window),
+            prompt: reflexion::prompt(&fault, self.settings.reflexion.window),
             id: row.id,
             agent: row.key.agent,
             task_type: row.key.task_type,

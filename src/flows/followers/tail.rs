@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
+use crate::flows::followers::Followers;
 use umbra_store::{StoreError, findings::FindingItem, seek::Feed};
 
 /// Most findings in one page.
@@ -51,10 +51,10 @@ impl Tail {
     }
 }
 
-impl Pipeline {
+impl Followers {
     /// Feeds the streams until `stop`. While there are none it asks the database nothing.
     pub async fn tail_until(self, stop: CancellationToken) {
-        let mut news = self.waiters.news();
+        let mut news = self.verdicts.waiters.news();
         // Up to where findings were told; `None` while nobody listened.
         let mut position = None;
         loop {

@@ -8,9 +8,9 @@ use std::{io, path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
-use crate::flows::sessions::workspace::{FilesError, remove_gone};
 use crate::{
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
+    flows::sessions::workspace::{FilesError, remove_gone},
     workspace::Workspace,
 };
 use umbra_boundary::{journal, verify::ErasedPayloads};

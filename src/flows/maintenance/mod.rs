@@ -4,3 +4,27 @@ pub mod erasure;
 pub mod retention;
 pub mod status;
 pub mod tick;
+
+use crate::{
+    flows::{rules::RulesInForce, verdicts::Verdicts},
+    queue::{Intake, Pulse},
+};
+use umbra_domain::clock::Clock;
+use umbra_store::Store;
+
+/// Context of what happens by time alone, and of the service's status. Cheap to clone.
+#[derive(Clone)]
+pub struct Maintenance {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// Woken when jobs wait.
+    pub intake: Intake,
+    /// This process as a worker.
+    pub pulse: Pulse,
+    /// Requests that wait for verdicts.
+    pub verdicts: Verdicts,
+}

@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use crate::flows::Pipeline;
-use crate::telemetry::metric;
+use crate::{flows::maintenance::Maintenance, telemetry::metric};
 use umbra_config::settings::Retention;
 use umbra_store::{StoreError, retention::Sweep};
 
@@ -14,7 +13,7 @@ const BATCHES: u32 = 500;
 /// Between batches, for others.
 const PAUSE: Duration = Duration::from_millis(20);
 
-impl Pipeline {
+impl Maintenance {
     /// Deletes what is older than `keep` says, unless another process is at it.
     pub(in crate::flows) async fn sweep(&self, keep: &Retention) {
         match self.delete_old(keep).await {

@@ -6,7 +6,7 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::flows::{Pipeline, rules::Rules};
+use crate::flows::{maintenance::Maintenance, rules::Rules};
 use umbra_domain::{Mode, NanoUsd, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
 use umbra_store::{Store, StoreError};
@@ -202,7 +202,7 @@ impl ProviderStatus {
     }
 }
 
-impl Pipeline {
+impl Maintenance {
     /// How the service stands now, as this process sees it.
     ///
     /// # Errors

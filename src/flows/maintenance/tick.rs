@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::Pipeline;
-use crate::telemetry::metric;
+use crate::{
+    flows::{followers::feedback::show_precision, maintenance::Maintenance},
+    telemetry::metric,
+};
 use umbra_config::settings::Retention;
 use umbra_store::wake::News;
 
@@ -22,7 +24,7 @@ const BETWEEN_RINGS: Duration = Duration::from_millis(50);
 /// Before listening anew after the database went away.
 const BETWEEN_LISTENS: Duration = Duration::from_secs(1);
 
-impl Pipeline {
+impl Maintenance {
     /// Beats until `stop`, then leaves and hands back what is still leased.
     pub async fn beat_until(self, stop: CancellationToken) {
         let mut failing = false;
@@ -106,7 +108,7 @@ impl Pipeline {
         loop {
             let rules = self.rules.load_full();
             let shadows: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
-            if let Err(error) = self.show_precision(&shadows).await {
+            if let Err(error) = show_precision(&self.store, &shadows).await {
                 tracing::debug!(%error, "what people judged could not be counted");
             }
             stop.run_until_cancelled(self.sweep(&retention)).await;
@@ -125,7 +127,7 @@ impl Pipeline {
 
     /// Wakes other processes when jobs wait here without a place, or reviews ended, until `stop`.
     pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
-        let ended = self.waiters.ring();
+        let ended = self.verdicts.waiters.ring();
         loop {
             let news = tokio::select! {
                 () = stop.cancelled() => return,
@@ -150,7 +152,7 @@ impl Pipeline {
                         self.intake.wake();
                     }
                     if news != Some(News::Jobs) {
-                        self.hear_of_reviews().await?;
+                        self.verdicts.hear_of_reviews().await?;
                     }
                 }
             };

@@ -6,8 +6,14 @@ use std::{fmt, time::Duration};
 
 use rand::Rng;
 
-use crate::flows::{events::accept::worst_case, events::nonce, reviews::trial::Bill};
-use crate::{queue::backoff, telemetry::metric};
+use crate::{
+    flows::{
+        events::{accept::worst_case, nonce},
+        reviews::trial::Bill,
+    },
+    queue::backoff,
+    telemetry::metric,
+};
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
 use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest};
 use umbra_review::{Judgement, Matter, ModelReply, Prompt, PromptError};

@@ -3,11 +3,16 @@
 
 use std::collections::VecDeque;
 
-use crate::flows::{Pipeline, events::accept::is_own_traffic, reviews::recall::Recalled, rules::Rules};
+use crate::flows::{
+    events::accept::is_own_traffic,
+    reviews::{Reviews, recall::Recalled},
+    rules::Rules,
+};
 use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
 use umbra_review::{Baseline, Judgement, Matter, Step, Subject, Trajectory};
 use umbra_store::{
     Store, StoreError,
+    installation::Installation,
     jobs::Job,
     results::Place,
     steps::{Held, TaskStep},
@@ -52,7 +57,8 @@ impl Dossier {
     /// # Errors
     /// The database does not answer.
     pub async fn load(
-        Pipeline { store, installation, .. }: &Pipeline,
+        store: &Store,
+        installation: &Installation,
         shadow: &Shadow,
         job: &Job,
         payload: Option<Vec<u8>>,
@@ -92,15 +98,15 @@ impl Dossier {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn remember(&mut self, pipeline: &Pipeline, rules: &Rules, shadow: &Shadow) -> Result<(), StoreError> {
+    pub async fn remember(&mut self, reviews: &Reviews, rules: &Rules, shadow: &Shadow) -> Result<(), StoreError> {
         if self.scope == ReviewScope::Trajectory {
             return Ok(());
         }
         for page in &mut self.pages {
             let event = &page.stored.event;
-            page.recalled.baseline = pipeline.usual(rules, shadow, event).await?;
+            page.recalled.baseline = reviews.usual(rules, shadow, event).await?;
             if self.scope == ReviewScope::Event {
-                page.recalled.memory = pipeline.reminders(rules, shadow, event, &page.hits).await?;
+                page.recalled.memory = reviews.reminders(rules, shadow, event, &page.hits).await?;
             }
         }
         Ok(())

@@ -1,10 +1,46 @@
-//! Use case: a review, from its lease to its findings, and reviews asked for later or without an event.
+//! Use case: a review, from its lease to its findings, and reviews of texts that are no events.
 
 pub mod call;
-pub mod catch_up;
 pub mod dossier;
 pub mod recall;
 pub mod trial;
 pub mod work;
 
-pub use self::work::Worker;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::flows::{rules::RulesInForce, verdicts::Verdicts};
+use umbra_domain::clock::Clock;
+use umbra_review::FallRules;
+use umbra_store::{Store, installation::Installation};
+
+/// Context of performing reviews. Cheap to clone.
+#[derive(Clone)]
+pub struct Reviews {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// Verdicts that a review which ended makes due.
+    pub verdicts: Verdicts,
+    /// Bounds.
+    pub settings: ReviewSettings,
+}
+
+/// Bounds of a review.
+#[derive(Debug, Clone)]
+pub struct ReviewSettings {
+    /// Leases after which a review ends with what the checks found: it may be what kills its workers.
+    pub attempts: i32,
+    /// Age at which a review that waits for a provider or for money ends so.
+    pub give_up_after: SignedDuration,
+    /// How far back scores count for a baseline.
+    pub baseline_window: Duration,
+    /// Scores that are a fall.
+    pub fall: FallRules,
+}

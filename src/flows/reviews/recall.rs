@@ -1,8 +1,10 @@
 //! What a reviewer is told besides the event: what the agent usually scores, what people said of earlier findings, and
 //! the lessons that are open.
 
-use crate::flows::{Pipeline, followers::reflexions, rules::Rules};
-use crate::reflexion;
+use crate::{
+    flows::{followers::reflexions, reviews::Reviews, rules::Rules},
+    reflexion,
+};
 use umbra_domain::{Event, Hit, Reviewer, Shadow};
 use umbra_llm::Readiness;
 use umbra_review::{Baseline, Case, Lesson};
@@ -20,7 +22,7 @@ pub(super) struct Recalled {
     pub memory: Vec<String>,
 }
 
-impl Pipeline {
+impl Reviews {
     /// What the agent of an event usually scores by this reviewer.
     pub(in crate::flows) async fn usual(
         &self,
@@ -34,7 +36,7 @@ impl Pipeline {
             shadow: shadow.name.clone(),
             reviewer: if has_model(rules, shadow) { Reviewer::Model } else { Reviewer::Checks },
         };
-        let usual = self.store.usual(&key, self.habits.baseline_window).await?;
+        let usual = self.store.usual(&key, self.settings.baseline_window).await?;
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
     }
 

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::flows::{
-    Pipeline,
-    reviews::call::{Asked, Conversation, Purse},
-    reviews::dossier::Dossier,
-    rules::Rules,
+use crate::{
+    flows::{
+        reviews::{
+            Reviews,
+            call::{Asked, Conversation, Purse},
+            dossier::Dossier,
+        },
+        rules::Rules,
+    },
+    telemetry::metric,
 };
-use crate::telemetry::metric;
 use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason};
 use umbra_llm::Readiness;
 use umbra_review::Judgement;
@@ -28,12 +32,6 @@ const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10
 /// Between looks for a model that this process does not know, though the one that reserved the review did.
 const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Performs reviews.
-#[derive(Clone)]
-pub struct Worker {
-    pipeline: Pipeline,
-}
-
 /// What a review's walk came to.
 enum End {
     Result(Box<NewResult>),
@@ -42,12 +40,7 @@ enum End {
     Fenced,
 }
 
-impl Worker {
-    /// A worker of this pipeline.
-    pub fn new(pipeline: Pipeline) -> Self {
-        Self { pipeline }
-    }
-
+impl Reviews {
     /// Performs one leased review to its end or its next wait. Failures are rows and log lines, not errors.
     pub async fn perform(self, job: Job, payload: Option<Vec<u8>>) {
         let started = Instant::now();
@@ -57,7 +50,7 @@ impl Worker {
                 // The lease stays with us until we leave or fall silent; putting the job back is the fast way.
                 tracing::warn!(review = %job.review, %error, "a review could not go on");
                 let delay = std::time::Duration::from_secs(2);
-                drop(self.pipeline.store.put_back(job.review, job.lease, delay, &error.to_string(), true).await);
+                drop(self.store.put_back(job.review, job.lease, delay, &error.to_string(), true).await);
                 "failed"
             }
         };
@@ -65,20 +58,19 @@ impl Worker {
     }
 
     async fn walk(&self, job: &Job, payload: Option<Vec<u8>>, started: Instant) -> Result<&'static str, StoreError> {
-        let Pipeline { store, rules, .. } = &self.pipeline;
-        let rules = rules.load_full();
-        let Some(shadow) = self.pipeline.shadow_of(job.version).await? else {
+        let (store, rules) = (&self.store, self.rules.load_full());
+        let Some(shadow) = self.verdicts.shadow_of(job.version).await? else {
             return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
         };
         let zone = &shadow.cost_control.time_zone;
-        let Some(mut dossier) = Dossier::load(&self.pipeline, &shadow, job, payload).await? else {
+        let Some(mut dossier) = Dossier::load(&self.store, &self.installation, &shadow, job, payload).await? else {
             return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
         };
-        dossier.remember(&self.pipeline, &rules, &shadow).await?;
+        dossier.remember(self, &rules, &shadow).await?;
         if job.priority == Mode::Active.priority() && job.lease.attempt <= 1 {
             // What the checks reject waits for no model.
             for event in dossier.rejected(&shadow) {
-                self.pipeline.ended(event, true).await;
+                self.verdicts.ended(event, true).await;
             }
         }
         match self.judge(&rules, &shadow, job, &dossier, started).await? {
@@ -105,7 +97,7 @@ impl Worker {
         let of_checks = || matter.of_checks(shadow);
         let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
-                umbra_review::compare(shadow, event, usual, &self.pipeline.habits.fall, judgement);
+                umbra_review::compare(shadow, event, usual, &self.settings.fall, judgement);
             }
             End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
@@ -116,7 +108,7 @@ impl Worker {
             }
             return Ok(result(judgements, None, (0, 0)));
         }
-        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.pipeline.patience.age {
+        if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.settings.give_up_after {
             let why = format!("the model {} is not declared in the process that took the review", shadow.model);
             return Ok(End::Later { delay: NOT_HERE, why, counted: false });
         }
@@ -127,14 +119,14 @@ impl Worker {
             }
             return Ok(result(judgements, None, (0, 0)));
         }
-        let asked = if job.lease.attempt > self.pipeline.patience.attempts {
+        let asked = if job.lease.attempt > self.settings.attempts {
             Asked::Never {
                 reason: SkipReason::ProviderUnavailable,
                 why: "it was begun too often without an end".into(),
             }
         } else {
-            let (store, gateway) = (&self.pipeline.store, &*rules.gateway);
-            let (purse, installation) = (Purse::Review(store, job), Some(&self.pipeline.installation));
+            let (store, gateway) = (&self.store, &*rules.gateway);
+            let (purse, installation) = (Purse::Review(store, job), Some(&self.installation));
             Conversation { gateway, shadow, purse, installation }.ask(&matter).await?
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
@@ -149,7 +141,7 @@ impl Worker {
                 let found = judgements.iter().any(|judgement| judgement.assessment != Assessment::Approve);
                 // Nor does anything wait for a moment that lies behind the end of patience.
                 let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-                let late = self.age(job).saturating_add(back) >= self.pipeline.patience.age;
+                let late = self.age(job).saturating_add(back) >= self.settings.give_up_after;
                 if found && delay > LONGEST_WITH_HITS || late {
                     without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {
@@ -182,7 +174,7 @@ impl Worker {
                 finding.description = clean(&finding.description);
                 let fingerprint = umbra_review::fingerprint(&finding);
                 let Some(place) = dossier.place(finding.event_id) else { continue };
-                let (id, recommendation) = (FindingId(self.pipeline.clock.new_id()), recommendation.clone());
+                let (id, recommendation) = (FindingId(self.clock.new_id()), recommendation.clone());
                 findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
             }
             let notes = judgement.notes.iter().map(|note| clean(note)).collect();
@@ -213,7 +205,7 @@ impl Worker {
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {
-        let Some((seq, _)) = self.pipeline.store.finish(job.review, job.lease, result).await? else {
+        let Some((seq, _)) = self.store.finish(job.review, job.lease, result).await? else {
             tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
             return Ok("fenced");
         };
@@ -229,25 +221,25 @@ impl Worker {
             .increment(1);
         }
         let is_active = job.priority == Mode::Active.priority();
-        self.pipeline.ended(job.event, is_active).await;
+        self.verdicts.ended(job.event, is_active).await;
         for other in dossier.held_by().filter(|event| *event != job.event) {
-            self.pipeline.ended(other, is_active).await;
+            self.verdicts.ended(other, is_active).await;
         }
         Ok("done")
     }
 
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
-        self.pipeline.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
+        self.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
         // The unit may have returned: a cap that was spent a moment ago may not be any more.
-        self.pipeline.rules.load().memory.forget();
-        self.pipeline.ended(job.event, job.priority == Mode::Active.priority()).await;
+        self.rules.load().memory.forget();
+        self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;
         Ok("given_up")
     }
 
     /// For how long it has been tried: what waited for company, or in a queue, is not older for that.
     fn age(&self, job: &Job) -> SignedDuration {
-        self.pipeline.clock.now().duration_since(job.started_at)
+        self.clock.now().duration_since(job.started_at)
     }
 }
 

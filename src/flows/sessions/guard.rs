@@ -15,7 +15,6 @@ use super::{
     step::{Recorded, Situation},
 };
 use crate::{
-    flows::Pipeline,
     flows::events::Origin,
     ingest::{GuardRequest, Incoming},
     telemetry::metric,
@@ -56,30 +55,29 @@ fn count(tally: &mut Tally, decision: SidecarVerdict) {
     metrics::counter!(metric::SIDECAR_RULINGS, "decision" => decision.as_str()).increment(1);
 }
 
-impl Pipeline {
+impl Sidecar {
     /// What the rules say of one call or message, in a session or without one.
     ///
     /// # Errors
     /// There is no such session, or it is over.
     pub async fn guard(&self, asked: Instant, request: GuardRequest, may: May<'_>) -> Result<GuardAnswer, StepError> {
-        let sidecar = &self.sidecar;
-        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        let mut patience = self.patience(asked, request.deadline_ms);
         if request.session.is_some() && request.agent.is_some() {
             patience.warn("`agent` is not looked at: the session says whose it is".to_owned());
         }
         let marks = Part::marks(&Part::of_guard(&request));
-        let agent = request.agent.as_deref().map(|agent| sidecar.boundary.name_of(agent)).unwrap_or_default();
+        let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent)).unwrap_or_default();
         let request = at_length(&Part::of_guard(&request), || redacted::guard(&request));
         let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let (mut words, Taken { step, session, held }, mut scene);
         if let Some(id) = request.session {
             let waits = (may, &mut patience);
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
             let missed = "the session is not known: rules that ask for its documents saw none";
-            let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-            let shown = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+            let taken = self.take(id, missed, (may, &mut patience)).await?;
+            let shown = self.shown_to(taken.session.as_ref(), &mut patience).await;
             scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(shown);
             Taken { step, session, held } = taken;
         } else {
@@ -96,7 +94,7 @@ impl Pipeline {
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             self.note(&judged, &scene.agent, Some(&mut step.session));
-            sidecar.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
+            self.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
         } else {
             self.note(&judged, &scene.agent, session.clone().as_mut());
         }
@@ -131,7 +129,7 @@ impl Pipeline {
             event.metadata.insert("sidecar.tool".to_owned(), tool.to_string().into());
         }
         // Nobody waits for it: where it cannot be taken, the metric has counted it.
-        if self.sidecar.told.try_send(event).is_err() {
+        if self.told.try_send(event).is_err() {
             tracing::debug!("an intervention of the sidecar is not told to the shadows: too many wait");
         }
     }
@@ -145,7 +143,7 @@ impl Pipeline {
             };
             let Some(event) = event else { return };
             let incoming = Incoming { event, key: None, digest_input: Vec::new() };
-            if let Err(error) = self.accept(incoming, &Origin::default()).await {
+            if let Err(error) = self.events.accept(incoming, &Origin::default()).await {
                 tracing::debug!(%error, "an intervention of the sidecar is not told to the shadows");
             }
         }

@@ -5,17 +5,14 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May,
+    May, Sidecar,
     attach::StepError,
     judge::{Judged, Part, Scene, at_length},
     redacted,
     seen::Taken,
     step::{Recorded, Situation},
 };
-use crate::{
-    flows::Pipeline,
-    ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest},
-};
+use crate::ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest};
 use umbra_domain::{
     Objective, Session, SessionId, StepKind, ToolName,
     session::MadeCall,
@@ -53,7 +50,7 @@ pub struct MessageAnswer {
     pub warnings: Vec<String>,
 }
 
-impl Pipeline {
+impl Sidecar {
     /// Takes a message of a session.
     ///
     /// # Errors
@@ -65,8 +62,7 @@ impl Pipeline {
         mut request: MessageRequest,
         may: May<'_>,
     ) -> Result<MessageAnswer, StepError> {
-        let sidecar = &self.sidecar;
-        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        let mut patience = self.patience(asked, request.deadline_ms);
         if let Some(warning) = cut(&mut request) {
             patience.warn(warning);
         }
@@ -74,13 +70,13 @@ impl Pipeline {
         let mut request = at_length(&Part::of_message(&request), || redacted::message(&request));
         let (route, modes) = (request.route.clone(), request.modes.clone());
         let whereabouts = (route.as_ref(), modes.as_ref());
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let mut words =
             self.ask_before(law, id, (&Part::of_message(&request), &marks), whereabouts, (may, &mut patience)).await;
         let missed = "the session is not known: the message is not kept, and rules saw no documents";
-        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let taken = self.take(id, missed, (may, &mut patience)).await?;
+        let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
         let before = Situation::of(&scene, taken.step.as_ref());
         let Taken { mut step, session, held } = taken;
@@ -97,7 +93,7 @@ impl Pipeline {
         }
         let parts = Part::of_message(&request);
         let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
-        let mut answer = MessageAnswer { policy_version: sidecar.policy_version(), ..MessageAnswer::default() };
+        let mut answer = MessageAnswer { policy_version: self.policy_version(), ..MessageAnswer::default() };
         // What calls leave behind clings to the session whatever its sidecar is for.
         let judged = scene.judge(&parts, &marks, &mut words);
         if has(Objective::Guardrail) {
@@ -124,14 +120,14 @@ impl Pipeline {
             let recorded = Recorded::new(&request, before, marks, &answer, &rules);
             answer.inputs.clone_from(&recorded.inputs);
             let missed = "this message is not kept";
-            sidecar.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
+            self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
         } else {
             let mut session = session;
             answer.inputs = Recorded::new(&request, before, marks, &(), &rules).inputs;
             answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
             if let Some(mut session) = session {
                 session.taint(answer.taints.iter().cloned());
-                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+                self.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
             }
         }
         (answer.degraded, answer.warnings) = patience.end();

@@ -46,8 +46,10 @@ use self::{
     seen::Seen,
     workspace::Files,
 };
-use crate::flows::decisions::Boundary;
-use crate::workspace::Workspace;
+use crate::{
+    flows::{decisions::Boundary, events::Events, verdicts::Verdicts},
+    workspace::Workspace,
+};
 use umbra_domain::{Event, PolicyRule, clock::Clock, sidecar::SidecarRules};
 use umbra_policy::BadRule;
 use umbra_sidecar::{
@@ -130,6 +132,10 @@ pub struct Parts {
     pub clock: Clock,
     /// What tools do, and how names are kept.
     pub boundary: Boundary,
+    /// Shadows are told of what the sidecar did, and are asked what rules in words ask.
+    events: Events,
+    /// Reviews of what they were asked.
+    verdicts: Verdicts,
     /// What is in force.
     pub rules: ArcSwap<Guarding>,
     /// Bounds.
@@ -156,9 +162,8 @@ impl std::ops::Deref for Sidecar {
 impl Sidecar {
     /// Puts the parts together; what shadows are to be told of comes out beside.
     pub fn new(
-        store: Store,
-        clock: Clock,
-        boundary: Boundary,
+        (store, clock): (Store, Clock),
+        (boundary, events, verdicts): (Boundary, Events, Verdicts),
         rules: Guarding,
         settings: SidecarSettings,
     ) -> (Self, Interventions) {
@@ -167,6 +172,8 @@ impl Sidecar {
             store,
             clock,
             boundary,
+            events,
+            verdicts,
             rules: ArcSwap::from_pointee(rules),
             files: settings.workspace.clone().map(Files::new),
             known: Known::new(settings.keep_patterns),

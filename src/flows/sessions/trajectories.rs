@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{Sidecar, patterns::Teller};
-use crate::flows::Pipeline;
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
     ToolName, Trigger,
@@ -59,13 +58,13 @@ impl Ended {
     }
 }
 
-impl Pipeline {
+impl Sidecar {
     /// Mines what reviews approve until `stop`.
     pub async fn mine_until(self, stop: CancellationToken) {
-        let mut news = self.waiters.news();
+        let mut news = self.verdicts.waiters.news();
         let mut failing = false;
         loop {
-            let mined = self.sidecar.mine_tasks().await;
+            let mined = self.mine_tasks().await;
             match &mined {
                 Ok(_) if failing => tracing::info!("patterns of approved tasks are kept again"),
                 Err(error) if !failing => tracing::warn!(%error, "patterns of approved tasks wait; trying again"),

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May,
+    May, Sidecar,
     attach::StepError,
     judge::{Judged, Part, Scene, at_length},
     patterns::PATTERNS,
@@ -14,7 +14,7 @@ use super::{
     select::{For, RANKED, ToolChoice},
     step::{Recorded, Situation},
 };
-use crate::{flows::Pipeline, ingest::TurnRequest};
+use crate::ingest::TurnRequest;
 use umbra_domain::{
     Objective, Session, SessionId, StepKind,
     sidecar::{DocumentDue, SidecarVerdict},
@@ -48,7 +48,7 @@ pub struct TurnAnswer {
     pub warnings: Vec<String>,
 }
 
-impl Pipeline {
+impl Sidecar {
     /// Answers a turn of a session.
     ///
     /// # Errors
@@ -60,17 +60,16 @@ impl Pipeline {
         request: TurnRequest,
         may: May<'_>,
     ) -> Result<TurnAnswer, StepError> {
-        let sidecar = &self.sidecar;
-        let mut patience = sidecar.patience(asked, request.deadline_ms);
+        let mut patience = self.patience(asked, request.deadline_ms);
         let marks = Part::marks(&Part::of_turn(&request));
         let request = at_length(&Part::of_turn(&request), || redacted::turn(&request));
         let (parts, whereabouts) = (Part::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
-        let (rules, boundary) = (sidecar.rules.load_full(), sidecar.boundary.rules.load_full());
+        let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
         let missed = "the session is not known: there are no tools, documents or patterns";
-        let taken = sidecar.take(id, missed, (may, &mut patience)).await?;
-        let catalogue = sidecar.shown_to(taken.session.as_ref(), &mut patience).await;
+        let taken = self.take(id, missed, (may, &mut patience)).await?;
+        let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {
             let before = Situation::of(&scene, None);
@@ -82,7 +81,7 @@ impl Pipeline {
                 self.note(judged, &scene.agent, session.as_mut());
             }
             if let Some(session) = session {
-                sidecar.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
+                self.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
             }
             let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
             answer.directives = directives(&answer);
@@ -124,11 +123,11 @@ impl Pipeline {
                 taints: &session.taints,
                 session: scene.session.as_deref(),
             };
-            answer.tools = sidecar.choose(&catalogue, task, request.limit.unwrap_or(RANKED), who);
+            answer.tools = self.choose(&catalogue, task, request.limit.unwrap_or(RANKED), who);
         }
         if session.has(Objective::PatternCapture) {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);
-            answer.patterns = sidecar.offers(request.intent.as_deref(), &session, most);
+            answer.patterns = self.offers(request.intent.as_deref(), &session, most);
         }
         answer.directives = directives(&answer);
         answer.directives.append(&mut step.session.notices);
@@ -136,7 +135,7 @@ impl Pipeline {
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let missed = "this turn is not kept: documents changed since the one before count as changed";
-        sidecar.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await;
+        self.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await;
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
     }

@@ -11,11 +11,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    May,
+    May, Sidecar,
     judge::{Law, Part, Scene, Whereabouts},
     patience::Patience,
 };
-use crate::{flows::Pipeline, flows::events::Origin, flows::events::accept::OnDemand, ingest::Incoming};
+use crate::{
+    flows::events::{Origin, accept::OnDemand},
+    ingest::Incoming,
+};
 use umbra_domain::{
     Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
     sidecar::{ModelRule, Ruling},
@@ -79,7 +82,7 @@ impl Words {
     }
 }
 
-impl Pipeline {
+impl Sidecar {
     /// Has models say what rules in words ask of a step that a session is about to take.
     pub(super) async fn ask_before(
         &self,
@@ -92,11 +95,11 @@ impl Pipeline {
         if !parts.iter().any(Part::may_be_asked) || !law.0.guardrail.asks_models() {
             return Words::default();
         }
-        let (session, documents) = self.sidecar.look(id, patience).await;
+        let (session, documents) = self.look(id, patience).await;
         let Some(session) = session.filter(|session| may(&session.agent)) else {
             return Words::default();
         };
-        let shown = self.sidecar.shown_to(Some(&session), patience).await;
+        let shown = self.shown_to(Some(&session), patience).await;
         let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
         self.in_words(parts, marks, scene, Some(&session), patience).await
     }
@@ -168,12 +171,12 @@ impl Pipeline {
         let origin = Origin { own_traffic: false, on_demand };
         let incoming = Incoming { event, key: None, digest_input: Vec::new() };
         let asking = async {
-            let accepted = self.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
+            let accepted = self.events.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
             let review = accepted.dispositions.first().and_then(|disposition| disposition.review_id);
             let review =
                 review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
             let left = until.saturating_duration_since(Instant::now());
-            self.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
+            self.verdicts.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
         };
         let review = tokio::time::timeout_at(until, asking).await.map_err(|_| "no answer in time".to_owned())??;
         let review = review.filter(Review::has_ended).ok_or("no answer in time")?;

@@ -12,19 +12,30 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::flows::{Pipeline, events::Accepted};
+use crate::flows::{events::Accepted, rules::RulesInForce};
 use umbra_domain::{
     Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
     verdict::{self, Opinion, Progress, VerdictRules},
 };
 use umbra_review::{Judgement, Matter, Subject};
 use umbra_store::{
-    StoreError,
+    Store, StoreError,
     reviews::Review,
     verdicts::{ActiveReview, Case, VerdictItem},
 };
 
-impl Pipeline {
+/// Context of verdicts, and of requests that wait for one. Cheap to clone.
+#[derive(Clone)]
+pub struct Verdicts {
+    /// The database.
+    pub store: Store,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// Requests that wait in this process.
+    pub waiters: Waiters,
+}
+
+impl Verdicts {
     /// Where an event stands now. Files its verdict if it is due.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::flows::Pipeline;
+use crate::flows::verdicts::Verdicts;
 use umbra_domain::EventId;
 use umbra_store::StoreError;
 
@@ -97,7 +97,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Pipeline {
+impl Verdicts {
     /// Tells the waiters of this process about reviews that ended in others.
     pub(in crate::flows) async fn hear_of_reviews(&self) -> Result<(), StoreError> {
         self.waiters.news.send_replace(());

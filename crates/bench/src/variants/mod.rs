@@ -58,12 +58,12 @@ pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
     tasks.listen().context("installing signal handlers")?;
     let front = front::Front::bind(setup.settings.server.bind)?;
     let database = Database::open(&setup, &|line| tracing::info!("{line}")).await?;
-    let App { pipeline, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-    let keys = KeyRing::open(database.store.clone(), pipeline.installation.clone()).await?;
+    let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+    let keys = KeyRing::open(database.store.clone(), flows.installation.clone()).await?;
     let guard = guard(&setup, &keys)?;
-    let api = api_of(&setup, &pipeline, keys, telemetry::start_metrics(), &tasks, None);
+    let api = api_of(&setup, &flows, keys, telemetry::start_metrics(), &tasks, None);
     let address = front.local_addr();
-    let clock = pipeline.clock.clone();
+    let clock = flows.clock.clone();
     let admission = admission(&setup);
     let site = match options.variant {
         Variant::Nodb => {

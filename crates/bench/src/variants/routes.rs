@@ -59,7 +59,7 @@ async fn decide_and_forget(
     let body = api.bodies.read(request).await?;
     let call = ingest::call_request(&body, &api.limits).map_err(invalid_request)?.call;
     caller.speak_for(&call.agent)?;
-    Ok(Json(api.pipeline.boundary.decide_alone(call)))
+    Ok(Json(api.flows.boundary.decide_alone(call)))
 }
 
 /// The way in of [`umbra::api::shortcut`].
@@ -69,7 +69,7 @@ fn way_in(api: &Api, admission: &Admission) -> Entrance {
 
 async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (incoming, _) = read(&api, &caller, request).await?;
-    let rules = api.pipeline.rules.load();
+    let rules = api.flows.rules.load();
     let Screened { event, triggers, .. } = umbra_checks::screen(incoming.event);
     let matches = rules.watcher.matches(&event, &triggers).into_iter();
     let dispositions = matches
@@ -85,7 +85,7 @@ async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, 
             })
         })
         .collect();
-    let id = EventId(api.pipeline.clock.new_id());
+    let id = EventId(api.flows.clock.new_id());
     let event =
         AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions, verdict: None };
     answer(StatusCode::ACCEPTED, &event)
@@ -93,7 +93,7 @@ async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, 
 
 async fn insert(api: Api, rows: Arc<OneByOne>, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
-    let id = EventId(api.pipeline.clock.new_id());
+    let id = EventId(api.flows.clock.new_id());
     // The body as it came spares this variant a second serialisation.
     rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
     let (triggers, dispositions) = (Vec::new(), Vec::new());

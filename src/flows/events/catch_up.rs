@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::flows::{
-    Pipeline,
-    events::AcceptError,
-    events::accept::{candidate, is_own_traffic},
-    events::pending::{Pair, Pending},
-    events::plan::{Plan, Planned},
+    events::{
+        AcceptError, Reservations,
+        accept::{candidate, is_own_traffic},
+        pending::{Pair, Pending},
+        plan::{Plan, Planned},
+    },
     rules::Rules,
 };
 use umbra_domain::{Disposition, EventId, StoredEvent, Trigger};
@@ -63,7 +64,7 @@ pub enum CatchUpError {
     Store(#[from] StoreError),
 }
 
-impl Pipeline {
+impl Reservations {
     /// Reserves reviews of the newest events that have none, and says what became of each. What is reserved waits in the
     /// queue; the caller wakes whoever is to perform it.
     ///
