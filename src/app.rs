@@ -389,7 +389,7 @@ impl App {
     /// In words; faults of files as their report.
     pub async fn build(setup: &Setup, store: &Store, clock: Clock) -> anyhow::Result<Self> {
         clock.follow(store.now().await?);
-        store.make_partitions(clock.now()).await?;
+        store.upkeep().make_partitions(clock.now()).await?;
         let installation = store.installation(rand::rng().random()).await?;
         let Loaded { value: shadows, warnings } = setup.shadows()?;
         let Loaded { value: boundary, warnings: more } = setup.boundary()?;
@@ -442,7 +442,7 @@ impl App {
 /// # Errors
 /// There is no key, and none can be made.
 pub fn sign_audit(setup: &Setup, store: &Store) -> anyhow::Result<()> {
-    store.sign_audit_with(checkpoints::signer(&setup.audit_dir()).with_context(|| no_key(setup))?);
+    store.audit().sign_audit_with(checkpoints::signer(&setup.audit_dir()).with_context(|| no_key(setup))?);
     Ok(())
 }
 
@@ -512,10 +512,10 @@ pub fn artifact_places(setup: &Setup) -> Places {
 /// The database does not answer.
 async fn admit_bootstrap_key(flows: &Flows, key: &SecretString) -> anyhow::Result<()> {
     let hash = flows.installation.hash_key(key.expose_secret());
-    if flows.store.keys().await?.iter().any(|row| row.hash == hash) {
+    if flows.store.keys().list().await?.iter().any(|row| row.hash == hash) {
         return Ok(());
     }
     let id = umbra_domain::KeyId(flows.clock.new_id());
     let scopes: Vec<String> = key::Scope::ALL.iter().map(|scope| scope.as_str().to_owned()).collect();
-    Ok(flows.store.add_key(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
+    Ok(flows.store.keys().add(id, "bootstrap", &hash, &scopes, &["*".to_owned()]).await?)
 }

@@ -85,7 +85,7 @@ pub struct KeyList {
     responses((status = 200, description = "The keys", body = KeyList)))]
 pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<KeyList>, Problem> {
     caller.require(Scope::Admin)?;
-    Ok(Json(KeyList { items: api.flows.store.keys().await? }))
+    Ok(Json(KeyList { items: api.flows.store.keys().list().await? }))
 }
 
 /// Makes a key. From the first one on, every request needs a key.
@@ -109,7 +109,7 @@ pub async fn post_key(
     let key = mint(rand::rng().random());
     let id = KeyId(api.flows.clock.new_id());
     let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
-    api.flows.store.add_key(id, &name, &api.keys.hash(&key), &scopes, &agents).await?;
+    api.flows.store.keys().add(id, &name, &api.keys.hash(&key), &scopes, &agents).await?;
     api.keys.refresh().await?;
     tracing::info!(%id, "a key was made");
     Ok((StatusCode::CREATED, Json(MintedKey { id, key })))
@@ -123,7 +123,7 @@ pub async fn delete_key(State(api): State<Api>, caller: Caller, PathPart(id): Pa
     caller.require(Scope::Admin)?;
     let missing = || Problem::not_found("there is no such key; GET /v1/admin/keys lists them");
     let id: KeyId = id.parse().map_err(|_| missing())?;
-    if !api.flows.store.revoke_key(id).await? {
+    if !api.flows.store.keys().revoke(id).await? {
         return Err(missing());
     }
     api.keys.refresh().await?;

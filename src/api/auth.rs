@@ -244,7 +244,7 @@ impl KeyRing {
 
 async fn read(store: Store) -> Result<Known, StoreError> {
     let at = Instant::now();
-    let rows = store.keys().await?;
+    let rows = store.keys().list().await?;
     let none = rows.is_empty();
     let by_hash = rows.into_iter().filter(|row| row.revoked_at.is_none()).filter_map(grant).collect();
     Ok(Known { at, none, by_hash })

@@ -85,7 +85,7 @@ pub async fn post_backtest(
         PlanError::Pattern(_) | PlanError::OfTasks => refuse([("/shadows", error.to_string())]),
         PlanError::TooMany | PlanError::Deleted => Problem::conflict(error.to_string()),
     })?;
-    flows.store.start_backtest(id, None, None).await?;
+    flows.store.backtests().start(id, None, None).await?;
     flows.backtests.bell.notify_one();
     let backtest = find(&api, id).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, format!("/v1/backtests/{id}"))], Json(backtest)))
@@ -184,7 +184,7 @@ fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
 }
 
 async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
-    api.flows.store.backtest(id).await?.ok_or_else(missing)
+    api.flows.store.backtests().get(id).await?.ok_or_else(missing)
 }
 
 fn missing() -> Problem {
@@ -207,7 +207,7 @@ pub async fn list_backtests(
     let shadow = params.text("shadow");
     let seek = params.seek(BACKTESTS);
     params.finish()?;
-    let page = api.flows.store.backtests(shadow.as_deref(), seek).await?;
+    let page = api.flows.store.backtests().list(shadow.as_deref(), seek).await?;
     expect_reached(&api.flows.store, Feed::Backtest, seek, &page).await?;
     Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
 }
@@ -256,7 +256,7 @@ pub async fn list_items(
     };
     let seek = params.seek(ITEMS);
     params.finish()?;
-    let page = api.flows.store.backtest_items(id, &filter, seek).await?;
+    let page = api.flows.store.backtests().items(id, &filter, seek).await?;
     if page.items.is_empty() {
         find(&api, id).await?;
     }
@@ -285,7 +285,7 @@ pub async fn post_resume(
         return Err(refuse(faults));
     }
     find(&api, id).await?;
-    if !api.flows.store.resume_on_server(id, max_usd, max_tokens).await? {
+    if !api.flows.store.backtests().resume_on_server(id, max_usd, max_tokens).await? {
         return Err(Problem::conflict("the backtest is done, or was never planned to its end: ask for a new one"));
     }
     api.flows.backtests.bell.notify_one();
@@ -303,5 +303,5 @@ pub async fn delete_backtest(
 ) -> Result<StatusCode, Problem> {
     caller.require(Scope::Admin)?;
     let id: BacktestId = id.parse().map_err(|_| missing())?;
-    if api.flows.store.delete_backtest(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+    if api.flows.store.backtests().delete(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
 }

@@ -208,12 +208,12 @@ pub async fn list_events(
     };
     let seek = params.seek(FEED);
     params.finish()?;
-    let page = api.flows.store.events(&filter, seek).await?;
+    let page = api.flows.store.events().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Intake, seek, &page).await?;
     // What was erased is left out; the cursor passes it like the others.
     let (seqs, rows): (Vec<i64>, Vec<EventRow>) = page.items.into_iter().filter(|(_, row)| !row.erased).unzip();
     let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
-    let reviews = api.flows.store.reviews_of(&ids).await?;
+    let reviews = api.flows.store.reviews().reviews_of(&ids).await?;
     let mut views = Vec::with_capacity(rows.len());
     for ((seq, row), reviews) in seqs.into_iter().zip(rows).zip(reviews) {
         views.push((seq, EventView::new(row, reviews)?));
@@ -232,11 +232,11 @@ pub async fn get_event(
 ) -> Result<Json<EventView>, Problem> {
     caller.require(Scope::Read)?;
     let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
-    let Some(row) = api.flows.store.event(id).await? else { return Err(missing(&api, id).await) };
+    let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
     }
-    let reviews = api.flows.store.reviews_of(&[id]).await?.pop().unwrap_or_default();
+    let reviews = api.flows.store.reviews().reviews_of(&[id]).await?.pop().unwrap_or_default();
     Ok(Json(EventView::new(row, reviews)?))
 }
 

@@ -49,7 +49,7 @@ pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: P
     });
     let seek = params.seek(FEED);
     params.finish()?;
-    let page = api.flows.store.findings(&filter, seek).await?;
+    let page = api.flows.store.findings().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     let page = listing(FEED, seek, page, |finding| finding);
     Ok(if format == Some(true) { sarif::Log::of(&page).into_response() } else { page.json().into_response() })
@@ -115,7 +115,7 @@ pub async fn get_finding(
 
 async fn find(api: &Api, id: &str) -> Result<FindingItem, Problem> {
     let id: FindingId = id.parse().map_err(|_| malformed::<FindingId>())?;
-    match api.flows.store.finding(id).await? {
+    match api.flows.store.findings().get(id).await? {
         Some(finding) => Ok(finding),
         None => Err(missing(api, id).await),
     }
@@ -210,11 +210,11 @@ pub async fn list_observations(
     filter.state = Some("done".into());
     let seek = params.seek(OBSERVATIONS);
     params.finish()?;
-    let page = api.flows.store.reviews(&filter, seek).await?;
+    let page = api.flows.store.reviews().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
     let mut found: std::collections::HashMap<ReviewId, Vec<FindingItem>> = std::collections::HashMap::new();
-    for item in api.flows.store.findings_of(&ids).await? {
+    for item in api.flows.store.findings().findings_of(&ids).await? {
         found.entry(item.review_id).or_default().push(item);
     }
     let observe = |(seq, mut review): (i64, Review)| {

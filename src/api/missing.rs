@@ -45,7 +45,7 @@ pub(super) fn malformed<I: Kept>() -> Problem {
 /// There is no row with this id. Says so, or that it is too old to be kept.
 pub(super) async fn missing<I: Kept>(api: &Api, id: I) -> Problem {
     let (kind, setting) = I::KIND;
-    match api.flows.store.kept_since(kind).await {
+    match api.flows.store.upkeep().kept_since(kind).await {
         Err(error) => error.into(),
         Ok((_, first)) if id.uuid() < first => Problem::not_found(format!(
             "the {} of {} is no longer kept: {setting} says how long",

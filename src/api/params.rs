@@ -206,7 +206,7 @@ impl Params {
 pub async fn expect_reached<R>(store: &Store, feed: Feed, seek: Seek, page: &Page<R>) -> Result<(), Problem> {
     // Whatever follows a cursor shows that it was reached; from the newest backwards, none skips anything.
     match seek.from.filter(|_| page.items.is_empty() && !seek.descending) {
-        Some(from) if from > store.newest(feed).await? => Err(ahead("?cursor")),
+        Some(from) if from > store.upkeep().newest(feed).await? => Err(ahead("?cursor")),
         _ => Ok(()),
     }
 }

@@ -124,7 +124,7 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
     let store = &api.flows.store;
     let review = match api.draining.run_until_cancelled(api.flows.verdicts.await_review(event, id, wait)).await {
         Some(review) => review?,
-        None => store.review(id).await?,
+        None => store.reviews().get(id).await?,
     };
     match review {
         Some(review) if review.released => Err(given_up(api, &review)),
@@ -154,7 +154,7 @@ fn given_up(api: &Api, review: &Review) -> Problem {
 }
 
 async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem> {
-    review.findings = Some(api.flows.store.findings_of(&[review.id]).await?);
+    review.findings = Some(api.flows.store.findings().findings_of(&[review.id]).await?);
     Ok(review)
 }
 
@@ -185,14 +185,14 @@ pub async fn list_reviews(
         if filter.only_done() { (BY_FINISHING, Feed::Result) } else { (BY_RESERVATION, Feed::Intake) };
     let seek = params.seek(feed);
     params.finish()?;
-    let page = api.flows.store.reviews(&filter, seek).await?;
+    let page = api.flows.store.reviews().list(&filter, seek).await?;
     expect_reached(&api.flows.store, numbers, seek, &page).await?;
     let mut list = listing(feed, seek, page, |review| review);
     if !prefers_markdown(&headers) {
         return Ok(list.json().into_response());
     }
     let ids: Vec<ReviewId> = list.items.iter().map(|review| review.id).collect();
-    let mut findings = api.flows.store.findings_of(&ids).await?;
+    let mut findings = api.flows.store.findings().findings_of(&ids).await?;
     for review in &mut list.items {
         let own;
         (own, findings) = findings.into_iter().partition(|finding| finding.review_id == review.id);
@@ -257,7 +257,7 @@ pub async fn get_review(
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let id: ReviewId = id.parse().map_err(|_| malformed::<ReviewId>())?;
-    let Some(row) = api.flows.store.review(id).await? else { return Err(missing(&api, id).await) };
+    let Some(row) = api.flows.store.reviews().get(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
     if prefers_markdown(&headers) {
         return Ok(markdown(findings::page(&view)));

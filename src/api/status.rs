@@ -197,7 +197,7 @@ pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json
     caller.require(Scope::Read)?;
     let rules = api.flows.rules.load_full();
     let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
-    let judged = api.flows.store.judged_counts(&names).await?;
+    let judged = api.flows.store.findings().judged_counts(&names).await?;
     Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed, &judged)).collect() }))
 }
 
@@ -214,7 +214,7 @@ pub async fn get_shadow(
     let rules = api.flows.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
     let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
-    let judged = api.flows.store.judged_counts(&[&name]).await?;
+    let judged = api.flows.store.findings().judged_counts(&[&name]).await?;
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
 
@@ -258,7 +258,7 @@ pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Para
     let limit: Option<i64> = params
         .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
     params.finish()?;
-    let rows = api.flows.store.skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
+    let rows = api.flows.store.shadows().skips(shadow.as_deref(), reason, days, limit.unwrap_or(50)).await?;
     let items = rows
         .into_iter()
         .map(|row| SkipView { shadow: row.shadow, reason: row.reason, day: row.day, count: row.n })

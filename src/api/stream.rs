@@ -78,7 +78,7 @@ pub async fn stream_findings(
     };
     // First it listens, then it looks.
     let live = api.flows.followers.tail.subscribe();
-    let newest = api.flows.store.newest(Feed::Result).await?;
+    let newest = api.flows.store.upkeep().newest(Feed::Result).await?;
     if from.is_some_and(|from| from > newest) {
         return Err(ahead("Last-Event-ID"));
     }
@@ -125,7 +125,7 @@ impl Reader {
     async fn read(&mut self) -> Result<(), StoreError> {
         if self.behind {
             let seek = Seek { from: Some(self.position), descending: false, limit: PAGE };
-            let page = self.api.flows.store.findings(&self.filter, seek).await?;
+            let page = self.api.flows.store.findings().list(&self.filter, seek).await?;
             self.behind = page.more;
             for (seq, finding) in page.items {
                 self.send(seq, &finding);

@@ -124,10 +124,10 @@ pub async fn list_trajectories(
     let seek = params.seek(TASKS);
     params.finish()?;
     let store = &api.flows.store;
-    let page = store.tasks(&filter, seek).await?;
+    let page = store.events().tasks(&filter, seek).await?;
     expect_reached(store, Feed::Intake, seek, &page).await?;
     let names: Vec<String> = page.items.iter().map(|(_, task)| task.clone()).collect();
-    let mut parts = store.task_parts(&names, mode).await?;
+    let mut parts = store.events().task_parts(&names, mode).await?;
     parts.retain(|part| caller.sees(&part.agent));
     let items = page.items.into_iter().map(|(seq, task)| {
         let own: Vec<TaskPart> = parts.iter().filter(|part| part.task_id == task).cloned().collect();
@@ -163,16 +163,16 @@ pub async fn get_trajectory(
         return Err(missing());
     }
     let store = &api.flows.store;
-    let mut parts = store.task_parts(std::slice::from_ref(&task), mode).await?;
+    let mut parts = store.events().task_parts(std::slice::from_ref(&task), mode).await?;
     parts.retain(|part| caller.sees(&part.agent));
     let summary = TrajectorySummary::new(&parts).ok_or_else(missing)?;
-    let (opinions, open) = store.opinions(&task, &summary.agents, mode).await?;
+    let (opinions, open) = store.events().opinions(&task, &summary.agents, mode).await?;
     let filter = EventFilter { task_id: Some(task), agents: Some(summary.agents.clone()), ..EventFilter::default() };
-    let page = store.events(&filter, seek).await?;
+    let page = store.events().list(&filter, seek).await?;
     expect_reached(store, Feed::Intake, seek, &page).await?;
     let ids: Vec<EventId> = page.items.iter().map(|(_, row)| row.id).collect();
-    let reviews = store.reviews_among(&ids, mode).await?;
-    let mut findings = store.findings_in(&ids, mode).await?;
+    let reviews = store.reviews().reviews_among(&ids, mode).await?;
+    let mut findings = store.findings().findings_in(&ids, mode).await?;
     let mut steps = Vec::with_capacity(ids.len());
     for (seq, row) in page.items {
         let found = findings.extract_if(.., |finding| finding.event_id == row.id).collect();

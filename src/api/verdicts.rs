@@ -29,7 +29,7 @@ pub async fn get_verdict(
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
     let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
-    let Some(agent) = api.flows.store.agent_of(id).await? else { return Err(missing(&api, id).await) };
+    let Some(agent) = api.flows.store.verdicts().agent_of(id).await? else { return Err(missing(&api, id).await) };
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
     }

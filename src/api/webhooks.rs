@@ -50,7 +50,7 @@ pub struct WebhookList {
 pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
     caller.require(Scope::Admin)?;
     let flows = &api.flows;
-    let (backlogs, gone) = (flows.store.backlogs().await?, flows.store.gone_endpoints().await?);
+    let (backlogs, gone) = (flows.store.webhooks().backlogs().await?, flows.store.webhooks().gone_endpoints().await?);
     let view = |endpoint: &std::sync::Arc<crate::webhooks::Endpoint>| {
         let backlog = backlogs.iter().find(|backlog| backlog.endpoint == endpoint.name());
         WebhookStatus {
@@ -78,7 +78,7 @@ pub async fn list_dead(
     let (endpoint, span) = (params.text("endpoint"), params.span());
     let seek = params.seek(DEAD);
     params.finish()?;
-    let page = api.flows.store.dead_letters(endpoint.as_deref(), span, seek).await?;
+    let page = api.flows.store.webhooks().dead_letters(endpoint.as_deref(), span, seek).await?;
     expect_reached(&api.flows.store, Feed::Dead, seek, &page).await?;
     Ok(listing(DEAD, seek, page, |letter| letter).json())
 }
@@ -109,13 +109,13 @@ pub async fn resend_dead(
     api.bodies.read_nothing(request).await?;
     let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
     let id: DeliveryId = id.parse().map_err(|_| missing())?;
-    let endpoint = api.flows.store.dead_letter_endpoint(id).await?.ok_or_else(missing)?;
+    let endpoint = api.flows.store.webhooks().dead_letter_endpoint(id).await?.ok_or_else(missing)?;
     if api.flows.webhooks.load().named(&endpoint).is_none() {
         return Err(Problem::conflict(format!(
             "no webhook named {endpoint} is declared and enabled: declare it in the settings and reload"
         )));
     }
-    if !api.flows.store.resend(id).await? {
+    if !api.flows.store.webhooks().resend(id).await? {
         return Err(missing());
     }
     api.flows.followers.outbox.notify_one();

@@ -91,8 +91,8 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
 async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), Failure> {
     let own = places.dir.join(FILE);
     // What was noted before the files are read is in them, and what is in them is in the database before that is read.
-    let noted = store.audit_folders().await?;
-    let sealed = store.newest_seal().await?.is_some();
+    let noted = store.audit().audit_folders().await?;
+    let sealed = store.audit().newest_seal().await?.is_some();
     let mut given = Vec::new();
     for path in &places.given {
         let read = checkpoints::read(path)?;
@@ -109,7 +109,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         key: checkpoints::public_key(&places.dir)?,
         rows: checkpoints::existing_row_key(&places.dir)?,
         lines: Lines::open(&places.dir, &places.files, places.moved)?,
-        standing: store.standing().await?,
+        standing: store.decisions().standing().await?,
     };
     let verified = verified(store, &own, outside).await?;
     if global.json {
@@ -184,7 +184,7 @@ fn folder(own: &Path) -> String {
 /// Reads every row, block by block; answers the last number that was given by then.
 async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Result<i64, Failure> {
     // Read first: whatever is there by then is compared.
-    let drawn = store.newest(Feed::Audit).await?;
+    let drawn = store.upkeep().newest(Feed::Audit).await?;
     let (mut block, mut after) = (0, 0);
     let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
         for record in records {
@@ -195,11 +195,11 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
         Ok(())
     };
     loop {
-        let seals = store.seals(block, PAGE).await?;
+        let seals = store.audit().seals(block, PAGE).await?;
         for seal in &seals {
             let mut records = Vec::new();
             while after < seal.last {
-                let page = store.audit(&AuditFilter::default(), after, PAGE.min(seal.last - after)).await?;
+                let page = store.audit().list(&AuditFilter::default(), after, PAGE.min(seal.last - after)).await?;
                 let Some(last) = page.last() else { break };
                 after = last.row.seq;
                 records.extend(page);
@@ -216,14 +216,14 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
         }
     }
     loop {
-        let page = store.audit(&AuditFilter::default(), after, PAGE).await?;
+        let page = store.audit().list(&AuditFilter::default(), after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.row.seq;
         compare(verifier, &page)?;
         verifier.unsealed(&page);
     }
     // A running server has written more meanwhile.
-    Ok(drawn.max(after.min(store.newest(Feed::Audit).await?)))
+    Ok(drawn.max(after.min(store.upkeep().newest(Feed::Audit).await?)))
 }
 
 fn tell(verified: &Verified) {
@@ -246,7 +246,7 @@ fn tell(verified: &Verified) {
 async fn export(store: &Store) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let page = store.audit(&AuditFilter::default(), after, PAGE).await?;
+        let page = store.audit().list(&AuditFilter::default(), after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.row.seq;
         let lines: Vec<String> = page.iter().map(|record| line(record).to_string()).collect();

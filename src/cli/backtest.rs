@@ -99,7 +99,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
         None => plan(flows, options, max_usd).await?,
     };
     let Some(id) = id else { return Ok(options.resume) };
-    let started = flows.store.start_backtest(id, max_usd, options.max_tokens).await?;
+    let started = flows.store.backtests().start(id, max_usd, options.max_tokens).await?;
     if !started {
         return Err(anyhow::anyhow!("{id} was deleted").into());
     }
@@ -190,7 +190,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
         None
     };
     if let Some(refusal) = refusal {
-        flows.store.delete_backtest(id).await?;
+        flows.store.backtests().delete(id).await?;
         return Err(Failure::Usage(refusal));
     }
     Ok(Some(id))
@@ -222,7 +222,7 @@ fn confirmed() -> bool {
 }
 
 async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, Failure> {
-    let found = flows.store.backtest(id).await?;
+    let found = flows.store.backtests().get(id).await?;
     found.ok_or_else(|| anyhow::anyhow!("there is no backtest {id} (any more)").into())
 }
 
@@ -237,7 +237,7 @@ async fn events(global: &Global, flows: &Flows, id: BacktestId, change: Change) 
     let mut seek = Seek { from: None, descending: false, limit: 500 };
     let mut found = Vec::new();
     loop {
-        let page = flows.store.backtest_items(id, &filter, seek).await?;
+        let page = flows.store.backtests().items(id, &filter, seek).await?;
         seek.from = page.items.last().map(|(seq, _)| *seq);
         for (_, item) in page.items {
             if global.json {

@@ -100,13 +100,13 @@ async fn perform(flows: Flows, id: ReviewId) -> Result<Option<Review>, StoreErro
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(worker) = flows.pulse.lease_name()
-            && let Some(job) = flows.store.claim_one(worker, id).await?
+            && let Some(job) = flows.store.queue().claim_one(worker, id).await?
         {
             flows.reviews.clone().perform(job, None).await;
         }
-        let mut review = flows.store.review(id).await?;
+        let mut review = flows.store.reviews().get(id).await?;
         if let Some(review) = review.as_mut().filter(|review| review.has_ended()) {
-            review.findings = Some(flows.store.findings_of(&[id]).await?);
+            review.findings = Some(flows.store.findings().findings_of(&[id]).await?);
         }
         if review.as_ref().is_none_or(Review::has_ended) || Instant::now() > deadline {
             return Ok(review);

@@ -8,7 +8,7 @@ use umbra_domain::Shadow;
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
     let shadows = setup.shadows()?;
-    let findings = database.store.doctor(setup.settings.queue.dead_after).await?;
+    let findings = database.store.upkeep().doctor(setup.settings.queue.dead_after).await?;
     let mut over = Vec::new();
     for shadow in &shadows.value {
         over.extend(over_cap(&database, shadow).await?);
@@ -37,7 +37,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
 /// Days that stand above today's caps: no defect where a cap was lowered during the day.
 async fn over_cap(database: &crate::app::Database, shadow: &Shadow) -> Result<Vec<String>, Failure> {
     let control = &shadow.cost_control;
-    let day = database.store.shadow_day(&shadow.name, &control.time_zone).await?;
+    let day = database.store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;
     let mut over = Vec::new();
     if control.max_reviews_per_day.is_some_and(|cap| day.reviews > i64::from(cap)) {
         over.push(format!(

@@ -97,7 +97,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 /// Signs what the audit will say of it, with the key that servers sign with: an erasure that nobody signed is tampering.
 async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()> {
     let dir = setup.audit_dir();
-    if checkpoints::public_key(&dir)?.is_none() && store.count_audit(whose).await? > 0 {
+    if checkpoints::public_key(&dir)?.is_none() && store.audit().count_audit(whose).await? > 0 {
         anyhow::bail!(
             "what the audit says of it has to be erased under the signature of a server, and its key is not in {}: run \
              this where the folder of the audit is (boundary.audit.dir, --data-dir)",

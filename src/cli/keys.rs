@@ -64,7 +64,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
     let installation = database.store.installation(rand::rng().random()).await?;
     let key = mint(rand::rng().random());
     let id = KeyId(Clock::system().new_id());
-    database.store.add_key(id, name, &installation.hash_key(&key), scopes, &agents).await?;
+    database.store.keys().add(id, name, &installation.hash_key(&key), scopes, &agents).await?;
     database.close().await;
     if global.json {
         return answer_json(&json!({"id": id, "key": key}));
@@ -76,7 +76,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
 
 async fn list(global: &Global) -> Result<(), Failure> {
     let (_, database) = global.open_existing().await?;
-    let keys = database.store.keys().await?;
+    let keys = database.store.keys().list().await?;
     database.close().await;
     if global.json {
         return answer_json(&json!({"items": keys}));
@@ -103,7 +103,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
 async fn revoke(global: &Global, id: &str) -> Result<(), Failure> {
     let id: KeyId = id.parse().map_err(|error| Failure::Usage(format!("{id}: {error}")))?;
     let (_, database) = global.open_existing().await?;
-    let known = database.store.revoke_key(id).await?;
+    let known = database.store.keys().revoke(id).await?;
     database.close().await;
     if !known {
         return Err(Failure::Error(anyhow::anyhow!("there is no key {id}; umbra keys list shows them")));

@@ -9,7 +9,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (_, database) = global.open().await?;
     let clock = Clock::system();
     clock.follow(database.store.now().await?);
-    let made = database.store.make_partitions(clock.now()).await?;
+    let made = database.store.upkeep().make_partitions(clock.now()).await?;
     let newest = umbra_store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
     database.close().await;
     if global.json {

@@ -33,7 +33,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     };
     let to = wanted(shadow, options.to.as_deref())?;
     let (_, database) = global.open_existing().await?;
-    let counts = database.store.judged_counts(&[&shadow.name]).await;
+    let counts = database.store.findings().judged_counts(&[&shadow.name]).await;
     database.close().await;
     let precision = ShadowPrecision::of(shadow, &counts?);
     let refusal = if to > shadow.mode { refusal(&precision.in_force, &setup.settings.promote) } else { None };

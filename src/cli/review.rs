@@ -171,13 +171,13 @@ async fn review(
 }
 
 async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
-    let mut review = flows.store.review(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
+    let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
     if review.released {
         let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
         let failure = review.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
         return Err(anyhow::anyhow!("the review was given up and its unit returned: {reason}{failure}").into());
     }
-    review.findings = Some(flows.store.findings_of(&[id]).await?);
+    review.findings = Some(flows.store.findings().findings_of(&[id]).await?);
     Ok(review)
 }
 
@@ -185,7 +185,7 @@ async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
 async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, Failure> {
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
-    let page = flows.store.events(&filter, seek).await?;
+    let page = flows.store.events().list(&filter, seek).await?;
     let stored = page.items.into_iter().filter(|(_, row)| !row.erased);
     let stored = stored.filter_map(|(_, row)| serde_json::from_slice::<StoredEvent>(&row.payload).ok());
     let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));

@@ -47,7 +47,9 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     let store = &database.store;
     let ids = match &action {
         Action::Replay(Options { session }) => Ok(vec![*session]),
-        Action::Backtest(Many { agent, sessions }) => store.recent_sessions(agent.as_deref(), *sessions).await,
+        Action::Backtest(Many { agent, sessions }) => {
+            store.sessions().recent_sessions(agent.as_deref(), *sessions).await
+        }
     };
     let mut replays = Vec::new();
     let replayed = async {

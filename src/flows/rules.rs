@@ -61,7 +61,7 @@ impl Rules {
         let watcher = Watcher::compile(&shadows)?;
         let mut armed = Vec::with_capacity(shadows.len());
         for shadow in shadows {
-            let version_id = store.file_version(&shadow).await?;
+            let version_id = store.shadows().file_version(&shadow).await?;
             armed.push(Armed { version: shadow.version(), shadow: Arc::new(shadow), version_id });
         }
         let by_version = armed.iter().enumerate().map(|(index, armed)| (armed.version_id, index)).collect();

@@ -131,7 +131,7 @@ pub(super) async fn judge(
 /// Pins what tools say now; answers the names of those that were pinned by this.
 pub(super) async fn accept(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> Result<Vec<String>, StoreError> {
     let seen: Vec<Seen> = tools.iter().map(seen).collect();
-    guard.store().pin_mcp_tools(place.profile, place.server, &seen, true).await
+    guard.store().contracts().pin_mcp_tools(place.profile, place.server, &seen, true).await
 }
 
 struct Compared {
@@ -142,7 +142,7 @@ struct Compared {
 
 async fn compared(guard: &Guard, place: &Place<'_>, seen: &[Seen]) -> Result<Compared, StoreError> {
     let store = guard.store();
-    let pins = store.mcp_pins(place.profile, place.server).await?;
+    let pins = store.contracts().mcp_pins(place.profile, place.server).await?;
     let pin = |seen: &Seen| pins.iter().find(|pin| pin.tool == seen.tool);
     let unknown: Vec<Seen> = seen.iter().filter(|seen| pin(seen).is_none()).cloned().collect();
     let unreported = |pin: &Pin, seen: &Seen| pin.hash != seen.hash && pin.changed.as_ref() != Some(&seen.hash);
@@ -150,10 +150,10 @@ async fn compared(guard: &Guard, place: &Place<'_>, seen: &[Seen]) -> Result<Com
         seen.iter().filter(|seen| pin(seen).is_some_and(|pin| unreported(pin, seen))).cloned().collect();
     let mut new = Vec::new();
     if !unknown.is_empty() {
-        new = store.pin_mcp_tools(place.profile, place.server, &unknown, false).await?;
+        new = store.contracts().pin_mcp_tools(place.profile, place.server, &unknown, false).await?;
     }
     if !changed.is_empty() {
-        new.extend(store.note_changed_mcp_tools(place.profile, place.server, &changed).await?);
+        new.extend(store.contracts().note_changed_mcp_tools(place.profile, place.server, &changed).await?);
     }
     Ok(Compared { pins, new })
 }

@@ -134,7 +134,7 @@ impl Dispatcher {
             work(job, payload).await;
             drop(permit);
         } else if let Some(worker) = self.intake.pulse.lease_name()
-            && let Some(job) = self.store.claim_one(worker, review).await?
+            && let Some(job) = self.store.queue().claim_one(worker, review).await?
         {
             work(job, None).await;
         }
@@ -157,7 +157,7 @@ impl Dispatcher {
             return true;
         }
         let limits = (i64::try_from(active.len()).unwrap_or(0), i64::try_from(any.len()).unwrap_or(0));
-        match self.store.claim(worker, limits.0, limits.1).await {
+        match self.store.queue().claim(worker, limits.0, limits.1).await {
             Ok(jobs) => {
                 if !jobs.is_empty() || self.intake.pulse.reaches_database() {
                     self.intake.pulse.moved();

@@ -91,7 +91,7 @@ impl Pulse {
         self.state.reachable.store(beaten.is_ok(), Ordering::Relaxed);
         beaten?;
         *lock(&self.state.beat_at) = Some(sent);
-        let depth = self.store.queue_depth().await?;
+        let depth = self.store.queue().queue_depth().await?;
         self.measure(depth);
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Pulse {
     /// The database does not answer; the next look tries again.
     pub async fn relieve(&self) -> Result<bool, StoreError> {
         let own = *lock(&self.state.worker);
-        let rescue = self.store.rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
+        let rescue = self.store.queue().rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
         if rescue.workers > 0 {
             tracing::warn!(
                 workers = rescue.workers,
@@ -118,7 +118,7 @@ impl Pulse {
         let enlisted = lock(&self.state.beat_at).is_some();
         let worker = *lock(&self.state.worker);
         if enlisted {
-            if let Some(now) = self.store.heartbeat(worker).await? {
+            if let Some(now) = self.store.queue().heartbeat(worker).await? {
                 self.clock.follow(now);
                 return Ok(());
             }
@@ -126,7 +126,7 @@ impl Pulse {
             tracing::warn!(%worker, "declared dead by another process; going on as a new worker");
         }
         let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
-        self.store.enlist(worker).await?;
+        self.store.queue().enlist(worker).await?;
         *lock(&self.state.worker) = worker;
         self.clock.follow(self.store.now().await?);
         Ok(())
@@ -139,7 +139,7 @@ impl Pulse {
     pub async fn leave(&self) -> Result<u64, StoreError> {
         *lock(&self.state.beat_at) = None;
         let worker = *lock(&self.state.worker);
-        self.store.dismiss(worker, WorkerId(self.clock.new_id())).await
+        self.store.queue().dismiss(worker, WorkerId(self.clock.new_id())).await
     }
 
     /// Notes that the dispatcher turned or a job moved.

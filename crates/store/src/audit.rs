@@ -3,7 +3,8 @@
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::AuditStore,
     decisions::NewAudit,
     erasure::Whose,
     seek::{Span, equals, push_span},
@@ -74,12 +75,12 @@ pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
     })
 }
 
-impl Store {
+impl AuditStore<'_> {
     /// The rows behind a number, in order, at most so many.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn audit(&self, filter: &AuditFilter, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
+    pub async fn list(self, filter: &AuditFilter, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
         let mut query = QueryBuilder::<Postgres>::new("/* audit.page */ ");
         query.push(COLUMNS).push(" AND a.seq > ").push_bind(after);
         for (column, value) in [
@@ -97,20 +98,20 @@ impl Store {
         }
         push_span(&mut query, "a.at", filter.span);
         query.push(" ORDER BY a.seq LIMIT ").push_bind(limit);
-        query.build().fetch_all(&self.read).await?.iter().map(record).collect()
+        query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
     }
 
     /// The blocks behind a number, in order, at most so many.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn seals(&self, after: i64, limit: i64) -> Result<Vec<AuditSeal>, StoreError> {
+    pub async fn seals(self, after: i64, limit: i64) -> Result<Vec<AuditSeal>, StoreError> {
         let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
             "/* audit.seals */ SELECT block, first, last, hash FROM audit_seal WHERE block > $1 ORDER BY block LIMIT $2",
         )
         .bind(after)
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows.into_iter().map(seal).collect())
     }
@@ -119,11 +120,11 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn newest_seal(&self) -> Result<Option<AuditSeal>, StoreError> {
+    pub async fn newest_seal(self) -> Result<Option<AuditSeal>, StoreError> {
         let row: Option<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
             "/* audit.seal */ SELECT block, first, last, hash FROM audit_seal ORDER BY block DESC LIMIT 1",
         )
-        .fetch_optional(&self.work)
+        .fetch_optional(&self.0.work)
         .await?;
         Ok(row.map(seal))
     }
@@ -132,8 +133,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_sealing(&self, most: i64) -> Result<Option<Sealing>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn begin_sealing(self, most: i64) -> Result<Option<Sealing>, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let held: Option<i64> =
             sqlx::query_scalar("/* audit.hold */ SELECT seq FROM follower WHERE name = 'seal' FOR UPDATE SKIP LOCKED")
                 .fetch_optional(&mut *tx)
@@ -165,13 +166,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_audit(&self, whose: &Whose) -> Result<u64, StoreError> {
+    pub async fn count_audit(self, whose: &Whose) -> Result<u64, StoreError> {
         let Whose::Agent(agent) = whose else { return Ok(0) };
         let count: i64 = sqlx::query_scalar(
             "/* audit.count */ SELECT count(*) FROM audit_payload p JOIN audit a USING (seq) WHERE a.agent = $1",
         )
         .bind(agent)
-        .fetch_one(&self.work)
+        .fetch_one(&self.0.work)
         .await?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -182,12 +183,12 @@ impl Store {
     /// # Errors
     /// The database does not answer, or is busy: try again, what was erased stays so.
     pub async fn erase_audit(
-        &self,
+        self,
         agent: &str,
         most: i64,
         said: impl FnOnce(&[(i64, Vec<u8>)]) -> NewAudit,
     ) -> Result<u64, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
             "/* audit.erase */ DELETE FROM audit_payload p USING (
                  SELECT seq, payload_mac FROM audit_payload JOIN audit a USING (seq) WHERE a.agent = $1
@@ -213,7 +214,7 @@ impl Store {
     }
 
     /// Appends a row, the last thing before the commit; answers its number.
-    pub(super) async fn append_row(&self, tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
+    pub(super) async fn append_row(self, tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
         let seq: i64 = sqlx::query_scalar(
             "/* audit.append */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)
@@ -229,7 +230,7 @@ impl Store {
         .bind(&row.tool)
         .bind(&row.body)
         .bind(row.payload.as_ref().map(|(_, mac)| mac))
-        .bind(self.stamper.stamp(std::slice::from_ref(row)))
+        .bind(self.0.stamper.stamp(std::slice::from_ref(row)))
         .fetch_one(&mut *tx)
         .await?;
         if let Some((payload, _)) = &row.payload {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
-use super::{Store, StoreError, follow::Following, workers::interval};
+use super::{StoreError, aggregates::ReviewStore, follow::Following, workers::interval};
 use umbra_domain::{EventId, ReviewId, Reviewer};
 
 /// Most scores that a baseline is made of, the newest.
@@ -89,12 +89,12 @@ impl Following {
     }
 }
 
-impl Store {
+impl ReviewStore<'_> {
     /// What an agent's work usually scores, by its newest scores within `window`; `None` without any.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn usual(&self, key: &ScoreKey, window: Duration) -> Result<Option<Usual>, StoreError> {
+    pub async fn usual(self, key: &ScoreKey, window: Duration) -> Result<Option<Usual>, StoreError> {
         let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sqlx::query_as(
             "/* baselines.usual */
              SELECT avg(score)::float8, stddev_samp(score)::float8, count(*) FROM (
@@ -107,7 +107,7 @@ impl Store {
         .bind(key.reviewer.as_str())
         .bind(interval(window))
         .bind(MOST_SCORES)
-        .fetch_one(&self.work)
+        .fetch_one(&self.0.work)
         .await?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Ok(mean.map(|mean| Usual { mean, spread: spread.unwrap_or(0.0), count }))

@@ -8,7 +8,8 @@ use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::BreakerStore,
     follow::Following,
     seek::{Page, Seek, equals},
     transaction::{Tx, begin},
@@ -192,13 +193,13 @@ impl Following {
     }
 }
 
-impl Store {
+impl BreakerStore<'_> {
     /// A page of agents that were ever judged, in the order in which they first were; `shadows` are those that count.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn breaker_agents(
-        &self,
+    pub async fn agents(
+        self,
         filter: &BreakerFilter,
         shadows: &[String],
         seek: Seek,
@@ -218,7 +219,7 @@ impl Store {
                 .push_bind(i32::from(wanted as u8));
         }
         seek.push(&mut query, "seq");
-        let rows: Vec<AgentRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<AgentRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
@@ -226,17 +227,17 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn breakers_of(&self, agents: &[String]) -> Result<(Vec<BreakerRow>, Timestamp), StoreError> {
+    pub async fn of(self, agents: &[String]) -> Result<(Vec<BreakerRow>, Timestamp), StoreError> {
         let query = format!("/* breakers.of */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY shadow");
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.read).await?;
-        Ok((rows.into_iter().map(Into::into).collect(), self.now().await?))
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.0.read).await?;
+        Ok((rows.into_iter().map(Into::into).collect(), self.0.now().await?))
     }
 
     /// For each of these reviews the worst verified finding, in words.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn rejections(&self, reviews: &[ReviewId]) -> Result<Vec<(ReviewId, String)>, StoreError> {
+    pub async fn rejections(self, reviews: &[ReviewId]) -> Result<Vec<(ReviewId, String)>, StoreError> {
         let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
         let rows: Vec<(Uuid, String)> = sqlx::query_as(
             "/* breakers.reasons */
@@ -244,7 +245,7 @@ impl Store {
              WHERE review_id = ANY($1) AND verified ORDER BY review_id, severity DESC, seq",
         )
         .bind(ids)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows.into_iter().map(|(id, description)| (ReviewId(id), description)).collect())
     }
@@ -253,12 +254,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn acknowledge_breaker(
-        &self,
-        agent: &str,
-        by: Option<&str>,
-        note: Option<&str>,
-    ) -> Result<bool, StoreError> {
+    pub async fn acknowledge(self, agent: &str, by: Option<&str>, note: Option<&str>) -> Result<bool, StoreError> {
         let done = sqlx::query(
             "/* breakers.acknowledge */
              UPDATE breaker_agent SET acknowledged_at = clock(), acknowledged_by = $2, note = $3 WHERE agent = $1",
@@ -266,7 +262,7 @@ impl Store {
         .bind(agent)
         .bind(by)
         .bind(note)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -276,8 +272,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_reset(&self, agent: &str) -> Result<Reset, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn begin_reset(self, agent: &str) -> Result<Reset, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
             .bind(agent)
             .execute(&mut *tx)

@@ -8,7 +8,7 @@ use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::BriefingStore};
 use umbra_domain::{Mode, Severity, SkipReason};
 
 /// Counts of reviews and of what they found.
@@ -184,19 +184,19 @@ const REVIEWS: &str = "
         FROM finding WHERE review_id = r.id) f
     WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
 
-impl Store {
+impl BriefingStore<'_> {
     /// Agents whose breakers are not closed now, those in trouble longest first.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn troubled_agents(&self, most: i64) -> Result<Vec<Troubled>, StoreError> {
+    pub async fn troubled_agents(self, most: i64) -> Result<Vec<Troubled>, StoreError> {
         let rows: Vec<(String, String, Option<jiff_sqlx::Timestamp>, bool)> = sqlx::query_as(
             "/* briefings.breakers */
              SELECT agent, recommendation, troubled_since, acknowledged_at IS NOT NULL FROM breaker_agent
              WHERE recommendation <> 'closed' ORDER BY troubled_since, agent LIMIT $1",
         )
         .bind(most)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| Troubled {
             agent,
@@ -211,7 +211,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn shadow_counts(&self, first: Date, last: Date) -> Result<Vec<ShadowCounts>, StoreError> {
+    pub async fn shadow_counts(self, first: Date, last: Date) -> Result<Vec<ShadowCounts>, StoreError> {
         let sql = format!(
             "/* briefings.shadows */
              WITH r AS (SELECT r.shadow, r.mode, r.day, {COUNTS} {REVIEWS} GROUP BY 1, 2, 3),
@@ -228,7 +228,7 @@ impl Store {
                     coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens
              FROM r FULL JOIN c USING (shadow, mode, day) ORDER BY shadow, day, mode"
         );
-        let rows: Vec<ShadowRow> = of_days(&sql, first, last).fetch_all(&self.read).await?;
+        let rows: Vec<ShadowRow> = of_days(&sql, first, last).fetch_all(&self.0.read).await?;
         Ok(rows
             .into_iter()
             .filter_map(|row| {
@@ -243,12 +243,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn agent_counts(
-        &self,
-        first: Date,
-        last: Date,
-        most: i64,
-    ) -> Result<(Vec<AgentCounts>, i64), StoreError> {
+    pub async fn agent_counts(self, first: Date, last: Date, most: i64) -> Result<(Vec<AgentCounts>, i64), StoreError> {
         let passive = Mode::Passive.priority();
         let sql = format!(
             "/* briefings.agents */
@@ -263,7 +258,7 @@ impl Store {
                      FROM provider_call WHERE review_id = r.id) c WHERE r.day"
             ),
         );
-        let rows: Vec<AgentRow> = of_days(&sql, first, last).bind(most).fetch_all(&self.read).await?;
+        let rows: Vec<AgentRow> = of_days(&sql, first, last).bind(most).fetch_all(&self.0.read).await?;
         let all: i64 = sqlx::query_scalar(
             "/* briefings.all_agents */
              SELECT count(DISTINCT r.agent) FROM (SELECT DISTINCT name FROM shadow_version) s
@@ -273,7 +268,7 @@ impl Store {
         .bind(first.to_sqlx())
         .bind(last.to_sqlx())
         .bind(passive)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         Ok((rows.into_iter().map(|row| AgentCounts { agent: row.agent, counts: row.counts }).collect(), all))
     }
@@ -282,7 +277,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recurring(&self, first: Date, last: Date, most: i64) -> Result<Vec<Recurring>, StoreError> {
+    pub async fn recurring(self, first: Date, last: Date, most: i64) -> Result<Vec<Recurring>, StoreError> {
         let rows: Vec<RecurringRow> = sqlx::query_as(
             "/* briefings.recurring */
              WITH found AS (
@@ -307,7 +302,7 @@ impl Store {
         .bind(last.to_sqlx())
         .bind(Mode::Passive.priority())
         .bind(most)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows
             .into_iter()
@@ -328,7 +323,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn feedback_counts(&self, first: Date, last: Date) -> Result<FeedbackCounts, StoreError> {
+    pub async fn feedback_counts(self, first: Date, last: Date) -> Result<FeedbackCounts, StoreError> {
         Ok(sqlx::query_as(
             "/* briefings.feedback */
              SELECT count(*) FILTER (WHERE f.status = 'open') AS open,
@@ -341,7 +336,7 @@ impl Store {
         .bind(first.to_sqlx())
         .bind(last.to_sqlx())
         .bind(Mode::Passive.priority())
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?)
     }
 
@@ -349,14 +344,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn skip_counts(&self, first: Date, last: Date) -> Result<Vec<(String, SkipReason, i64)>, StoreError> {
+    pub async fn skip_counts(self, first: Date, last: Date) -> Result<Vec<(String, SkipReason, i64)>, StoreError> {
         let rows: Vec<(String, i16, i64)> = sqlx::query_as(
             "/* briefings.skips */ SELECT shadow, reason, sum(n)::bigint FROM skip_count WHERE day BETWEEN $1 AND $2
              GROUP BY shadow, reason ORDER BY shadow, reason",
         )
         .bind(first.to_sqlx())
         .bind(last.to_sqlx())
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows.into_iter().filter_map(|(shadow, code, n)| Some((shadow, SkipReason::from_code(code)?, n))).collect())
     }

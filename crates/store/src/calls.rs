@@ -1,6 +1,6 @@
 //! Money: a hold is a `provider_call` row, committed before bytes leave and settled after.
 
-use super::{Store, StoreError, jobs::Lease, transaction::begin};
+use super::{StoreError, aggregates::ReviewStore, jobs::Lease, transaction::begin};
 use umbra_domain::{NanoUsd, ReviewId};
 
 /// Most calls that one review may make, over all its attempts.
@@ -42,16 +42,16 @@ pub enum Held {
     Fenced,
 }
 
-impl Store {
+impl ReviewStore<'_> {
     /// Holds a call's worst case on the call's own local day. Held plus spent never exceeds a cap.
     ///
     /// # Errors
     /// The database does not answer: do not call.
-    pub async fn hold(&self, hold: &Hold<'_>) -> Result<Held, StoreError> {
+    pub async fn hold(self, hold: &Hold<'_>) -> Result<Held, StoreError> {
         let (usd, tokens) = (hold.worst.0.0, to_i64(hold.worst.1));
         let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
         let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         // Meters before reviews, as everywhere. The lock on the review keeps a sweep that takes it over from
         // overlooking the call.
         let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, jiff_sqlx::Date) =
@@ -125,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: the hold stays until it is settled or the worker declared dead.
-    pub async fn settle(&self, review: ReviewId, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<bool, StoreError> {
+    pub async fn settle(self, review: ReviewId, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<bool, StoreError> {
         let done = sqlx::query(
             "/* calls.settle */
              WITH c AS (
@@ -142,7 +142,7 @@ impl Store {
         .bind(n)
         .bind(actual.map(|(usd, _)| usd.0))
         .bind(actual.map(|(_, tokens)| to_i64(tokens)))
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }

@@ -5,7 +5,8 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::EventStore,
     intake::Flush,
     seek::{Seek, equals},
 };
@@ -26,13 +27,13 @@ pub struct Unreviewed {
 const REVIEWED: &str = "SELECT FROM review_event x JOIN review r ON r.id = x.review_id
                         WHERE x.event_id = e.id AND r.state IN ('queued', 'running', 'done')";
 
-impl Store {
+impl EventStore<'_> {
     /// Events since a time that have no review, newest first, without those that may be Umbra's own traffic.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn unreviewed(
-        &self,
+        self,
         since: Timestamp,
         agent: Option<&str>,
         before: Option<i64>,
@@ -44,7 +45,7 @@ impl Store {
         query.push_bind(SkipReason::LoopGuard.code()).push(" = ANY(outcomes)");
         equals(&mut query, "agent", agent);
         Seek { from: before, descending: true, limit: limit.saturating_sub(1) }.push(&mut query, "seq");
-        let rows: Vec<(i64, Uuid, Vec<u8>)> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<(i64, Uuid, Vec<u8>)> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(|(seq, id, payload)| Unreviewed { seq, id: EventId(id), payload }).collect())
     }
 }

@@ -8,7 +8,8 @@ use jiff_sqlx::ToSqlx;
 use sqlx::{Row, postgres::PgRow};
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::ContractStore,
     decisions::NewAudit,
     transaction::{Tx, begin, begin_with},
     webhooks,
@@ -95,21 +96,21 @@ fn state(row: &PgRow) -> Result<ContractState, StoreError> {
     })
 }
 
-impl Store {
+impl ContractStore<'_> {
     /// What live results have shown of contracts, newest editions first.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn contract_states(&self) -> Result<Vec<ContractState>, StoreError> {
+    pub async fn states(self) -> Result<Vec<ContractState>, StoreError> {
         let query = format!("/* contracts.states */ {STATES} ORDER BY since DESC, tool, version LIMIT {MOST_STATES}");
-        sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(&self.read).await?.iter().map(state).collect()
+        sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(&self.0.read).await?.iter().map(state).collect()
     }
 
     /// Notes editions of contracts that are in force, each as tool and version. Those that are known stay as they are.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn know_contracts(&self, editions: &[(String, u32)]) -> Result<(), StoreError> {
+    pub async fn know(self, editions: &[(String, u32)]) -> Result<(), StoreError> {
         let (tools, versions): (Vec<&str>, Vec<i64>) =
             editions.iter().map(|(tool, version)| (tool.as_str(), i64::from(*version))).unzip();
         sqlx::query(
@@ -119,7 +120,7 @@ impl Store {
         )
         .bind(tools)
         .bind(versions)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }
@@ -128,8 +129,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: it may be so all the same.
-    pub async fn confirm_contract(&self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.control).await?;
+    pub async fn confirm(self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
             "/* contracts.confirm */ UPDATE contract_state SET confirmed_at = clock(), misfits = 0, misfit = NULL,
                  recent = '{}', stale_since = NULL, stale_why = NULL WHERE tool = $1 AND version = $2",
@@ -141,7 +142,7 @@ impl Store {
         if changed.rows_affected() == 0 {
             return Ok(false);
         }
-        self.append_row(&mut tx, said).await?;
+        self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -150,9 +151,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn live_results(&self, seqs: &[i64]) -> Result<Vec<LiveResult>, StoreError> {
+    pub async fn live_results(self, seqs: &[i64]) -> Result<Vec<LiveResult>, StoreError> {
         let query = format!("/* contracts.results */ {RESULTS} AND o.seq = ANY($1) ORDER BY o.seq");
-        let rows: Vec<ResultRow> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(seqs).fetch_all(&self.read).await?;
+        let rows: Vec<ResultRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(seqs).fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(live_result).collect())
     }
 
@@ -160,11 +162,15 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recorded_calls(&self, agent: &str, tool: &str, most: i64) -> Result<Vec<LiveResult>, StoreError> {
+    pub async fn recorded_calls(self, agent: &str, tool: &str, most: i64) -> Result<Vec<LiveResult>, StoreError> {
         let query =
             format!("/* contracts.recorded */ {RESULTS} AND o.agent = $1 AND o.tool = $2 ORDER BY o.seq DESC LIMIT $3");
-        let rows: Vec<ResultRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).bind(tool).bind(most).fetch_all(&self.read).await?;
+        let rows: Vec<ResultRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(agent)
+            .bind(tool)
+            .bind(most)
+            .fetch_all(&self.0.read)
+            .await?;
         Ok(rows.into_iter().rev().map(live_result).collect())
     }
 
@@ -172,8 +178,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_learning(&self, most: i64) -> Result<Option<Learning>, StoreError> {
-        let mut tx = begin_with(&self.work, LAZY).await?;
+    pub async fn begin_learning(self, most: i64) -> Result<Option<Learning>, StoreError> {
+        let mut tx = begin_with(&self.0.work, LAZY).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
         )

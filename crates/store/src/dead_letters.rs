@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::WebhookStore,
     seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
     webhooks::Addressee,
@@ -83,21 +84,21 @@ impl From<DeadRow> for DeadLetter {
     }
 }
 
-impl Store {
+impl WebhookStore<'_> {
     /// Notes that an endpoint wants nothing any more, and gives up what waits for it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn endpoint_gone(&self, to: &Addressee) -> Result<(), StoreError> {
+    pub async fn endpoint_gone(self, to: &Addressee) -> Result<(), StoreError> {
         sqlx::query(
             "/* webhooks.gone */ INSERT INTO webhook_gone (endpoint, url_hash) VALUES ($1, $2) ON CONFLICT DO NOTHING",
         )
         .bind(&to.endpoint)
         .bind(&to.url_hash)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         loop {
-            let mut tx = begin(&self.work).await?;
+            let mut tx = begin(&self.0.work).await?;
             sqlx::query(
                 "/* webhooks.gone_failure */ UPDATE webhook_delivery SET status = 410, failure = 'answered 410 Gone'
                  WHERE id IN (SELECT id FROM webhook_delivery WHERE endpoint = $1 AND state = 'waiting'
@@ -119,8 +120,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn sweep_deliveries(&self, declared: &[String], keep: Duration) -> Result<(), StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn sweep_deliveries(self, declared: &[String], keep: Duration) -> Result<(), StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let strays = "created_at < clock() - interval '3 days' AND due_at < clock() AND endpoint <> ALL($1)";
         bury(&mut tx, strays, |query| query.bind(declared)).await?;
         sqlx::query(
@@ -139,7 +140,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn dead_letters(
-        &self,
+        self,
         endpoint: Option<&str>,
         span: Span,
         seek: Seek,
@@ -151,7 +152,7 @@ impl Store {
         equals(&mut query, "endpoint", endpoint);
         push_span(&mut query, "dead_at", span);
         seek.push(&mut query, "seq");
-        let rows: Vec<DeadRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<DeadRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
@@ -159,9 +160,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn dead_letter_endpoint(&self, id: DeliveryId) -> Result<Option<String>, StoreError> {
+    pub async fn dead_letter_endpoint(self, id: DeliveryId) -> Result<Option<String>, StoreError> {
         let endpoint = sqlx::query_scalar("SELECT endpoint FROM webhook_delivery WHERE id = $1 AND state = 'dead'");
-        Ok(endpoint.bind(id.0).fetch_optional(&self.read).await?)
+        Ok(endpoint.bind(id.0).fetch_optional(&self.0.read).await?)
     }
 
     /// Lets a dead letter be delivered again, from the first attempt on, under its old `webhook-id`; an endpoint that
@@ -169,8 +170,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn resend(&self, id: DeliveryId) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn resend(self, id: DeliveryId) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let endpoint: Option<String> = sqlx::query_scalar(
             "/* webhooks.resend */
              UPDATE webhook_delivery SET state = 'waiting', attempt = 0, due_at = clock(), first_at = NULL,

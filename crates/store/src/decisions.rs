@@ -14,7 +14,8 @@ use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::DecisionStore,
     execution::StoredOverride,
     signed::Stamper,
     transaction::{Tx, begin, begin_on},
@@ -245,27 +246,27 @@ pub struct RecordedCall {
 /// An open transaction of decisions. Dropped, nothing was decided.
 pub struct Deciding(Tx, Stamper);
 
-impl Store {
+impl DecisionStore<'_> {
     /// Opens a transaction of decisions.
     ///
     /// # Errors
     /// The database does not answer, or somebody is just changing the execution.
-    pub async fn begin_deciding(&self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(begin_on(self.decisions.take().await?, BEGIN).await?, self.stamper.clone()))
+    pub async fn begin_deciding(self) -> Result<Deciding, StoreError> {
+        Ok(Deciding(begin_on(self.0.decisions.take().await?, BEGIN).await?, self.0.stamper.clone()))
     }
 
     /// Nothing is to be decided for now: the connection goes back to its pool.
-    pub fn rest_deciding(&self) {
-        self.decisions.rest();
+    pub fn rest_deciding(self) {
+        self.0.decisions.rest();
     }
 
     /// The runs of this name, and those that they descend from.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn descent(&self, run: &str) -> Result<Vec<KnownParent>, StoreError> {
+    pub async fn descent(self, run: &str) -> Result<Vec<KnownParent>, StoreError> {
         let wanted = Wanted::default();
-        let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.read).await?;
+        let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.0.read).await?;
         parse("boundary_run", &row.3)
     }
 
@@ -273,23 +274,23 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn overrides(&self) -> Result<Vec<StoredOverride>, StoreError> {
+    pub async fn overrides(self) -> Result<Vec<StoredOverride>, StoreError> {
         let wanted = Wanted::default();
-        let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.read).await?;
+        let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.0.read).await?;
         let mut overrides: Vec<StoredOverride> = parse("execution_override", &row.1)?;
         overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
         Ok(overrides)
     }
 }
 
-impl Store {
+impl DecisionStore<'_> {
     /// Appends decisions that were made without the database, in order: those whose rows are there already are left out, and
     /// calls that were decided by now stay as they are. Answers how many are new.
     ///
     /// # Errors
     /// The database does not answer, or another process appends the same: whether they are there may be unknown.
-    pub async fn merge(&self, mut rows: Written) -> Result<u64, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn merge(self, mut rows: Written) -> Result<u64, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
         let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
             .bind(ids)
@@ -311,7 +312,7 @@ impl Store {
         }
         (rows.audit, rows.calls) = (audit, calls.into_values().collect());
         if !rows.audit.is_empty() {
-            written::write(&mut tx, &self.stamper, &rows).await?;
+            written::write(&mut tx, &self.0.stamper, &rows).await?;
             tx.commit().await?;
         }
         Ok(rows.audit.len() as u64)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Store, StoreError, transaction::begin, workers::interval};
+use super::{StoreError, aggregates::UpkeepStore, transaction::begin, workers::interval};
 
 /// An invariant and how it fared.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -173,13 +173,13 @@ const INVARIANTS: [Invariant; 16] = [
     },
 ];
 
-impl Store {
+impl UpkeepStore<'_> {
     /// Checks every invariant, all in one snapshot.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn doctor(&self, dead_after: Duration) -> Result<Vec<Finding>, StoreError> {
-        let mut tx = begin(&self.control).await?;
+    pub async fn doctor(self, dead_after: Duration) -> Result<Vec<Finding>, StoreError> {
+        let mut tx = begin(&self.0.control).await?;
         sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *tx).await?;
         let grace = interval(dead_after + Duration::from_secs(3));
         let mut findings = Vec::new();

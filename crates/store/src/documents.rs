@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::SessionStore,
     seek::{Page, Seek},
     sessions::Stepping,
 };
@@ -155,19 +156,19 @@ impl Stepping {
     }
 }
 
-impl Store {
+impl SessionStore<'_> {
     /// One document; `None` where there is none.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn document(&self, session: SessionId, name: &str) -> Result<Option<StoredDocument>, StoreError> {
+    pub async fn document(self, session: SessionId, name: &str) -> Result<Option<StoredDocument>, StoreError> {
         let row = sqlx::query(
             "/* documents.one */ SELECT name, format, version, first, text, at_turn FROM sidecar_document
              WHERE session = $1 AND name = $2",
         )
         .bind(session.0)
         .bind(name)
-        .fetch_optional(&self.read)
+        .fetch_optional(&self.0.read)
         .await?;
         row.as_ref().map(document_of).transpose()
     }
@@ -177,7 +178,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn document_changes(
-        &self,
+        self,
         session: SessionId,
         name: &str,
         seek: Seek,
@@ -187,7 +188,7 @@ impl Store {
         );
         query.push_bind(session.0).push(" AND name = ").push_bind(name);
         seek.push(&mut query, "version");
-        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = query.build().fetch_all(&self.0.read).await?;
         let numbered = |row| change_of(row).map(|change| (i64::from(change.version), change));
         Ok(seek.page(rows.iter().map(numbered).collect::<Result<_, StoreError>>()?))
     }

@@ -8,7 +8,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::UpkeepStore,
     transaction::{Tx, begin},
 };
 use umbra_domain::{EventId, ReviewId, SkipReason};
@@ -91,14 +92,14 @@ impl Counts {
 const SPEAKING: &str = "SELECT review_id FROM review_event WHERE event_id = ANY($1)
     UNION SELECT t.id FROM event e JOIN review t ON t.task_id = e.task_id AND t.scope = 2 WHERE e.id = ANY($1)";
 
-impl Store {
+impl UpkeepStore<'_> {
     /// The newest event's number: what arrives later belongs to nobody's erasure that began before.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn newest_event(&self) -> Result<i64, StoreError> {
+    pub async fn newest_event(self) -> Result<i64, StoreError> {
         let last = sqlx::query_scalar("/* erasure.newest */ SELECT last FROM feed WHERE name = 'intake'");
-        Ok(last.fetch_one(&self.work).await?)
+        Ok(last.fetch_one(&self.0.work).await?)
     }
 
     /// The next events of a span of numbers whose contents are still there, with their contents if wanted.
@@ -106,7 +107,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn erasable(
-        &self,
+        self,
         whose: &Whose,
         (after, last): (i64, i64),
         with_payload: bool,
@@ -123,7 +124,7 @@ impl Store {
             .bind(after)
             .bind(last)
             .bind(limit)
-            .fetch_all(&self.work)
+            .fetch_all(&self.0.work)
             .await?;
         Ok(rows.into_iter().map(|(seq, id, payload)| Erasable { seq, id: EventId(id), payload }).collect())
     }
@@ -134,7 +135,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn reviews_left_by(
-        &self,
+        self,
         whose: &Whose,
         after: i64,
         limit: i64,
@@ -151,7 +152,7 @@ impl Store {
             .bind(whose.name())
             .bind(after)
             .bind(limit)
-            .fetch_one(&self.work)
+            .fetch_one(&self.0.work)
             .await?;
         Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
     }
@@ -160,9 +161,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
-    pub async fn outwait_followers(&self) -> Result<(), StoreError> {
+    pub async fn outwait_followers(self) -> Result<(), StoreError> {
         sqlx::query("/* erasure.followers */ SELECT FROM follower ORDER BY name FOR UPDATE")
-            .execute(&self.work)
+            .execute(&self.0.work)
             .await?;
         Ok(())
     }
@@ -171,7 +172,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_erasable(&self, events: &[EventId]) -> Result<Counts, StoreError> {
+    pub async fn count_erasable(self, events: &[EventId]) -> Result<Counts, StoreError> {
         let sql = format!(
             "/* erasure.count */
              WITH r AS MATERIALIZED ({SPEAKING})
@@ -181,7 +182,7 @@ impl Store {
                     (SELECT count(*) FROM verdict WHERE event_id = ANY($1) AND reasons <> '[]')"
         );
         let row: (i64, i64, i64, i64) =
-            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.work).await?;
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.0.work).await?;
         let [reviews_ended, reviews, findings, verdicts] =
             [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
         Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, ..Counts::default() })
@@ -191,14 +192,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again, what was ended stays so.
-    pub async fn end_reviews_of(&self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
+    pub async fn end_reviews_of(self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
         let open = sqlx::AssertSqlSafe(format!(
             "/* erasure.open */ SELECT id FROM review WHERE id IN ({SPEAKING}) AND state IN ('queued', 'running') ORDER BY id"
         ));
-        let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.work).await?;
+        let open: Vec<Uuid> = sqlx::query_scalar(open).bind(ids(events)).fetch_all(&self.0.work).await?;
         let mut ended = 0;
         for review in open {
-            let mut tx = begin(&self.work).await?;
+            let mut tx = begin(&self.0.work).await?;
             ended += u64::from(end_review(&mut tx, review, replica).await?);
             tx.commit().await?;
         }
@@ -209,10 +210,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
-    pub async fn erase(&self, events: &[(EventId, Vec<u8>)]) -> Result<Counts, StoreError> {
+    pub async fn erase(self, events: &[(EventId, Vec<u8>)]) -> Result<Counts, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
         let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
         let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
         let results = silence(&mut tx, &reviews).await?;
@@ -259,8 +260,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn vacuum_erased(&self) -> Result<(), StoreError> {
-        let mut connection = self.control.acquire().await?;
+    pub async fn vacuum_erased(self) -> Result<(), StoreError> {
+        let mut connection = self.0.control.acquire().await?;
         connection.close_on_drop();
         sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,

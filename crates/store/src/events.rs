@@ -7,7 +7,8 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::EventStore,
     seek::{Page, Seek, Span, equals},
 };
 use umbra_domain::{Disposition, EventId, Outcome, ReviewId, SkipReason, Trigger, clock::first_id_at, disposition};
@@ -43,15 +44,15 @@ type Row = (i64, Uuid, Vec<i32>, Vec<i16>, Vec<i16>, Vec<u8>, bool);
 const COLUMNS: &str =
     "SELECT seq, id, shadows, outcomes, triggers, payload, erased_at IS NOT NULL FROM event WHERE true";
 
-impl Store {
+impl EventStore<'_> {
     /// The payload of an event, for a worker; `None` if it is gone or erased.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn payload(&self, id: EventId) -> Result<Option<Vec<u8>>, StoreError> {
+    pub async fn payload(self, id: EventId) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(sqlx::query_scalar("SELECT payload FROM event WHERE id = $1 AND erased_at IS NULL")
             .bind(id.0)
-            .fetch_optional(&self.work)
+            .fetch_optional(&self.0.work)
             .await?)
     }
 
@@ -59,10 +60,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn event(&self, id: EventId) -> Result<Option<EventRow>, StoreError> {
+    pub async fn get(self, id: EventId) -> Result<Option<EventRow>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND id = ").push_bind(id.0);
-        let rows = self.dress(query.build_query_as().fetch_all(&self.read).await?).await?;
+        let rows = self.dress(query.build_query_as().fetch_all(&self.0.read).await?).await?;
         Ok(rows.into_iter().next().map(|(_, row)| row))
     }
 
@@ -70,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn events(&self, filter: &EventFilter, seek: Seek) -> Result<Page<EventRow>, StoreError> {
+    pub async fn list(self, filter: &EventFilter, seek: Seek) -> Result<Page<EventRow>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "task_id", filter.task_id.as_deref());
@@ -84,12 +85,12 @@ impl Store {
             query.push(" AND id < ").push_bind(first_id_at(until));
         }
         seek.push(&mut query, "seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(self.dress(rows).await?))
     }
 
     /// Adds names and reviews to rows.
-    async fn dress(&self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
+    async fn dress(self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
         let ids: Vec<Uuid> = rows.iter().map(|row| row.1).collect();
         let versions: Vec<i32> = rows.iter().flat_map(|row| row.2.iter().copied()).collect();
         if versions.is_empty() {
@@ -98,7 +99,7 @@ impl Store {
         let names: Vec<(i32, String, String)> =
             sqlx::query_as("SELECT id, name, config::json->>'mode' FROM shadow_version WHERE id = ANY($1)")
                 .bind(versions)
-                .fetch_all(&self.read)
+                .fetch_all(&self.0.read)
                 .await?;
         let names: HashMap<i32, (String, String)> =
             names.into_iter().map(|(id, name, mode)| (id, (name, mode))).collect();
@@ -107,7 +108,7 @@ impl Store {
              WHERE e.event_id = ANY($1) ORDER BY r.state NOT IN ('released', 'failed'), r.seq",
         )
         .bind(ids)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let reviews: HashMap<(Uuid, i32), (Uuid, Option<i16>)> =
             reviews.into_iter().map(|(event, shadow, review, reason)| ((event, shadow), (review, reason))).collect();

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::DecisionStore,
     decisions::{NewAudit, parse},
     transaction::begin,
 };
@@ -88,20 +89,20 @@ const CHANGING: &str = "/* execution.change */ SELECT pg_advisory_xact_lock(7819
 
 type OverrideRow = (String, String, Uuid, String, String, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>, bool);
 
-impl Store {
+impl DecisionStore<'_> {
     /// Sets an override in the place of the one that is there for its scope and value; `said` goes to the audit, behind what
     /// `replaced` makes of the other. When this answers, no decision is under way that has not seen it.
     ///
     /// # Errors
     /// The database does not answer, or decisions are under way that do not end: it may be in force all the same.
     pub async fn set_override(
-        &self,
+        self,
         one: &Override,
         mac: &[u8],
         said: &NewAudit,
         replaced: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<(), StoreError> {
-        let mut tx = begin(&self.control).await?;
+        let mut tx = begin(&self.0.control).await?;
         sqlx::query(CHANGING).execute(&mut *tx).await?;
         self.end_override(&mut tx, one.scope, &one.value, replaced).await?;
         sqlx::query(
@@ -119,7 +120,7 @@ impl Store {
         .bind(mac)
         .execute(&mut *tx)
         .await?;
-        self.append_row(&mut tx, said).await?;
+        self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;
         self.outwait_decisions().await
     }
@@ -129,12 +130,12 @@ impl Store {
     /// # Errors
     /// As [`Store::set_override`].
     pub async fn lift_override(
-        &self,
+        self,
         scope: OverrideScope,
         value: &str,
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
-        let mut tx = begin(&self.control).await?;
+        let mut tx = begin(&self.0.control).await?;
         sqlx::query(CHANGING).execute(&mut *tx).await?;
         let Some(lifted) = self.end_override(&mut tx, scope, value, said).await? else { return Ok(None) };
         tx.commit().await?;
@@ -145,7 +146,7 @@ impl Store {
     /// Takes an override away. The row of the audit that says so has the override's id, so that one that is put back is known
     /// as ended by looking it up.
     async fn end_override(
-        &self,
+        self,
         tx: &mut PgConnection,
         scope: OverrideScope,
         value: &str,
@@ -167,7 +168,7 @@ impl Store {
         if !ended {
             said.id = one.id.0;
         }
-        self.append_row(tx, &said).await?;
+        self.0.audit().append_row(tx, &said).await?;
         Ok(Some(one))
     }
 
@@ -175,7 +176,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing(&self) -> Result<Standing, StoreError> {
+    pub async fn standing(self) -> Result<Standing, StoreError> {
         let (now, seq, overrides, approvals): (jiff_sqlx::Timestamp, i64, String, String) = sqlx::query_as(
             "/* execution.standing */ SELECT clock(), (SELECT last FROM feed WHERE name = 'audit'),
              (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
@@ -185,15 +186,15 @@ impl Store {
                   'tool', tool, 'digest', encode(digest, 'hex'), 'state', state, 'expires_at', expires_at,
                   'keyed', mac IS NOT NULL)), '[]')::text FROM approval)",
         )
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         let (overrides, approvals) = (parse("execution_override", &overrides)?, parse("approval", &approvals)?);
         Ok(Standing { now: now.to_jiff(), seq, overrides, approvals })
     }
 
     /// Waits until every decision that may have read an earlier state has ended.
-    async fn outwait_decisions(&self) -> Result<(), StoreError> {
-        let mut tx = begin(&self.control).await?;
+    async fn outwait_decisions(self) -> Result<(), StoreError> {
+        let mut tx = begin(&self.0.control).await?;
         sqlx::query("/* execution.outwait */ SELECT pg_advisory_xact_lock(7817, hashtext(current_schema()))")
             .execute(&mut *tx)
             .await?;
@@ -205,14 +206,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn uninterceptable(&self, session: &str) -> Result<Vec<String>, StoreError> {
+    pub async fn uninterceptable(self, session: &str) -> Result<Vec<String>, StoreError> {
         let (mut paths, bodies): (Vec<String>, Vec<String>) = sqlx::query_as(
             "/* execution.uninterceptable */
              SELECT ARRAY(SELECT DISTINCT unnest(uninterceptable) FROM boundary_session WHERE session = $1),
                     ARRAY(SELECT body FROM audit WHERE session = $1 AND body LIKE '%\"labels\":{%' LIMIT 1024)",
         )
         .bind(session)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         let said = |body: &String| serde_json::from_str::<Binding>(body).ok()?.labels;
         paths.extend(bodies.iter().filter_map(said).flat_map(|labels| labels.uninterceptable));
@@ -225,13 +226,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn approval(&self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
+    pub async fn approval(self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
         let row = sqlx::query(
             "/* execution.approval */ SELECT agent, tool, rule, reason, state, asked_at, expires_at, expires_at <= clock() AS past,
                  digest, mac FROM approval WHERE id = $1",
         )
         .bind(id.0)
-        .fetch_optional(&self.control)
+        .fetch_optional(&self.0.control)
         .await?;
         let Some(row) = row else { return Ok(None) };
         let state: String = row.try_get("state")?;
@@ -258,9 +259,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: it may be so all the same.
-    pub async fn answer_approval(&self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
+    pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
         let ApprovalChange { id, state, note, from, to } = change;
-        let mut tx = begin(&self.control).await?;
+        let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
             "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5
              WHERE id = $1 AND state = 'pending' AND expires_at > clock() AND mac = $4",
@@ -275,7 +276,7 @@ impl Store {
         if changed.rows_affected() == 0 {
             return Ok(false);
         }
-        self.append_row(&mut tx, said).await?;
+        self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;
         Ok(true)
     }

@@ -1,6 +1,6 @@
 //! What people judged, counted.
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::FindingStore};
 
 /// Judged findings of one version and category.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub struct JudgedCount {
     pub wrong: i64,
 }
 
-impl Store {
+impl FindingStore<'_> {
     /// What people judged of these shadows' findings, by version (oldest first) and category.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn judged_counts(&self, shadows: &[&str]) -> Result<Vec<JudgedCount>, StoreError> {
+    pub async fn judged_counts(self, shadows: &[&str]) -> Result<Vec<JudgedCount>, StoreError> {
         let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(
             "/* feedback.counts */
              SELECT v.name, v.version, v.config, c.category, c.good, c.wrong FROM (
@@ -35,7 +35,7 @@ impl Store {
              JOIN shadow_version v ON v.id = c.version ORDER BY v.id, c.category",
         )
         .bind(shadows)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let counts = rows.into_iter();
         Ok(counts

@@ -4,19 +4,20 @@ use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::BriefingStore,
     transaction::begin,
     webhooks::{Outgoing, enqueue},
 };
 
-impl Store {
+impl BriefingStore<'_> {
     /// A briefing (`day`) or report (`week`) that was filed, as JSON.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn filed_briefing(&self, kind: &str, first: Date) -> Result<Option<String>, StoreError> {
+    pub async fn filed(self, kind: &str, first: Date) -> Result<Option<String>, StoreError> {
         let body = sqlx::query_scalar("/* briefings.filed */ SELECT body FROM briefing WHERE kind = $1 AND first = $2");
-        Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.read).await?)
+        Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.0.read).await?)
     }
 
     /// Files a briefing or report, and the message about it; answers whether it was not filed before. Of several
@@ -24,14 +25,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_briefing(
-        &self,
+    pub async fn file(
+        self,
         kind: &str,
         first: Date,
         body: &str,
         message: Option<&Outgoing>,
     ) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let filed = sqlx::query(
             "/* briefings.file */ INSERT INTO briefing (kind, first, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         )
@@ -53,9 +54,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn installed_at(&self) -> Result<Option<jiff::Timestamp>, StoreError> {
+    pub async fn installed_at(self) -> Result<Option<jiff::Timestamp>, StoreError> {
         let at: Option<jiff_sqlx::Timestamp> =
-            sqlx::query_scalar("SELECT created_at FROM installation").fetch_optional(&self.read).await?;
+            sqlx::query_scalar("SELECT created_at FROM installation").fetch_optional(&self.0.read).await?;
         Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
     }
 }

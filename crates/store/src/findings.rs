@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::FindingStore,
     seek::{Page, Seek, Span, equals, push_span},
 };
 use umbra_domain::{EventId, FindingId, Mode, ReviewId, Severity, Trigger};
@@ -189,15 +190,15 @@ const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_
     description, recommendation, field, quote, quote_start, quote_end, verified, source, rule, fingerprint, occurrences,
     created_at, status, note FROM finding WHERE true";
 
-impl Store {
+impl FindingStore<'_> {
     /// One finding.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn finding(&self, id: FindingId) -> Result<Option<FindingItem>, StoreError> {
+    pub async fn get(self, id: FindingId) -> Result<Option<FindingItem>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND id = ").push_bind(id.0);
-        let row: Option<FindingRow> = query.build_query_as().fetch_optional(&self.read).await?;
+        let row: Option<FindingRow> = query.build_query_as().fetch_optional(&self.0.read).await?;
         Ok(row.map(Into::into))
     }
 
@@ -205,15 +206,15 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn findings_of(&self, reviews: &[ReviewId]) -> Result<Vec<FindingItem>, StoreError> {
-        of_reviews(&self.read, reviews).await
+    pub async fn findings_of(self, reviews: &[ReviewId]) -> Result<Vec<FindingItem>, StoreError> {
+        of_reviews(&self.0.read, reviews).await
     }
 
     /// Findings in these events, of reviews with this mode's rank; without one, of all but passive shadows.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn findings_in(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<FindingItem>, StoreError> {
+    pub async fn findings_in(self, events: &[EventId], mode: Option<i16>) -> Result<Vec<FindingItem>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND event_id = ANY(").push_bind(ids).push(") AND ");
@@ -222,7 +223,7 @@ impl Store {
             None => query.push("mode < 2"),
         };
         query.push(" ORDER BY seq");
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -230,7 +231,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn findings(&self, filter: &FindingFilter, seek: Seek) -> Result<Page<FindingItem>, StoreError> {
+    pub async fn list(self, filter: &FindingFilter, seek: Seek) -> Result<Page<FindingItem>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "shadow", filter.shadow.as_deref());
         equals(&mut query, "agent", filter.agent.as_deref());
@@ -248,7 +249,7 @@ impl Store {
         };
         push_span(&mut query, "created_at", filter.span);
         seek.push(&mut query, "seq");
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
@@ -256,7 +257,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn judged_findings(&self, shadow: &str, agent: &str, most: i64) -> Result<Vec<FindingItem>, StoreError> {
+    pub async fn judged_findings(self, shadow: &str, agent: &str, most: i64) -> Result<Vec<FindingItem>, StoreError> {
         let part = |comparison: &str| {
             format!(
                 "({COLUMNS} AND shadow = $1 AND status <> 'open' AND agent {comparison} $2 ORDER BY seq DESC LIMIT $3)"
@@ -267,7 +268,7 @@ impl Store {
             .bind(shadow)
             .bind(agent)
             .bind(most)
-            .fetch_all(&self.work)
+            .fetch_all(&self.0.work)
             .await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
@@ -276,10 +277,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn findings_behind(&self, seq: i64, limit: u32) -> Result<Vec<(i64, FindingItem)>, StoreError> {
+    pub async fn findings_behind(self, seq: i64, limit: u32) -> Result<Vec<(i64, FindingItem)>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND seq > ").push_bind(seq).push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
     }
 
@@ -287,13 +288,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn judge_finding(&self, id: FindingId, status: &str, note: Option<&str>) -> Result<bool, StoreError> {
+    pub async fn judge_finding(self, id: FindingId, status: &str, note: Option<&str>) -> Result<bool, StoreError> {
         let done =
             sqlx::query("UPDATE finding SET status = $2, note = coalesce($3, note), status_at = clock() WHERE id = $1")
                 .bind(id.0)
                 .bind(status)
                 .bind(note)
-                .execute(&self.work)
+                .execute(&self.0.work)
                 .await?;
         Ok(done.rows_affected() > 0)
     }

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError, findings, reviews,
+    StoreError,
+    aggregates::ReviewStore,
+    findings, reviews,
     transaction::{Tx, begin},
     verdicts,
 };
@@ -57,13 +59,13 @@ pub struct Following {
     until: i64,
 }
 
-impl Store {
+impl ReviewStore<'_> {
     /// The next page of a follower, of at most so many reviews; `None` where another process deals with it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn follow(&self, follower: Follower, most: i64) -> Result<Option<Following>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn follow(self, follower: Follower, most: i64) -> Result<Option<Following>, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let from: Option<i64> =
             sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
                 .bind(follower.name())
@@ -98,13 +100,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn skip_following(&self, follower: Follower) -> Result<(), StoreError> {
+    pub async fn skip_following(self, follower: Follower) -> Result<(), StoreError> {
         sqlx::query(
             "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
              WHERE f.name = $1 AND feed.name = 'result' AND f.seq < feed.last",
         )
         .bind(follower.name())
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::ContractStore};
 use umbra_domain::Effect;
 
 /// Most tools that are read, of each kind.
@@ -44,13 +44,13 @@ pub struct UnguardedRow {
     pub last_event: uuid::Uuid,
 }
 
-impl Store {
+impl ContractStore<'_> {
     /// Tools that calls were decided of within so long, by name, with what they were decided to do last. What the audit's
     /// follower has not seen yet is among them.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tools_seen(&self, within: Duration) -> Result<Vec<(String, Effect)>, StoreError> {
+    pub async fn tools_seen(self, within: Duration) -> Result<Vec<(String, Effect)>, StoreError> {
         let rows: Vec<(String, Option<String>)> = sqlx::query_as(
             "/* gate.tools */ SELECT DISTINCT ON (tool) tool, effect FROM (
                  (SELECT tool, effect, 0::bigint AS seq FROM tool_seen WHERE last_at > clock() - make_interval(secs => $1)
@@ -64,7 +64,7 @@ impl Store {
         .bind(within.as_secs_f64())
         .bind(MOST_TOOLS)
         .bind(MOST_BEHIND)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let effect = |word: Option<String>| word.and_then(|word| Effect::parse(&word)).unwrap_or(Effect::Destructive);
         Ok(rows.into_iter().map(|(tool, word)| (tool, effect(word))).collect())
@@ -74,10 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tools_pinned(
-        &self,
-        servers: &[(String, String)],
-    ) -> Result<Vec<(String, String, String)>, StoreError> {
+    pub async fn tools_pinned(self, servers: &[(String, String)]) -> Result<Vec<(String, String, String)>, StoreError> {
         let (profiles, names): (Vec<&str>, Vec<&str>) =
             servers.iter().map(|(profile, server)| (profile.as_str(), server.as_str())).unzip();
         let rows = sqlx::query_as(
@@ -85,30 +82,30 @@ impl Store {
              JOIN unnest($1::text[], $2::text[]) s(profile, server) USING (profile, server)
              ORDER BY server, tool, profile LIMIT $3",
         );
-        Ok(rows.bind(profiles).bind(names).bind(MOST_TOOLS).fetch_all(&self.read).await?)
+        Ok(rows.bind(profiles).bind(names).bind(MOST_TOOLS).fetch_all(&self.0.read).await?)
     }
 
     /// Calls without a decision within so long, the latest first.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn unguarded(&self, within: Duration) -> Result<Vec<UnguardedRow>, StoreError> {
+    pub async fn unguarded(self, within: Duration) -> Result<Vec<UnguardedRow>, StoreError> {
         let rows = sqlx::query_as(
             "/* gate.unguarded */ SELECT agent, tool, calls, first_at, last_at, last_event FROM unguarded_call
              WHERE last_at > clock() - make_interval(secs => $1) ORDER BY last_at DESC, agent, tool LIMIT $2",
         );
-        Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.read).await?)
+        Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.0.read).await?)
     }
 
     /// Calls that ran against their decision within so long, the latest first.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn unexpected(&self, within: Duration) -> Result<Vec<UnexpectedRow>, StoreError> {
+    pub async fn unexpected(self, within: Duration) -> Result<Vec<UnexpectedRow>, StoreError> {
         let rows = sqlx::query_as(
             "/* gate.unexpected */ SELECT agent, tool, calls, first_at, last_at, last_seq FROM unexpected_call
              WHERE last_at > clock() - make_interval(secs => $1) ORDER BY last_at DESC, agent, tool LIMIT $2",
         );
-        Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.read).await?)
+        Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.0.read).await?)
     }
 }

@@ -15,7 +15,8 @@ use jiff::{Timestamp, civil::Date};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::EventStore,
     transaction::{BEGIN, Tx, begin, begin_on},
 };
 use umbra_domain::{EventId, Trigger};
@@ -79,46 +80,46 @@ pub struct MeterRow {
 /// An open accept transaction.
 pub struct Flush(pub(super) Tx);
 
-impl Store {
+impl EventStore<'_> {
     /// Opens an accept transaction.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin(&self) -> Result<Flush, StoreError> {
-        Ok(Flush(begin_on(self.writer.take().await?, BEGIN).await?))
+    pub async fn begin(self) -> Result<Flush, StoreError> {
+        Ok(Flush(begin_on(self.0.writer.take().await?, BEGIN).await?))
     }
 
     /// The same for reservations of events that were stored before.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_later(&self) -> Result<Flush, StoreError> {
-        Ok(Flush(begin(&self.later).await?))
+    pub async fn begin_later(self) -> Result<Flush, StoreError> {
+        Ok(Flush(begin(&self.0.later).await?))
     }
 
     /// A flush that needs no lock: the one statement, committed by itself.
     ///
     /// # Errors
     /// As [`Flush::write`].
-    pub async fn write(&self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
-        let mut connection = self.writer.take().await?;
+    pub async fn write(self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
+        let mut connection = self.0.writer.take().await?;
         write(&mut *connection, replica, writing).await?;
         connection.keep();
         Ok(())
     }
 
     /// Nothing is to be written for now: the connection goes back to its pool.
-    pub fn rest(&self) {
-        self.writer.rest();
+    pub fn rest(self) {
+        self.0.writer.rest();
     }
 
     /// Which of these events are stored: the way out of a commit whose outcome is unknown.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn stored(&self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+    pub async fn stored(self, ids: &[EventId]) -> Result<Vec<EventId>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let mut connection = self.writer.take().await?;
+        let mut connection = self.0.writer.take().await?;
         let found = sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids);
         let found: Vec<Uuid> = found.fetch_all(&mut *connection).await?;
         Ok(found.into_iter().map(EventId).collect())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Store, StoreError, transaction::begin, workers::interval};
+use super::{StoreError, aggregates::QueueStore, transaction::begin, workers::interval};
 use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
 /// A job that a worker holds.
@@ -44,12 +44,12 @@ pub struct Lease {
     pub attempt: i32,
 }
 
-impl Store {
+impl QueueStore<'_> {
     /// Leases due jobs, as many as there are places: `kept` for jobs of rank 0 alone, `general` for any.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn claim(&self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
+    pub async fn claim(self, worker: WorkerId, kept: i64, general: i64) -> Result<Vec<Job>, StoreError> {
         let rows: Vec<Row> = sqlx::query_as(
             "/* jobs.claim */
              WITH urgent AS (
@@ -72,7 +72,7 @@ impl Store {
         .bind(worker.0)
         .bind(kept)
         .bind(general)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         rows.into_iter().map(|row| job(worker, row)).collect()
     }
@@ -81,7 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn claim_one(&self, worker: WorkerId, review: ReviewId) -> Result<Option<Job>, StoreError> {
+    pub async fn claim_one(self, worker: WorkerId, review: ReviewId) -> Result<Option<Job>, StoreError> {
         let row: Option<Row> = sqlx::query_as(
             "/* jobs.claim_one */
              WITH taken AS (
@@ -95,7 +95,7 @@ impl Store {
         )
         .bind(worker.0)
         .bind(review.0)
-        .fetch_optional(&self.work)
+        .fetch_optional(&self.0.work)
         .await?;
         row.map(|row| job(worker, row)).transpose()
     }
@@ -105,7 +105,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn put_back(
-        &self,
+        self,
         review: ReviewId,
         lease: Lease,
         delay: Duration,
@@ -124,7 +124,7 @@ impl Store {
         .bind(interval(delay))
         .bind(failure)
         .bind(counted)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -135,14 +135,14 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn give_up(
-        &self,
+        self,
         review: ReviewId,
         lease: Lease,
         reason: SkipReason,
         failure: &str,
         zone: &str,
     ) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         // Meters before reviews: the order of locks is the same everywhere.
         sqlx::query(
             "/* jobs.give_up.lock */
@@ -191,16 +191,16 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn releases(&self) -> Result<i64, StoreError> {
+    pub async fn releases(self) -> Result<i64, StoreError> {
         let releases = sqlx::query_scalar("/* jobs.releases */ SELECT last FROM feed WHERE name = 'release'");
-        Ok(releases.fetch_one(&self.control).await?)
+        Ok(releases.fetch_one(&self.0.control).await?)
     }
 
     /// When the next queued job is due, in seconds from now, and how many wait and run.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
+    pub async fn queue_depth(self) -> Result<QueueDepth, StoreError> {
         let (queued, running, due, oldest): (i64, i64, i64, Option<f64>) = sqlx::query_as(
             "/* jobs.depth */
              SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
@@ -208,7 +208,7 @@ impl Store {
                     extract(epoch FROM max(c.at - run_at) FILTER (WHERE state = 'queued'))::float8
              FROM review, (SELECT clock() AS at OFFSET 0) c WHERE state IN ('queued', 'running')",
         )
-        .fetch_one(&self.control)
+        .fetch_one(&self.0.control)
         .await?;
         Ok(QueueDepth { queued, running, due, oldest_age_seconds: oldest.unwrap_or(0.0).max(0.0) })
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::KeyStore};
 use umbra_domain::KeyId;
 
 /// A key as it is listed: never the secret.
@@ -32,13 +32,13 @@ pub struct KeyRow {
     pub revoked_at: Option<Timestamp>,
 }
 
-impl Store {
+impl KeyStore<'_> {
     /// Files a key.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn add_key(
-        &self,
+    pub async fn add(
+        self,
         id: KeyId,
         name: &str,
         hash: &[u8; 32],
@@ -51,7 +51,7 @@ impl Store {
             .bind(hash.as_slice())
             .bind(scopes)
             .bind(agents)
-            .execute(&self.control)
+            .execute(&self.0.control)
             .await?;
         Ok(())
     }
@@ -60,12 +60,12 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+    pub async fn list(self) -> Result<Vec<KeyRow>, StoreError> {
         type Row =
             (Uuid, String, Vec<u8>, Vec<String>, Vec<String>, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
         let rows: Vec<Row> =
             sqlx::query_as("SELECT id, name, hash, scopes, agents, created_at, revoked_at FROM api_key ORDER BY id")
-                .fetch_all(&self.control)
+                .fetch_all(&self.0.control)
                 .await?;
         Ok(rows
             .into_iter()
@@ -85,10 +85,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn revoke_key(&self, id: KeyId) -> Result<bool, StoreError> {
+    pub async fn revoke(self, id: KeyId) -> Result<bool, StoreError> {
         let done = sqlx::query("UPDATE api_key SET revoked_at = coalesce(revoked_at, clock()) WHERE id = $1")
             .bind(id.0)
-            .execute(&self.control)
+            .execute(&self.0.control)
             .await?;
         Ok(done.rows_affected() > 0)
     }

@@ -10,7 +10,8 @@ use uuid::Uuid;
 use umbra_domain::ReviewId;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::UpkeepStore,
     erasure::{Counts, ERASED, Whose, blank_findings, silence},
     transaction::begin,
 };
@@ -27,12 +28,12 @@ const REVIEWS: &str = "FROM review o WHERE state NOT IN ('queued', 'running')
     AND NOT EXISTS (SELECT FROM review_event v JOIN event e ON e.id = v.event_id
                     WHERE v.review_id = o.id AND e.erased_at IS NULL)";
 
-impl Store {
+impl UpkeepStore<'_> {
     /// What erasing leftovers would erase.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_leftovers(&self, whose: &Whose) -> Result<Counts, StoreError> {
+    pub async fn count_leftovers(self, whose: &Whose) -> Result<Counts, StoreError> {
         let column = whose.column();
         let sql = format!(
             "/* leftovers.count */
@@ -47,7 +48,7 @@ impl Store {
                     (SELECT count(*) FROM pattern WHERE {column} = $1)"
         );
         let row: (i64, i64, i64, i64, i64) =
-            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.work).await?;
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.0.work).await?;
         let [reviews, findings, verdicts, sessions, patterns] =
             [row.0, row.1, row.2, row.3, row.4].map(|n| u64::try_from(n).unwrap_or(0));
         Ok(Counts { reviews, findings, verdicts, sessions, patterns, ..Counts::default() })
@@ -57,11 +58,11 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews_that_found(&self, whose: &Whose) -> Result<Vec<ReviewId>, StoreError> {
+    pub async fn reviews_that_found(self, whose: &Whose) -> Result<Vec<ReviewId>, StoreError> {
         let sql =
             format!("/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1", whose.column());
         let ids: Vec<Uuid> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(whose.name()).fetch_all(&self.work).await?;
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(whose.name()).fetch_all(&self.0.work).await?;
         Ok(ids.into_iter().map(ReviewId).collect())
     }
 
@@ -69,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again, what was erased stays so.
-    pub async fn erase_leftovers(&self, whose: &Whose) -> Result<Counts, StoreError> {
+    pub async fn erase_leftovers(self, whose: &Whose) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
         // Reviews first: they are known by what they say, which goes with their findings as well.
         for (rows, review, of_findings) in [(REVIEWS, "id", false), (FINDINGS, "review_id", true)] {
@@ -79,7 +80,7 @@ impl Store {
             );
             let mut after = 0;
             loop {
-                let mut tx = begin(&self.work).await?;
+                let mut tx = begin(&self.0.work).await?;
                 let page: Vec<(i64, Uuid, Uuid)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
                     .bind(whose.name())
                     .bind(ERASED)
@@ -106,18 +107,18 @@ impl Store {
     }
 
     /// Sessions with all that was said in them, and patterns; of those of others, for which tasks they were counted.
-    async fn erase_sidecar(&self, whose: &Whose) -> Result<Counts, StoreError> {
+    async fn erase_sidecar(self, whose: &Whose) -> Result<Counts, StoreError> {
         let named = format!(
             "/* leftovers.sets */ SELECT DISTINCT body::jsonb ->> 'tools_digest' FROM sidecar_session
              WHERE {} = $1 AND body::jsonb ? 'tools_digest'",
             whose.column()
         );
         let sets: Vec<String> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(named)).bind(whose.name()).fetch_all(&self.work).await?;
+            sqlx::query_scalar(sqlx::AssertSqlSafe(named)).bind(whose.name()).fetch_all(&self.0.work).await?;
         let mut gone = [0, 0, 0];
         for (table, gone) in ["sidecar_session", "pattern", "pattern_use"].into_iter().zip(&mut gone) {
             let sql = format!("/* leftovers.sidecar */ DELETE FROM {table} WHERE {} = $1", whose.column());
-            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.work).await?;
+            let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.0.work).await?;
             *gone = done.rows_affected();
         }
         // What its servers said of their tools, unless others were shown the very same.
@@ -126,16 +127,16 @@ impl Store {
              AND NOT EXISTS (SELECT FROM sidecar_session s WHERE s.body::jsonb ->> 'tools_digest' = t.digest)",
         )
         .bind(&sets)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         let [sessions, patterns, _] = gone;
         Ok(Counts { sessions, patterns, ..Counts::default() })
     }
 
     /// What carries the name alone.
-    async fn erase_by_name(&self, whose: &Whose) -> Result<(), StoreError> {
+    async fn erase_by_name(self, whose: &Whose) -> Result<(), StoreError> {
         let column = whose.column();
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let mut statements = vec![
             format!(
                 "/* leftovers.messages */ DELETE FROM webhook_delivery

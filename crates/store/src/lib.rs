@@ -4,6 +4,7 @@
 //! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
 //! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
 
+pub mod aggregates;
 mod alone;
 pub mod audit;
 pub mod backtests;

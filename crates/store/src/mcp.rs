@@ -2,7 +2,7 @@
 
 use sqlx::Row;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::ContractStore};
 
 /// A tool as it was pinned.
 #[derive(Debug, Clone)]
@@ -28,19 +28,19 @@ pub struct Seen {
     pub description: String,
 }
 
-impl Store {
+impl ContractStore<'_> {
     /// The pins of a server.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn mcp_pins(&self, profile: &str, server: &str) -> Result<Vec<Pin>, StoreError> {
+    pub async fn mcp_pins(self, profile: &str, server: &str) -> Result<Vec<Pin>, StoreError> {
         let rows = sqlx::query(
             "/* mcp.pins */ SELECT tool, hash, description, changed_hash FROM mcp_pin
              WHERE profile = $1 AND server = $2 ORDER BY tool",
         )
         .bind(profile)
         .bind(server)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let pin = |row: &sqlx::postgres::PgRow| {
             Ok(Pin {
@@ -59,7 +59,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn pin_mcp_tools(
-        &self,
+        self,
         profile: &str,
         server: &str,
         tools: &[Seen],
@@ -81,7 +81,7 @@ impl Store {
         .bind(hashes)
         .bind(descriptions)
         .bind(anew)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         Ok(pinned)
     }
@@ -92,7 +92,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn note_changed_mcp_tools(
-        &self,
+        self,
         profile: &str,
         server: &str,
         tools: &[Seen],
@@ -109,7 +109,7 @@ impl Store {
         .bind(server)
         .bind(names)
         .bind(hashes)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         Ok(noted)
     }

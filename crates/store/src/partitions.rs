@@ -2,20 +2,20 @@
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
-use super::{Store, StoreError, transaction::begin};
+use super::{StoreError, aggregates::UpkeepStore, transaction::begin};
 use umbra_domain::clock::first_id_at;
 
 /// Days ahead of today for which a partition stands ready.
 const AHEAD_DAYS: i32 = 7;
 
-impl Store {
+impl UpkeepStore<'_> {
     /// Makes the partitions from yesterday (a clock may lag) to a week ahead; answers how many were missing.
     /// Safe from several processes at once. `CREATE` then `ATTACH`, since `CREATE .. PARTITION OF` would lock
     /// inserts out.
     ///
     /// # Errors
     /// The database does not answer, or a lock was not had within a second or two: try again later.
-    pub async fn make_partitions(&self, now: Timestamp) -> Result<u32, StoreError> {
+    pub async fn make_partitions(self, now: Timestamp) -> Result<u32, StoreError> {
         let today = now.to_zoned(TimeZone::UTC).date();
         let mut made = 0;
         for offset in -1..=AHEAD_DAYS {
@@ -26,15 +26,15 @@ impl Store {
         Ok(made)
     }
 
-    async fn make_partition(&self, day: Date) -> Result<bool, StoreError> {
+    async fn make_partition(self, day: Date) -> Result<bool, StoreError> {
         let name = name_of(day);
         let attached = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1))";
-        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&self.control).await? {
+        if sqlx::query_scalar::<_, bool>(attached).bind(&name).fetch_one(&self.0.control).await? {
             return Ok(false);
         }
         let bound = |day: Date| first_id_at(start_of(day));
         let (from, to) = (bound(day), bound(day.tomorrow().unwrap_or(Date::MAX)));
-        let mut tx = begin(&self.control).await?;
+        let mut tx = begin(&self.0.control).await?;
         sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.partitions', 0))")
             .execute(&mut *tx)
             .await?;

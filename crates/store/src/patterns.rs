@@ -6,7 +6,8 @@ use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::PatternStore,
     follow::Following,
     numbers::number_rows,
     seek::{Page, Seek, equals},
@@ -66,22 +67,22 @@ pub struct PatternFilter {
     pub seek: Seek,
 }
 
-impl Store {
+impl PatternStore<'_> {
     /// Begins to tell patterns.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tell_patterns(&self) -> Result<Tellings, StoreError> {
-        Ok(Tellings(begin(&self.work).await?))
+    pub async fn tell(self) -> Result<Tellings, StoreError> {
+        Ok(Tellings(begin(&self.0.work).await?))
     }
 
     /// What has changed since, at most so many; with all of them where nothing is known yet.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn patterns_since(&self, since: Option<Timestamp>, limit: i64) -> Result<Changed, StoreError> {
+    pub async fn since(self, since: Option<Timestamp>, limit: i64) -> Result<Changed, StoreError> {
         let count =
-            sqlx::query_scalar("/* patterns.count */ SELECT count(*) FROM pattern").fetch_one(&self.control).await?;
+            sqlx::query_scalar("/* patterns.count */ SELECT count(*) FROM pattern").fetch_one(&self.0.control).await?;
         let rows = sqlx::query(
             "/* patterns.since */ SELECT changed_at, body FROM (
                  SELECT changed_at, body FROM pattern WHERE changed_at >= $1 ORDER BY changed_at DESC LIMIT $2) latest
@@ -89,7 +90,7 @@ impl Store {
         )
         .bind(since.unwrap_or(Timestamp::UNIX_EPOCH).to_sqlx())
         .bind(limit)
-        .fetch_all(&self.control)
+        .fetch_all(&self.0.control)
         .await?;
         let row = |row: &sqlx::postgres::PgRow| {
             let at: jiff_sqlx::Timestamp = row.try_get("changed_at")?;
@@ -102,13 +103,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn patterns(&self, filter: &PatternFilter) -> Result<Page<String>, StoreError> {
+    pub async fn list(self, filter: &PatternFilter) -> Result<Page<String>, StoreError> {
         let mut query =
             QueryBuilder::<Postgres>::new("/* patterns.list */ SELECT seq, body FROM pattern WHERE seq IS NOT NULL");
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "state", filter.state.as_deref());
         filter.seek.push(&mut query, "seq");
-        Ok(filter.seek.page(query.build_query_as().fetch_all(&self.read).await?))
+        Ok(filter.seek.page(query.build_query_as().fetch_all(&self.0.read).await?))
     }
 
     /// Deletes the patterns beyond so many: of the agent that has most, those that changed longest ago, so that nobody who tells
@@ -116,7 +117,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn forget_patterns(&self, keep: i64) -> Result<u64, StoreError> {
+    pub async fn forget(self, keep: i64) -> Result<u64, StoreError> {
         let gone = sqlx::query(
             "/* patterns.forget */ DELETE FROM pattern WHERE id IN (
                  SELECT id FROM (SELECT id, changed_at,
@@ -124,7 +125,7 @@ impl Store {
                  ORDER BY nth, changed_at DESC, id DESC OFFSET $1)",
         )
         .bind(keep)
-        .execute(&self.control)
+        .execute(&self.0.control)
         .await?;
         Ok(gone.rows_affected())
     }

@@ -8,7 +8,8 @@ use sqlx::{FromRow, PgConnection, QueryBuilder};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::ReflexionStore,
     follow::Following,
     seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
@@ -217,13 +218,13 @@ impl Following {
     }
 }
 
-impl Store {
+impl ReflexionStore<'_> {
     /// How often the fault of a finding recurs; `None` if there is no such finding.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recurrence_of(&self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn recurrence_of(self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let key: Option<(String, Option<String>, String)> =
             sqlx::query_as("/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1")
                 .bind(id.0)
@@ -238,13 +239,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn open_reflexion(
-        &self,
-        id: ReflexionId,
-        of: &Recurrence,
-        message: Option<&Outgoing>,
-    ) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn open(self, id: ReflexionId, of: &Recurrence, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let opened = open(&mut tx, id, of).await?;
         if let (true, Some(message)) = (opened, message) {
             enqueue(&mut tx, message).await?;
@@ -257,8 +253,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn close_reflexion(&self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn close(self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let done = sqlx::query(
             "/* reflexions.close */
              UPDATE reflexion SET status = 'closed', closed_at = clock() WHERE id = $1 AND status = 'open'",
@@ -278,14 +274,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reflexions(&self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionRow>, StoreError> {
+    pub async fn list(self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionRow>, StoreError> {
         let mut query = QueryBuilder::new(SELECT);
         equals(&mut query, "x.agent", filter.agent.as_deref());
         equals(&mut query, "x.task_type", filter.task_type.as_deref());
         equals(&mut query, "x.status", filter.status.as_deref());
         push_span(&mut query, "x.opened_at", filter.span);
         seek.push(&mut query, "x.seq");
-        let mut tx = begin(&self.read).await?;
+        let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
@@ -295,8 +291,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn open_reflexions(
-        &self,
+    pub async fn list_open(
+        self,
         agent: &str,
         task_type: Option<&str>,
         most: i64,
@@ -305,7 +301,7 @@ impl Store {
         query.push(" AND x.status = 'open' AND x.agent = ").push_bind(agent);
         query.push(" AND coalesce(x.task_type, '') = ").push_bind(task_type.unwrap_or_default());
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(Into::into).collect())
@@ -315,9 +311,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn occurrences(&self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
+    pub async fn occurrences(self, of: &[ReflexionId], most: i64) -> Result<Vec<Occurrence>, StoreError> {
         let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
-        let mut tx = begin(&self.read).await?;
+        let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
         let rows: Vec<(Uuid, Uuid, Uuid, Uuid, jiff_sqlx::Timestamp)> = sqlx::query_as(
             "/* reflexions.occurrences */

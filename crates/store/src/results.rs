@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::ReviewStore,
     jobs::Lease,
     transaction::{Tx, begin},
 };
@@ -79,19 +80,19 @@ pub struct Place {
     pub trigger: Trigger,
 }
 
-impl Store {
+impl ReviewStore<'_> {
     /// Stores the result and its findings; answers `None` if the lease was lost: then nothing is stored. Otherwise
     /// the result's number in the feed and the time.
     ///
     /// # Errors
     /// The database does not answer: the outcome is unknown, and the lease decides.
     pub async fn finish(
-        &self,
+        self,
         review: ReviewId,
         lease: Lease,
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let finished: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
             "/* results.finish */
              UPDATE review SET state = 'done', finished_at = clock(), failure = NULL

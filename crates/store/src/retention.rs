@@ -12,7 +12,7 @@ use jiff_sqlx::ToSqlx;
 use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::UpkeepStore};
 use umbra_domain::clock::first_id_at;
 
 /// Rows that one transaction deletes of each table.
@@ -56,13 +56,13 @@ pub struct Sweep {
     connection: PoolConnection<Postgres>,
 }
 
-impl Store {
+impl UpkeepStore<'_> {
     /// Takes the right to delete what is old; `None` while another process has it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn sweep(&self) -> Result<Option<Sweep>, StoreError> {
-        let mut connection = self.control.acquire().await?;
+    pub async fn sweep(self) -> Result<Option<Sweep>, StoreError> {
+        let mut connection = self.0.control.acquire().await?;
         // Its time limits and its lock end with it.
         connection.close_on_drop();
         for limit in ["SET lock_timeout = '1s'", "SET statement_timeout = '1min'"] {
@@ -79,11 +79,11 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn kept_since(&self, kind: Kind) -> Result<(Date, Uuid), StoreError> {
+    pub async fn kept_since(self, kind: Kind) -> Result<(Date, Uuid), StoreError> {
         let (before, first_id): (jiff_sqlx::Date, Uuid) =
             sqlx::query_as("/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1")
                 .bind(kind.word())
-                .fetch_one(&self.read)
+                .fetch_one(&self.0.read)
                 .await?;
         Ok((before.to_jiff(), first_id))
     }

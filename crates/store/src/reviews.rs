@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::ReviewStore,
     findings::FindingItem,
     seek::{Page, Seek, Span, equals, push_span},
 };
@@ -260,18 +261,18 @@ const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.t
     coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
     d.latency_ms, d.notes";
 
-impl Store {
+impl ReviewStore<'_> {
     /// One review, a released one too: it shows as failed.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn review(&self, id: ReviewId) -> Result<Option<Review>, StoreError> {
+    pub async fn get(self, id: ReviewId) -> Result<Option<Review>, StoreError> {
         let mut query = QueryBuilder::new("SELECT r.seq, ");
         query.push(COLUMNS).push(
             " FROM review r JOIN shadow_version v ON v.id = r.version LEFT JOIN review_result d ON d.review_id = r.id
               WHERE r.id = ",
         );
-        let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.read).await?;
+        let row: Option<ReviewRow> = query.push_bind(id.0).build_query_as().fetch_optional(&self.0.read).await?;
         Ok(row.map(Into::into))
     }
 
@@ -280,7 +281,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews_of(&self, events: &[EventId]) -> Result<Vec<Vec<Review>>, StoreError> {
+    pub async fn reviews_of(self, events: &[EventId]) -> Result<Vec<Vec<Review>>, StoreError> {
         let reviews = self.reviews_where(events, "").await?;
         let of_event = |event: &EventId| {
             let its = reviews.iter().filter(|review| review.events.contains(event)).cloned();
@@ -297,7 +298,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews_among(&self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
+    pub async fn reviews_among(self, events: &[EventId], mode: Option<i16>) -> Result<Vec<Review>, StoreError> {
         match mode {
             Some(mode) => self.reviews_where(events, &format!(" AND r.mode = {mode}")).await,
             None => self.reviews_where(events, " AND r.mode < 2").await,
@@ -305,7 +306,7 @@ impl Store {
     }
 
     /// Reviews of events that are not released, and what else must hold of them, in SQL of ours.
-    async fn reviews_where(&self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
+    async fn reviews_where(self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let mut query = QueryBuilder::new("SELECT r.seq, ");
         query.push(COLUMNS).push(
@@ -313,7 +314,7 @@ impl Store {
               WHERE r.state <> 'released' AND r.id IN (SELECT review_id FROM review_event WHERE event_id = ANY(",
         );
         query.push_bind(ids).push("))").push(more).push(" ORDER BY r.seq");
-        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -321,7 +322,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews(&self, filter: &ReviewFilter, seek: Seek) -> Result<Page<Review>, StoreError> {
+    pub async fn list(self, filter: &ReviewFilter, seek: Seek) -> Result<Page<Review>, StoreError> {
         let (number, join) = if filter.only_done() { ("d.seq", "JOIN") } else { ("r.seq", "LEFT JOIN") };
         let mut query: QueryBuilder<Postgres> = QueryBuilder::new(format!("SELECT {number} AS seq, "));
         query.push(COLUMNS).push(format_args!(
@@ -345,7 +346,7 @@ impl Store {
         equals(&mut query, "d.assessment", filter.assessment.as_deref());
         push_span(&mut query, "r.created_at", filter.span);
         seek.push(&mut query, number);
-        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<ReviewRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 }

@@ -1,7 +1,8 @@
 //! The calls of a run, as the audit has them.
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::DecisionStore,
     audit::{COLUMNS_OF_RUN, record},
 };
 use umbra_domain::audit::AuditRecord;
@@ -17,12 +18,12 @@ pub struct RunSize {
     pub bytes: i64,
 }
 
-impl Store {
+impl DecisionStore<'_> {
     /// How large a run is; of one that has more rows than `most`, only these are counted.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn run_size(&self, run: &str, most: i64) -> Result<RunSize, StoreError> {
+    pub async fn run_size(self, run: &str, most: i64) -> Result<RunSize, StoreError> {
         let (decisions, rows, bytes) = sqlx::query_as(
             "/* runs.size */ SELECT count(*) FILTER (WHERE a.kind <> 'outcome'), count(*),
                  coalesce(sum(octet_length(p.body)), 0)::bigint
@@ -32,7 +33,7 @@ impl Store {
         )
         .bind(run)
         .bind(most)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         Ok(RunSize { decisions, rows, bytes })
     }
@@ -41,8 +42,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn run_rows(&self, run: &str, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
-        let rows = sqlx::query(COLUMNS_OF_RUN).bind(run).bind(after).bind(limit).fetch_all(&self.read).await?;
+    pub async fn run_rows(self, run: &str, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
+        let rows = sqlx::query(COLUMNS_OF_RUN).bind(run).bind(after).bind(limit).fetch_all(&self.0.read).await?;
         rows.iter().map(record).collect()
     }
 }

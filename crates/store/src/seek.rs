@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sqlx::{Postgres, QueryBuilder};
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::UpkeepStore};
 
 /// What numbers the items of lists: a row of table `feed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +38,14 @@ impl Feed {
     }
 }
 
-impl Store {
+impl UpkeepStore<'_> {
     /// The last number that an item of a feed can have by now.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn newest(&self, feed: Feed) -> Result<i64, StoreError> {
+    pub async fn newest(self, feed: Feed) -> Result<i64, StoreError> {
         let last = sqlx::query_scalar("/* seek.newest */ SELECT last FROM feed WHERE name = $1").bind(feed.name());
-        Ok(last.fetch_one(&self.read).await?)
+        Ok(last.fetch_one(&self.0.read).await?)
     }
 }
 

@@ -7,7 +7,7 @@ use jiff_sqlx::ToSqlx;
 use sqlx::Row;
 use uuid::Uuid;
 
-use super::{Store, StoreError, sessions::Stepping};
+use super::{StoreError, aggregates::SessionStore, sessions::Stepping};
 use umbra_domain::{SessionId, SessionState};
 
 /// A session whose documents are files.
@@ -34,13 +34,13 @@ pub struct GoneSession {
     pub at: Timestamp,
 }
 
-impl Store {
+impl SessionStore<'_> {
     /// Sessions with files behind an id, in order, at most so many: open ones, and those that ended within so many seconds.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn filed_sessions(
-        &self,
+        self,
         ended_within: f64,
         after: Option<SessionId>,
         limit: i64,
@@ -56,7 +56,7 @@ impl Store {
         .bind(ended_within)
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let mut sessions: BTreeMap<Uuid, FiledSession> = BTreeMap::new();
         for row in rows {
@@ -76,7 +76,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn gone_sessions(
-        &self,
+        self,
         from: (Timestamp, Option<SessionId>),
         limit: i64,
     ) -> Result<Vec<GoneSession>, StoreError> {
@@ -87,7 +87,7 @@ impl Store {
         .bind(from.0.to_sqlx())
         .bind(from.1.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let gone = |row: &sqlx::postgres::PgRow| {
             let at: jiff_sqlx::Timestamp = row.try_get("at")?;

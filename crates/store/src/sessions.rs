@@ -7,7 +7,8 @@ use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::SessionStore,
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
     numbers::number_rows,
     seek::{Page, Seek, equals},
@@ -73,19 +74,19 @@ pub enum Attached {
     TooMany,
 }
 
-impl Store {
+impl SessionStore<'_> {
     /// Begins a session with its tools and documents, if its agent has fewer than so many open ones.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn open_session(
-        &self,
+    pub async fn open(
+        self,
         session: &Session,
         tools: Option<NewTools<'_>>,
         documents: &[NewDocument],
         most: u32,
     ) -> Result<Attached, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         // Who attaches for an agent does so after the other: the count below is right.
         sqlx::query("/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))")
             .bind(&session.agent)
@@ -135,8 +136,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn session(&self, id: SessionId) -> Result<Option<(Session, Vec<StoredDocument>)>, StoreError> {
-        let mut connection = self.read.acquire().await?;
+    pub async fn get(self, id: SessionId) -> Result<Option<(Session, Vec<StoredDocument>)>, StoreError> {
+        let mut connection = self.0.read.acquire().await?;
         let found = sqlx::query("/* sessions.one */ SELECT body, seen_at FROM sidecar_session WHERE id = $1")
             .bind(id.0)
             .fetch_optional(&mut *connection)
@@ -149,9 +150,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer, or another step takes too long.
-    pub async fn step(&self, id: SessionId) -> Result<Option<Stepping>, StoreError> {
-        let turn = self.turns.take(id.0).await;
-        let mut tx = begin(&self.work).await?;
+    pub async fn step(self, id: SessionId) -> Result<Option<Stepping>, StoreError> {
+        let turn = self.0.turns.take(id.0).await;
+        let mut tx = begin(&self.0.work).await?;
         let found = sqlx::query(
             "/* sessions.lock */ SELECT body, seen_at, clock() AS now FROM sidecar_session WHERE id = $1 FOR UPDATE",
         )
@@ -175,16 +176,16 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn session_tools(&self, digest: &str) -> Result<Option<String>, StoreError> {
+    pub async fn session_tools(self, digest: &str) -> Result<Option<String>, StoreError> {
         let body = sqlx::query_scalar("/* sessions.set */ SELECT body FROM sidecar_tools WHERE digest = $1");
-        Ok(body.bind(digest).fetch_optional(&self.read).await?)
+        Ok(body.bind(digest).fetch_optional(&self.0.read).await?)
     }
 
     /// The steps of a session behind a number, in order, at most so many.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn session_steps(&self, id: SessionId, after: i32, limit: i64) -> Result<Vec<StoredStep>, StoreError> {
+    pub async fn session_steps(self, id: SessionId, after: i32, limit: i64) -> Result<Vec<StoredStep>, StoreError> {
         let rows = sqlx::query(
             "/* sessions.steps */ SELECT number, kind, at, body, chain FROM sidecar_step
              WHERE session = $1 AND number > $2 ORDER BY number LIMIT $3",
@@ -192,7 +193,7 @@ impl Store {
         .bind(id.0)
         .bind(after)
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         rows.iter().map(step_of).collect()
     }
@@ -201,14 +202,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
+    pub async fn list(self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
         let mut query = QueryBuilder::<Postgres>::new(
             "/* sessions.list */ SELECT seq, body, seen_at FROM sidecar_session WHERE seq IS NOT NULL",
         );
         equals(&mut query, "agent", filter.agent.as_deref());
         equals(&mut query, "state", filter.state.map(SessionState::as_str));
         filter.seek.push(&mut query, "seq");
-        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = query.build().fetch_all(&self.0.read).await?;
         let listed = |row: &PgRow| Ok((row.try_get("seq")?, session_of(row)?));
         Ok(filter.seek.page(rows.iter().map(listed).collect::<Result<_, StoreError>>()?))
     }
@@ -217,14 +218,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recent_sessions(&self, agent: Option<&str>, most: u32) -> Result<Vec<SessionId>, StoreError> {
+    pub async fn recent_sessions(self, agent: Option<&str>, most: u32) -> Result<Vec<SessionId>, StoreError> {
         let ids: Vec<Uuid> = sqlx::query_scalar(
             "/* sessions.recent */ SELECT id FROM sidecar_session WHERE $1::text IS NULL OR agent = $1
              ORDER BY id DESC LIMIT $2",
         )
         .bind(agent)
         .bind(i64::from(most))
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(ids.into_iter().map(SessionId).collect())
     }
@@ -233,25 +234,25 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn last_step(&self, id: SessionId) -> Result<i32, StoreError> {
+    pub async fn last_step(self, id: SessionId) -> Result<i32, StoreError> {
         let last = sqlx::query_scalar(
             "/* sessions.last */ SELECT coalesce(max(number), 0) FROM sidecar_step WHERE session = $1",
         );
-        Ok(last.bind(id.0).fetch_one(&self.read).await?)
+        Ok(last.bind(id.0).fetch_one(&self.0.read).await?)
     }
 
     /// Open sessions that nobody has used for so many seconds.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn idle_sessions(&self, seconds: f64, limit: i64) -> Result<Vec<SessionId>, StoreError> {
+    pub async fn idle_sessions(self, seconds: f64, limit: i64) -> Result<Vec<SessionId>, StoreError> {
         let ids: Vec<Uuid> = sqlx::query_scalar(
             "/* sessions.idle */ SELECT id FROM sidecar_session
              WHERE state = 'open' AND seen_at < clock() - make_interval(secs => $1) ORDER BY seen_at LIMIT $2",
         )
         .bind(seconds)
         .bind(limit)
-        .fetch_all(&self.control)
+        .fetch_all(&self.0.control)
         .await?;
         Ok(ids.into_iter().map(SessionId).collect())
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Store, StoreError, decisions::NewAudit};
+use super::{StoreError, aggregates::AuditStore, decisions::NewAudit};
 use umbra_domain::audit::{AuditFolder, AuditSigner};
 
 /// Signs rows, once it is known with what.
@@ -26,23 +26,23 @@ impl Stamper {
     }
 }
 
-impl Store {
+impl AuditStore<'_> {
     /// Signs with this from now on. Only the first counts.
-    pub fn sign_audit_with(&self, signer: AuditSigner) {
-        drop(self.stamper.0.set(signer));
+    pub fn sign_audit_with(self, signer: AuditSigner) {
+        drop(self.0.stamper.0.set(signer));
     }
 
     /// The last row of before rows were signed; 0 where there is none.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn last_unsigned(&self) -> Result<i64, StoreError> {
+    pub async fn last_unsigned(self) -> Result<i64, StoreError> {
         let seq = sqlx::query_scalar(
             "/* audit.last_unsigned */
              SELECT coalesce((SELECT seq - 1 FROM audit WHERE stamp IS NOT NULL ORDER BY seq LIMIT 1),
                              (SELECT last FROM feed WHERE name = 'audit'), 0)",
         );
-        Ok(seq.fetch_one(&self.control).await?)
+        Ok(seq.fetch_one(&self.0.control).await?)
     }
 
     /// Numbers of the audit go on behind rows that stand ahead of it, which nobody drew a number for; answers the last of them,
@@ -50,21 +50,21 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn step_over(&self) -> Result<Option<i64>, StoreError> {
+    pub async fn step_over(self) -> Result<Option<i64>, StoreError> {
         let last = sqlx::query_scalar(
             "/* audit.step_over */ UPDATE feed SET last = a.last
              FROM (SELECT max(seq) AS last FROM audit, (SELECT last FROM feed WHERE name = 'audit') f
                    WHERE seq > f.last AND seq <= f.last + 10000) a
              WHERE name = 'audit' AND a.last > feed.last RETURNING feed.last",
         );
-        Ok(last.fetch_optional(&self.control).await?)
+        Ok(last.fetch_optional(&self.0.control).await?)
     }
 
     /// Notes how far the files of a folder are. It only grows.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn note_folder(&self, AuditFolder { key, block, written }: &AuditFolder) -> Result<(), StoreError> {
+    pub async fn note_folder(self, AuditFolder { key, block, written }: &AuditFolder) -> Result<(), StoreError> {
         sqlx::query(
             "/* audit.note_folder */ INSERT INTO audit_folder AS f (key, block, written) VALUES ($1, $2, $3)
              ON CONFLICT (key) DO UPDATE SET noted_at = clock(), block = greatest(f.block, excluded.block),
@@ -73,7 +73,7 @@ impl Store {
         .bind(key)
         .bind(block)
         .bind(written)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }
@@ -82,10 +82,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn audit_folders(&self) -> Result<Vec<AuditFolder>, StoreError> {
+    pub async fn audit_folders(self) -> Result<Vec<AuditFolder>, StoreError> {
         let rows: Vec<(Vec<u8>, i64, i64)> =
             sqlx::query_as("/* audit.folders */ SELECT key, block, written FROM audit_folder ORDER BY key")
-                .fetch_all(&self.work)
+                .fetch_all(&self.0.work)
                 .await?;
         Ok(rows.into_iter().map(|(key, block, written)| AuditFolder { key, block, written }).collect())
     }

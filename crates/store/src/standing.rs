@@ -2,24 +2,24 @@
 
 use sqlx::Row;
 
-use super::{Store, StoreError, decisions::Named};
+use super::{StoreError, aggregates::DecisionStore, decisions::Named};
 use umbra_domain::audit::{Labels, StandingCall, StandingRun, StandingSession};
 
 /// Agent, id, keyed hash of the request, decision, answer, keyed hash.
 type CallRow = (String, String, Vec<u8>, String, String, Option<Vec<u8>>);
 
-impl Store {
+impl DecisionStore<'_> {
     /// The runs behind one, by agent and name, at most so many.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing_runs(&self, after: &Named, limit: i64) -> Result<Vec<StandingRun>, StoreError> {
+    pub async fn standing_runs(self, after: &Named, limit: i64) -> Result<Vec<StandingRun>, StoreError> {
         let rows = sqlx::query(
             "/* standing.runs */ SELECT agent, run, execution = 'shadow' AS in_shadow,
                  coalesce(began, execution) = 'shadow' AS began_in_shadow, parent, started_by, session, mac
              FROM boundary_run WHERE (agent, run) > ($1, $2) ORDER BY agent, run LIMIT $3",
         );
-        let rows = rows.bind(&after.0).bind(&after.1).bind(limit).fetch_all(&self.read).await?;
+        let rows = rows.bind(&after.0).bind(&after.1).bind(limit).fetch_all(&self.0.read).await?;
         let run = |row: &sqlx::postgres::PgRow| {
             Ok(StandingRun {
                 agent: row.try_get("agent")?,
@@ -39,7 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing_calls(&self, after: &Named, limit: i64) -> Result<Vec<StandingCall>, StoreError> {
+    pub async fn standing_calls(self, after: &Named, limit: i64) -> Result<Vec<StandingCall>, StoreError> {
         let rows: Vec<CallRow> = sqlx::query_as(
             "/* standing.calls */ SELECT agent, call_id, body, decision, answer, mac FROM call
              WHERE (agent, call_id) > ($1, $2) AND answer IS NOT NULL ORDER BY agent, call_id LIMIT $3",
@@ -47,7 +47,7 @@ impl Store {
         .bind(&after.0)
         .bind(&after.1)
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let call = |(agent, call_id, body, decision, answer, mac)| StandingCall {
             agent,
@@ -64,7 +64,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing_sessions(&self, after: &Named, limit: i64) -> Result<Vec<StandingSession>, StoreError> {
+    pub async fn standing_sessions(self, after: &Named, limit: i64) -> Result<Vec<StandingSession>, StoreError> {
         let rows: Vec<(String, String, Vec<String>, Vec<String>)> = sqlx::query_as(
             "/* standing.sessions */ SELECT agent, session, taints, uninterceptable FROM boundary_session
              WHERE (agent, session) > ($1, $2) ORDER BY agent, session LIMIT $3",
@@ -72,7 +72,7 @@ impl Store {
         .bind(&after.0)
         .bind(&after.1)
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let session = |(agent, session, taints, uninterceptable)| {
             let labels = Labels { taints, uninterceptable };

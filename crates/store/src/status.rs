@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::{NanoUsd, SkipReason};
 
 /// A shadow's day so far.
@@ -36,12 +36,12 @@ pub struct SkipRow {
     pub n: i64,
 }
 
-impl Store {
+impl ShadowStore<'_> {
     /// A shadow's day so far, in its own time zone.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn shadow_day(&self, shadow: &str, zone: &str) -> Result<ShadowDay, StoreError> {
+    pub async fn shadow_day(self, shadow: &str, zone: &str) -> Result<ShadowDay, StoreError> {
         let (day, reviews): (jiff_sqlx::Date, i64) = sqlx::query_as(
             "/* status.reviews */
              SELECT d.day, (SELECT count(*) FROM review WHERE shadow = $1 AND day = d.day AND state <> 'released')
@@ -49,7 +49,7 @@ impl Store {
         )
         .bind(shadow)
         .bind(zone)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         let money: Option<(i64, i64, i64)> = sqlx::query_as(
             "/* status.money */ SELECT spent_usd, held_usd, spent_tokens FROM meter
@@ -57,7 +57,7 @@ impl Store {
         )
         .bind(shadow)
         .bind(day)
-        .fetch_optional(&self.read)
+        .fetch_optional(&self.0.read)
         .await?;
         let skips: Vec<(i16, i64)> = sqlx::query_as(
             "/* status.skips */ SELECT reason, sum(n)::bigint FROM skip_count WHERE shadow = $1 AND day = $2
@@ -65,7 +65,7 @@ impl Store {
         )
         .bind(shadow)
         .bind(day)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let (spent, held, tokens) = money.unwrap_or_default();
         Ok(ShadowDay {
@@ -83,7 +83,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn skips(
-        &self,
+        self,
         shadow: Option<&str>,
         reason: Option<SkipReason>,
         days: (Option<Date>, Option<Date>),
@@ -100,7 +100,7 @@ impl Store {
         .bind(days.0.map(ToSqlx::to_sqlx))
         .bind(days.1.map(ToSqlx::to_sqlx))
         .bind(limit)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows
             .into_iter()
@@ -114,7 +114,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn server_version(&self) -> Result<String, StoreError> {
-        Ok(sqlx::query_scalar("SELECT current_setting('server_version')").fetch_one(&self.read).await?)
+    pub async fn server_version(self) -> Result<String, StoreError> {
+        Ok(sqlx::query_scalar("SELECT current_setting('server_version')").fetch_one(&self.0.read).await?)
     }
 }

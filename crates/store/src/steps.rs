@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::EventStore};
 use umbra_domain::{EventId, ReviewId, Trigger};
 
 /// An event under review.
@@ -27,20 +27,20 @@ pub struct TaskStep {
     pub payload: Vec<u8>,
 }
 
-impl Store {
+impl EventStore<'_> {
     /// The events that hold a review, in order of receipt. To be read after the review was claimed: nothing joins
     /// it then.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn held(&self, review: ReviewId) -> Result<Vec<Held>, StoreError> {
+    pub async fn held(self, review: ReviewId) -> Result<Vec<Held>, StoreError> {
         let rows: Vec<(Uuid, Option<i16>, Vec<u8>)> = sqlx::query_as(
             "/* steps.held */
              SELECT e.id, (e.triggers)[array_position(e.shadows, h.shadow)], e.payload
              FROM review_event h JOIN event e ON e.id = h.event_id WHERE h.review_id = $1 ORDER BY e.seq",
         )
         .bind(review.0)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         let held = |(id, trigger, payload): (Uuid, Option<i16>, Vec<u8>)| Held {
             event: EventId(id),
@@ -54,27 +54,27 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn task_length(&self, task: &str, from_end: i64) -> Result<(i64, Option<i64>), StoreError> {
+    pub async fn task_length(self, task: &str, from_end: i64) -> Result<(i64, Option<i64>), StoreError> {
         let length = sqlx::query_as(
             "/* steps.length */
              SELECT (SELECT count(*) FROM event WHERE task_id = $1),
                     (SELECT seq FROM event WHERE task_id = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)",
         );
-        Ok(length.bind(task).bind(from_end).fetch_one(&self.work).await?)
+        Ok(length.bind(task).bind(from_end).fetch_one(&self.0.work).await?)
     }
 
     /// The steps of a task behind a number, in order.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn steps(&self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
+    pub async fn steps(self, task: &str, behind: i64, most: i64) -> Result<Vec<TaskStep>, StoreError> {
         let rows: Vec<(i64, Uuid, Vec<u8>)> = sqlx::query_as(
             "/* steps.page */ SELECT seq, id, payload FROM event WHERE task_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
         )
         .bind(task)
         .bind(behind)
         .bind(most)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         Ok(rows.into_iter().map(|(seq, id, payload)| TaskStep { seq, event: EventId(id), payload }).collect())
     }

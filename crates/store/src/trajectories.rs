@@ -4,7 +4,8 @@ use sqlx::{FromRow, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::EventStore,
     follow::Following,
     seek::{Page, Seek, Span},
     steps::TaskStep,
@@ -53,12 +54,12 @@ struct PartRow {
     worst: Option<i32>,
 }
 
-impl Store {
+impl EventStore<'_> {
     /// A page of tasks in order of their first event.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tasks(&self, filter: &TaskFilter, seek: Seek) -> Result<Page<String>, StoreError> {
+    pub async fn tasks(self, filter: &TaskFilter, seek: Seek) -> Result<Page<String>, StoreError> {
         let mut query: QueryBuilder<Postgres> = QueryBuilder::new(
             "/* trajectories.page */ SELECT e.seq, e.task_id FROM event e WHERE e.task_id IS NOT NULL
              AND NOT EXISTS (SELECT FROM event o WHERE o.task_id = e.task_id AND o.seq < e.seq)",
@@ -74,7 +75,7 @@ impl Store {
             query.push(" AND e.id < ").push_bind(first_id_at(until));
         }
         seek.push(&mut query, "e.seq");
-        let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows))
     }
 
@@ -82,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn task_parts(&self, tasks: &[String], mode: Option<i16>) -> Result<Vec<TaskPart>, StoreError> {
+    pub async fn task_parts(self, tasks: &[String], mode: Option<i16>) -> Result<Vec<TaskPart>, StoreError> {
         let rows: Vec<PartRow> = sqlx::query_as(
             "/* trajectories.parts */
              SELECT e.task_id, e.agent, count(DISTINCT e.id) AS events, min(e.id::text)::uuid AS first,
@@ -98,7 +99,7 @@ impl Store {
         .bind(tasks)
         .bind(mode)
         .bind(ranks())
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let part = |row: PartRow| TaskPart {
             task_id: row.task_id,
@@ -117,7 +118,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn opinions(
-        &self,
+        self,
         task: &str,
         agents: &[String],
         mode: Option<i16>,
@@ -137,7 +138,7 @@ impl Store {
         .bind(mode)
         .bind(ranks())
         .bind(MAX_OPINIONS)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let open: i64 = sqlx::query_scalar(
             "/* trajectories.open */
@@ -148,7 +149,7 @@ impl Store {
         .bind(task)
         .bind(agents)
         .bind(mode)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         let opinion =
             |(shadow, rank, recommendation)| Some(Opinion { shadow, assessment: assessment(rank)?, recommendation });

@@ -9,7 +9,8 @@ use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
 use super::{
-    Store, StoreError,
+    StoreError,
+    aggregates::ContractStore,
     decisions::Named,
     events::received_at,
     transaction::{Tx, begin},
@@ -43,14 +44,14 @@ pub struct Watching {
     pub more: bool,
 }
 
-impl Store {
+impl ContractStore<'_> {
     /// The next events of feed `intake`, of so many numbers at most, that were received `settled` ago or earlier; `None`
     /// where another process looks at them.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_watching(&self, most: i64, settled: Duration) -> Result<Option<Watching>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+    pub async fn begin_watching(self, most: i64, settled: Duration) -> Result<Option<Watching>, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* unguarded.hold */ SELECT seq FROM follower WHERE name = 'unguarded' FOR UPDATE SKIP LOCKED",
         )
@@ -96,12 +97,12 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn skip_watching(&self) -> Result<(), StoreError> {
+    pub async fn skip_watching(self) -> Result<(), StoreError> {
         sqlx::query(
             "/* unguarded.skip */ UPDATE follower f SET seq = feed.last FROM feed
              WHERE f.name = 'unguarded' AND feed.name = 'intake' AND f.seq < feed.last",
         )
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use sqlx::{FromRow, PgConnection};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::VerdictStore};
 use umbra_domain::{
     Assessment, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
     verdict::{Progress, Ruling, Standing},
@@ -102,14 +102,14 @@ struct ActiveRow {
 
 const FILED: &str = "SELECT event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
 
-impl Store {
+impl VerdictStore<'_> {
     /// What is known of an event's verdict. An event without active reviews is an open case without any; one that was
     /// asked for later gives none, since nobody waited for it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn verdict_case(&self, event: EventId) -> Result<Case, StoreError> {
-        if let Some(filed) = self.verdicts_of(&[event]).await?.pop() {
+    pub async fn case(self, event: EventId) -> Result<Case, StoreError> {
+        if let Some(filed) = self.of(&[event]).await?.pop() {
             return Ok(Case::Filed(filed));
         }
         let rows: Vec<ActiveRow> = sqlx::query_as(
@@ -125,7 +125,7 @@ impl Store {
         .bind(Severity::Warning.code())
         .bind(MAX_REASONS)
         .bind(Mode::Active.priority())
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let now = rows.first().map_or(Timestamp::UNIX_EPOCH, |row| row.now.to_jiff());
         Ok(Case::Open(rows.into_iter().map(Into::into).collect(), now))
@@ -135,12 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_verdict(
-        &self,
-        event: EventId,
-        by: Timestamp,
-        ruling: &Ruling,
-    ) -> Result<Option<VerdictItem>, StoreError> {
+    pub async fn file(self, event: EventId, by: Timestamp, ruling: &Ruling) -> Result<Option<VerdictItem>, StoreError> {
         let reasons = serde_json::to_string(&ruling.reasons).unwrap_or_else(|_| "[]".into());
         sqlx::query(
             "/* verdicts.file */
@@ -157,30 +152,30 @@ impl Store {
         .bind(ruling.review.0)
         .bind(reasons)
         .bind(&ruling.recommendation)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         // Its own statement: only a new snapshot sees the one that was filed first.
-        Ok(self.verdicts_of(&[event]).await?.pop())
+        Ok(self.of(&[event]).await?.pop())
     }
 
     /// The verdicts that are filed on these events.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn verdicts_of(&self, events: &[EventId]) -> Result<Vec<VerdictItem>, StoreError> {
+    pub async fn of(self, events: &[EventId]) -> Result<Vec<VerdictItem>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let query = sqlx::AssertSqlSafe(format!("/* verdicts.filed */ {FILED} WHERE event_id = ANY($1)"));
-        let rows: Vec<FiledRow> = sqlx::query_as(query).bind(ids).fetch_all(&self.read).await?;
+        let rows: Vec<FiledRow> = sqlx::query_as(query).bind(ids).fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 }
 
-impl Store {
+impl VerdictStore<'_> {
     /// Of these events, those of which a review has ended.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn ended_among(&self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
+    pub async fn ended_among(self, events: &[EventId]) -> Result<Vec<EventId>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let ended: Vec<Uuid> = sqlx::query_scalar(
             "/* verdicts.ended */
@@ -188,7 +183,7 @@ impl Store {
              WHERE e.event_id = ANY($1) AND r.state NOT IN ('queued', 'running')",
         )
         .bind(ids)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(ended.into_iter().map(EventId).collect())
     }
@@ -197,7 +192,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn undecided(&self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
+    pub async fn undecided(self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
         let events: Vec<Uuid> = sqlx::query_scalar(
             "/* verdicts.undecided */
              SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
@@ -208,7 +203,7 @@ impl Store {
         .bind(Mode::Active.priority())
         .bind(since.as_secs_f64())
         .bind(most)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         Ok(events.into_iter().map(EventId).collect())
     }
@@ -217,9 +212,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn agent_of(&self, event: EventId) -> Result<Option<String>, StoreError> {
+    pub async fn agent_of(self, event: EventId) -> Result<Option<String>, StoreError> {
         let agent = sqlx::query_scalar("/* verdicts.agent */ SELECT agent FROM event WHERE id = $1");
-        Ok(agent.bind(event.0).fetch_optional(&self.read).await?)
+        Ok(agent.bind(event.0).fetch_optional(&self.0.read).await?)
     }
 }
 

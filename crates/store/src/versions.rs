@@ -1,18 +1,18 @@
 //! Versions of shadows: what a review was pinned to can always be read again.
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::Shadow;
 
-impl Store {
+impl ShadowStore<'_> {
     /// Files a shadow's version and answers its number.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_version(&self, shadow: &Shadow) -> Result<i32, StoreError> {
+    pub async fn file_version(self, shadow: &Shadow) -> Result<i32, StoreError> {
         let version = shadow.version();
         let known = "SELECT id FROM shadow_version WHERE name = $1 AND version = $2";
         let found: Option<i32> =
-            sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_optional(&self.control).await?;
+            sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_optional(&self.0.control).await?;
         if let Some(id) = found {
             return Ok(id);
         }
@@ -21,19 +21,19 @@ impl Store {
             .bind(&shadow.name)
             .bind(&version)
             .bind(config)
-            .execute(&self.control)
+            .execute(&self.0.control)
             .await?;
-        Ok(sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_one(&self.control).await?)
+        Ok(sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_one(&self.0.control).await?)
     }
 
     /// The shadow as it was in a version, if there is such a version.
     ///
     /// # Errors
     /// The database does not answer, or the row cannot be read.
-    pub async fn version(&self, id: i32) -> Result<Option<Shadow>, StoreError> {
+    pub async fn version(self, id: i32) -> Result<Option<Shadow>, StoreError> {
         let config: Option<String> = sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1")
             .bind(id)
-            .fetch_optional(&self.work)
+            .fetch_optional(&self.0.work)
             .await?;
         config.map(|text| serde_json::from_str(&text).map_err(|error| broken(&error))).transpose()
     }
@@ -42,8 +42,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn version_names(&self) -> Result<Vec<(i32, String, String)>, StoreError> {
-        Ok(sqlx::query_as("SELECT id, name, version FROM shadow_version").fetch_all(&self.read).await?)
+    pub async fn version_names(self) -> Result<Vec<(i32, String, String)>, StoreError> {
+        Ok(sqlx::query_as("SELECT id, name, version FROM shadow_version").fetch_all(&self.0.read).await?)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Store, StoreError, intake::Flush};
+use super::{StoreError, aggregates::EventStore, intake::Flush};
 use umbra_domain::{ReviewId, ReviewScope};
 
 /// A batch that waits for company.
@@ -126,12 +126,12 @@ impl Flush {
     }
 }
 
-impl Store {
+impl EventStore<'_> {
     /// Of these (shadow, task), those whose only review was begun: one that comes now comes late.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begun_once(&self, of: &[(&str, &str)]) -> Result<HashSet<(String, String)>, StoreError> {
+    pub async fn begun_once(self, of: &[(&str, &str)]) -> Result<HashSet<(String, String)>, StoreError> {
         let found: Vec<(String, String)> = sqlx::query_as(
             "/* waiting.begun */
              SELECT r.shadow, r.task_id FROM review r
@@ -142,7 +142,7 @@ impl Store {
         .bind(of.iter().map(|(shadow, _)| *shadow).collect::<Vec<_>>())
         .bind(of.iter().map(|(_, task)| *task).collect::<Vec<_>>())
         .bind(ReviewScope::Trajectory.code())
-        .fetch_all(&mut *self.writer.take().await?)
+        .fetch_all(&mut *self.0.writer.take().await?)
         .await?;
         Ok(found.into_iter().collect())
     }
@@ -151,12 +151,12 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: they run when their time comes.
-    pub async fn close_batches(&self) -> Result<u64, StoreError> {
+    pub async fn close_batches(self) -> Result<u64, StoreError> {
         let closed = sqlx::query(
             "/* waiting.close */
              UPDATE review SET run_at = c.at FROM (SELECT clock() AS at OFFSET 0) c
              WHERE state = 'queued' AND scope = $1 AND started_at IS NULL AND run_at > c.at AND not_before <= c.at",
         );
-        Ok(closed.bind(ReviewScope::Batch.code()).execute(&mut *self.writer.take().await?).await?.rows_affected())
+        Ok(closed.bind(ReviewScope::Batch.code()).execute(&mut *self.0.writer.take().await?).await?.rows_affected())
     }
 }

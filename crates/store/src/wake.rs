@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgListener;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::QueueStore};
 
 /// What other processes are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ impl News {
 /// Hears other processes' wake-ups.
 pub struct Listener(PgListener);
 
-impl Store {
+impl QueueStore<'_> {
     /// Tells every process of this schema.
     ///
     /// # Errors
     /// The database does not answer; the others find jobs at their next poll, and waiting requests look when their time is over.
-    pub async fn ring(&self, news: News) -> Result<(), StoreError> {
-        sqlx::query("SELECT pg_notify($1, $2)").bind(self.channel()).bind(news.word()).execute(&self.control).await?;
+    pub async fn ring(self, news: News) -> Result<(), StoreError> {
+        sqlx::query("SELECT pg_notify($1, $2)").bind(self.channel()).bind(news.word()).execute(&self.0.control).await?;
         Ok(())
     }
 
@@ -39,14 +39,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn listen(&self) -> Result<Listener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.control).await?;
+    pub async fn listen(self) -> Result<Listener, StoreError> {
+        let mut listener = PgListener::connect_with(&self.0.control).await?;
         listener.listen(&self.channel()).await?;
         Ok(Listener(listener))
     }
 
-    fn channel(&self) -> String {
-        format!("{}_work", self.schema)
+    fn channel(self) -> String {
+        format!("{}_work", self.0.schema)
     }
 }
 

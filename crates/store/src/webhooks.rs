@@ -8,7 +8,9 @@ use std::time::Duration;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{Store, StoreError, dead_letters::bury, follow::Following, transaction::begin, workers::interval};
+use super::{
+    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::Following, transaction::begin, workers::interval,
+};
 use umbra_domain::DeliveryId;
 
 /// Longest description of a failure that is kept.
@@ -116,16 +118,12 @@ impl Following {
     }
 }
 
-impl Store {
+impl WebhookStore<'_> {
     /// Takes due deliveries for a while: of each endpoint, so many at most.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn claim_deliveries(
-        &self,
-        wanted: &[(Addressee, usize)],
-        lease: Duration,
-    ) -> Result<Vec<Delivery>, StoreError> {
+    pub async fn claim(self, wanted: &[(Addressee, usize)], lease: Duration) -> Result<Vec<Delivery>, StoreError> {
         let names: Vec<&str> = wanted.iter().map(|(to, _)| to.endpoint.as_str()).collect();
         let hashes: Vec<&str> = wanted.iter().map(|(to, _)| to.url_hash.as_str()).collect();
         let counts: Vec<i64> = wanted.iter().map(|(_, count)| i64::try_from(*count).unwrap_or(0)).collect();
@@ -148,7 +146,7 @@ impl Store {
         .bind(hashes)
         .bind(counts)
         .bind(interval(lease))
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         Ok(rows
             .into_iter()
@@ -167,10 +165,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: it is delivered again, under the same id.
-    pub async fn delivered(&self, delivery: &Delivery) -> Result<(), StoreError> {
+    pub async fn delivered(self, delivery: &Delivery) -> Result<(), StoreError> {
         sqlx::query("/* webhooks.delivered */ DELETE FROM webhook_delivery WHERE id = $1 AND state = 'waiting'")
             .bind(delivery.id.0)
-            .execute(&self.work)
+            .execute(&self.0.work)
             .await?;
         Ok(())
     }
@@ -180,14 +178,14 @@ impl Store {
     /// # Errors
     /// The database does not answer: it is tried again when the lease ends.
     pub async fn not_delivered(
-        &self,
+        self,
         delivery: &Delivery,
         status: Option<u16>,
         why: &str,
         delay: Option<Duration>,
     ) -> Result<(), StoreError> {
         let why: String = why.chars().take(MAX_FAILURE_CHARS).collect();
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         sqlx::query(
             "/* webhooks.failed */ UPDATE webhook_delivery SET status = $3, failure = $4, due_at = clock() + $5
              WHERE id = $1 AND attempt = $2 AND state = 'waiting'",
@@ -209,13 +207,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backlogs(&self) -> Result<Vec<Backlog>, StoreError> {
+    pub async fn backlogs(self) -> Result<Vec<Backlog>, StoreError> {
         let rows: Vec<(String, i64, i64)> = sqlx::query_as(
             "/* webhooks.backlogs */
              SELECT endpoint, count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'dead')
              FROM webhook_delivery GROUP BY endpoint ORDER BY endpoint",
         )
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         Ok(rows.into_iter().map(|(endpoint, waiting, dead)| Backlog { endpoint, waiting, dead }).collect())
     }
@@ -224,9 +222,9 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn gone_endpoints(&self) -> Result<Vec<Addressee>, StoreError> {
+    pub async fn gone_endpoints(self) -> Result<Vec<Addressee>, StoreError> {
         let rows: Vec<(String, String)> =
-            sqlx::query_as("SELECT endpoint, url_hash FROM webhook_gone ORDER BY 1, 2").fetch_all(&self.read).await?;
+            sqlx::query_as("SELECT endpoint, url_hash FROM webhook_gone ORDER BY 1, 2").fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(|(endpoint, url_hash)| Addressee { endpoint, url_hash }).collect())
     }
 }

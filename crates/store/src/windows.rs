@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
-use super::{Store, StoreError};
+use super::{StoreError, aggregates::DecisionStore};
 
 /// Largest payload that is read, in bytes: what is larger counts without its arguments.
 const MOST_PAYLOAD: i32 = 8 * 1024;
@@ -19,12 +19,12 @@ pub struct DecidedCall {
     pub payload: Option<String>,
 }
 
-impl Store {
+impl DecisionStore<'_> {
     /// How many rows the audit has from before a time, which is the number of the last of them.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn audited_before(&self, at: Timestamp) -> Result<i64, StoreError> {
+    pub async fn audited_before(self, at: Timestamp) -> Result<i64, StoreError> {
         // Numbers have no gap and go with the time, which has no index: the place is found by halving.
         let number = sqlx::query_scalar(
             "/* windows.before */ WITH RECURSIVE half AS (
@@ -36,7 +36,7 @@ impl Store {
                        FROM half WHERE low < high) h)
              SELECT low FROM half WHERE low = high",
         );
-        Ok(number.bind(at.to_sqlx()).fetch_one(&self.read).await?)
+        Ok(number.bind(at.to_sqlx()).fetch_one(&self.0.read).await?)
     }
 
     /// An agent's calls among the rows of the audit behind one number up to another: the latest so many, newest first.
@@ -44,7 +44,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn decided_calls(
-        &self,
+        self,
         agent: &str,
         (after, until): (i64, i64),
         most: i64,
@@ -57,6 +57,6 @@ impl Store {
              ORDER BY a.seq DESC LIMIT $4",
         );
         let rows = rows.bind(agent).bind(after).bind(until).bind(most).bind(MOST_PAYLOAD);
-        Ok(rows.fetch_all(&self.read).await?)
+        Ok(rows.fetch_all(&self.0.read).await?)
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
-use super::{Store, StoreError, transaction::begin};
+use super::{StoreError, aggregates::QueueStore, transaction::begin};
 use umbra_domain::{ReviewId, WorkerId};
 
 /// What a sweep of dead workers did.
@@ -18,13 +18,13 @@ pub struct Rescue {
     pub calls: u64,
 }
 
-impl Store {
+impl QueueStore<'_> {
     /// Registers a worker.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn enlist(&self, worker: WorkerId) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO worker (id) VALUES ($1)").bind(worker.0).execute(&self.control).await?;
+    pub async fn enlist(self, worker: WorkerId) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO worker (id) VALUES ($1)").bind(worker.0).execute(&self.0.control).await?;
         Ok(())
     }
 
@@ -33,11 +33,11 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn heartbeat(&self, worker: WorkerId) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn heartbeat(self, worker: WorkerId) -> Result<Option<Timestamp>, StoreError> {
         let at: Option<jiff_sqlx::Timestamp> =
             sqlx::query_scalar("UPDATE worker SET heartbeat_at = clock() WHERE id = $1 RETURNING heartbeat_at")
                 .bind(worker.0)
-                .fetch_optional(&self.control)
+                .fetch_optional(&self.0.control)
                 .await?;
         Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
     }
@@ -46,11 +46,11 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_standing(&self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
+    pub async fn file_standing(self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
         sqlx::query("/* workers.standing */ UPDATE worker SET standing = $2 WHERE id = $1")
             .bind(worker.0)
             .bind(standing)
-            .execute(&self.control)
+            .execute(&self.0.control)
             .await?;
         Ok(())
     }
@@ -59,13 +59,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standings(&self, dead_after: std::time::Duration) -> Result<Vec<String>, StoreError> {
+    pub async fn standings(self, dead_after: std::time::Duration) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "/* workers.standings */ SELECT standing FROM worker
              WHERE standing IS NOT NULL AND heartbeat_at >= clock() - $1 ORDER BY started_at DESC, id DESC",
         )
         .bind(interval(dead_after))
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?)
     }
 
@@ -73,8 +73,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: the sweep of another process will do it.
-    pub async fn dismiss(&self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
-        sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker.0).execute(&self.control).await?;
+    pub async fn dismiss(self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
+        sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker.0).execute(&self.0.control).await?;
         Ok(self.take_over(worker.0, successor.0).await?.reviews)
     }
 
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn rescue(
-        &self,
+        self,
         own: WorkerId,
         dead_after: std::time::Duration,
         successor: impl Fn() -> WorkerId,
@@ -97,12 +97,12 @@ impl Store {
         )
         .bind(dead_after)
         .bind(own.0)
-        .fetch_all(&self.control)
+        .fetch_all(&self.0.control)
         .await?;
         let mut rescue = Rescue::default();
         for worker in dead {
             // Struck off first, and only if still silent: from here on its heartbeat fails and it starts nothing.
-            let mut tx = begin(&self.control).await?;
+            let mut tx = begin(&self.0.control).await?;
             let revived: bool = sqlx::query_scalar(
                 "SELECT EXISTS (SELECT FROM worker WHERE id = $1 AND heartbeat_at >= clock() - $2 FOR UPDATE)",
             )
@@ -127,7 +127,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: try again.
-    pub async fn unlease(&self, worker: WorkerId, reviews: &[ReviewId]) -> Result<u64, StoreError> {
+    pub async fn unlease(self, worker: WorkerId, reviews: &[ReviewId]) -> Result<u64, StoreError> {
         let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
         let done = sqlx::query(
             "/* workers.unlease */ UPDATE review SET state = 'queued', worker = NULL, attempt = 0, run_at = clock()
@@ -135,7 +135,7 @@ impl Store {
         )
         .bind(worker.0)
         .bind(ids)
-        .execute(&self.control)
+        .execute(&self.0.control)
         .await?;
         Ok(done.rows_affected())
     }
@@ -143,28 +143,28 @@ impl Store {
     /// First the leases go to a name that nobody holds, which fences the old worker's holds and results; then its
     /// open calls can be counted and charged without one slipping in; then the reviews are queued. A crash in
     /// between leaves leases of an unknown worker, which the next sweep finds.
-    async fn take_over(&self, worker: Uuid, successor: Uuid) -> Result<Rescue, StoreError> {
+    async fn take_over(self, worker: Uuid, successor: Uuid) -> Result<Rescue, StoreError> {
         sqlx::query("/* workers.fence */ UPDATE review SET worker = $2 WHERE worker = $1 AND state = 'running'")
             .bind(worker)
             .bind(successor)
-            .execute(&self.control)
+            .execute(&self.0.control)
             .await?;
         let orphans: Vec<(Uuid, i16)> = sqlx::query_as(
             "/* workers.orphans */ SELECT c.review_id, c.n FROM provider_call c JOIN review r ON r.id = c.review_id
              WHERE r.worker = $1 AND r.state = 'running' AND c.state = 'sent'",
         )
         .bind(successor)
-        .fetch_all(&self.control)
+        .fetch_all(&self.0.control)
         .await?;
         for (review, n) in &orphans {
-            self.settle(ReviewId(*review), *n, None).await?;
+            self.0.reviews().settle(ReviewId(*review), *n, None).await?;
         }
         let reviews = sqlx::query(
             "/* workers.requeue */ UPDATE review SET state = 'queued', worker = NULL, run_at = clock()
              WHERE worker = $1 AND state = 'running'",
         )
         .bind(successor)
-        .execute(&self.control)
+        .execute(&self.0.control)
         .await?
         .rows_affected();
         Ok(Rescue { workers: 1, reviews, calls: orphans.len() as u64 })

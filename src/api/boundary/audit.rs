@@ -100,7 +100,7 @@ type Piece = Option<Result<(Bytes, Reader), StoreError>>;
 
 impl Reader {
     async fn read(&mut self) -> Result<(), StoreError> {
-        let page = self.api.flows.boundary.store.audit(&self.filter, self.after, PAGE).await?;
+        let page = self.api.flows.boundary.store.audit().list(&self.filter, self.after, PAGE).await?;
         self.ended = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
         let mut text = Vec::new();
         for record in &page {

@@ -157,7 +157,7 @@ impl ContractView {
 async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
     let rules = api.flows.boundary.rules.load_full();
     let store = &api.flows.boundary.store;
-    let states = store.contract_states().await?;
+    let states = store.contracts().states().await?;
     let stale = rules.tools.stale(&states, store.now().await?);
     let view = |contract: &ToolContract, answers: bool| {
         let id = contract.id();
@@ -273,7 +273,7 @@ pub async fn post_infer(
             }
         }
         let store = &api.flows.boundary.store;
-        for call in store.recorded_calls(&asked.agent, &asked.tool, MOST_RECORDED).await? {
+        for call in store.contracts().recorded_calls(&asked.agent, &asked.tool, MOST_RECORDED).await? {
             if let Some(call) = recorded(&call.decision, &call.outcome) {
                 recordings.add(asked.tool.clone(), call);
             }

@@ -163,7 +163,7 @@ pub async fn get_messages(
     let id = session_id(&id)?;
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
     let (session, _) = found.ok_or_else(|| Problem::from(crate::flows::sessions::attach::StepError::Unknown))?;
-    let last = api.flows.store.last_step(id).await?;
+    let last = api.flows.store.sessions().last_step(id).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
         Some(Some(after)) if (0..=last).contains(&after) => after,
         Some(_) => {
@@ -213,7 +213,7 @@ impl Listener {
             if self.over {
                 return None;
             }
-            let steps = self.api.flows.store.session_steps(self.id, self.after, PAGE);
+            let steps = self.api.flows.store.sessions().session_steps(self.id, self.after, PAGE);
             let steps = draining.run_until_cancelled(steps).await?.ok()?;
             for step in &steps {
                 self.after = step.number;
@@ -228,7 +228,7 @@ impl Listener {
             if steps.is_empty() {
                 if self.quiet >= self.keep_alive {
                     self.ready.push_back(": \n\n".to_owned());
-                    let found = self.api.flows.store.session(self.id).await.ok()?;
+                    let found = self.api.flows.store.sessions().get(self.id).await.ok()?;
                     self.over = found.is_none_or(|(session, _)| session.state == SessionState::Closed);
                     continue;
                 }

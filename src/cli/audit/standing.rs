@@ -19,7 +19,7 @@ pub(super) async fn compare(
     let (mut warnings, mut by_others) = (Vec::new(), 0);
     let (mut after, mut of_before) = (Default::default(), 0_u64);
     loop {
-        let page = store.standing_runs(&after, PAGE).await?;
+        let page = store.decisions().standing_runs(&after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = (last.agent.clone(), last.run.clone());
         for run in &page {
@@ -34,7 +34,7 @@ pub(super) async fn compare(
     after = Default::default();
     of_before = 0;
     while let Some(key) = key {
-        let page = store.standing_calls(&after, PAGE).await?;
+        let page = store.decisions().standing_calls(&after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = (last.agent.clone(), last.call_id.clone());
         for call in &page {
@@ -48,7 +48,7 @@ pub(super) async fn compare(
     }
     after = Default::default();
     loop {
-        let page = store.standing_sessions(&after, PAGE).await?;
+        let page = store.decisions().standing_sessions(&after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = (last.agent.clone(), last.session.clone());
         for session in &page {

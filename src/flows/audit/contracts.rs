@@ -78,14 +78,14 @@ impl Audit {
         if !seen.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
             let editions: Vec<Edition> = contracts(&rules).map(edition).collect();
             if !editions.is_empty() {
-                self.store.know_contracts(&editions).await?;
+                self.store.contracts().know(&editions).await?;
             }
             if let Some(before) = seen.rules.replace(Arc::clone(&rules)) {
                 metrics::gauge!(metric::ENVIRONMENT, "environment" => before.configured.environment.clone()).set(0.0);
             }
             metrics::gauge!(metric::ENVIRONMENT, "environment" => rules.configured.environment.clone()).set(1.0);
         }
-        while let Some(page) = self.store.begin_learning(PAGE).await? {
+        while let Some(page) = self.store.contracts().begin_learning(PAGE).await? {
             let more = page.more;
             self.learn(&rules, page, &seen.aged).await?;
             if !more {
@@ -100,7 +100,7 @@ impl Audit {
     async fn note_stale(&self, rules: &Rules) -> Result<Vec<Edition>, StoreError> {
         let (mut words, mut aged) = (HashMap::new(), Vec::new());
         if contracts(rules).next().is_some() {
-            let states = self.store.contract_states().await?;
+            let states = self.store.contracts().states().await?;
             let stale = rules.tools.stale(&states, self.store.now().await?);
             let is_new = |state: &&ContractState| {
                 let id = format!("{}@{}", state.tool, state.version);

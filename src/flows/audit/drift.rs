@@ -145,7 +145,7 @@ impl Audit {
     /// # Errors
     /// The database does not answer.
     pub async fn drift(&self, agent: Option<String>, windows: Windows) -> Result<Drift, StoreError> {
-        let unguarded = self.store.unguarded(UNGUARDED).await?;
+        let unguarded = self.store.contracts().unguarded(UNGUARDED).await?;
         let unguarded = unguarded.into_iter().map(|row| UnguardedCalls {
             agent: row.agent,
             tool: row.tool,
@@ -155,7 +155,7 @@ impl Audit {
             last_event: EventId(row.last_event),
         });
         let unguarded = unguarded.filter(|calls| agent.as_ref().is_none_or(|agent| *agent == calls.agent)).collect();
-        let unexpected = self.store.unexpected(UNGUARDED).await?;
+        let unexpected = self.store.contracts().unexpected(UNGUARDED).await?;
         let unexpected = unexpected.into_iter().map(|row| UnexpectedCalls {
             agent: row.agent,
             tool: row.tool,
@@ -175,7 +175,7 @@ impl Audit {
 
     async fn drifted_contracts(&self) -> Result<Vec<DriftedContract>, StoreError> {
         let rules = self.boundary.rules.load_full();
-        let states = self.store.contract_states().await?;
+        let states = self.store.contracts().states().await?;
         let stale = rules.tools.stale(&states, self.store.now().await?);
         let mut drifted = Vec::new();
         for contract in rules.tools.contracts().all().map(|one| one.contract()) {
@@ -207,7 +207,7 @@ impl Audit {
         if made >= MOST_PROPOSALS {
             return Ok(Err(format!("more than {MOST_PROPOSALS} contracts drift: mend some first")));
         }
-        let results = self.store.live_results(&state.recent).await?;
+        let results = self.store.contracts().live_results(&state.recent).await?;
         Ok(block_in_place(|| {
             let recorded: Vec<_> =
                 results.iter().filter_map(|result| recorded(&result.decision, &result.outcome)).collect();
@@ -221,11 +221,12 @@ impl Audit {
         let since = windows.since.unwrap_or_else(|| {
             turn.saturating_sub(windows.recent.saturating_mul(BASE_WINDOWS)).unwrap_or(Timestamp::MIN)
         });
-        let (first, middle) = (self.store.audited_before(since).await?, self.store.audited_before(turn).await?);
-        let last = self.store.newest(Feed::Audit).await?;
+        let (first, middle) =
+            (self.store.decisions().audited_before(since).await?, self.store.decisions().audited_before(turn).await?);
+        let last = self.store.upkeep().newest(Feed::Audit).await?;
         let most = i64::try_from(MOST_CALLS).unwrap_or(i64::MAX) + 1;
-        let base = self.store.decided_calls(&agent, (first, middle), most).await?;
-        let recent = self.store.decided_calls(&agent, (middle, last), most).await?;
+        let base = self.store.decisions().decided_calls(&agent, (first, middle), most).await?;
+        let recent = self.store.decisions().decided_calls(&agent, (middle, last), most).await?;
         let window = |from, to, calls: &Vec<DecidedCall>| Window {
             from,
             to,

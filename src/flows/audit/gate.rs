@@ -24,26 +24,29 @@ pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&
 }
 
 async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Facts, StoreError> {
-    let called = store.tools_seen(rules.gate.tools_seen_within).await?;
+    let called = store.contracts().tools_seen(rules.gate.tools_seen_within).await?;
     let called = called.into_iter().map(|(tool, effect)| KnownTool {
         tool: ToolName::bare(tool),
         description: String::new(),
         effect: Some(effect),
     });
-    let pinned =
-        if rules.gate.servers.is_empty() { Vec::new() } else { store.tools_pinned(&rules.gate.servers).await? };
+    let pinned = if rules.gate.servers.is_empty() {
+        Vec::new()
+    } else {
+        store.contracts().tools_pinned(&rules.gate.servers).await?
+    };
     let pinned = pinned.into_iter().map(|(server, tool, description)| KnownTool {
         tool: ToolName::of(server, tool),
         description,
         effect: None,
     });
-    let unguarded = store.unguarded(rules.gate.unguarded_within).await?;
-    let unexpected = store.unexpected(rules.gate.unguarded_within).await?;
+    let unguarded = store.contracts().unguarded(rules.gate.unguarded_within).await?;
+    let unexpected = store.contracts().unexpected(rules.gate.unguarded_within).await?;
     Ok(Facts {
         now: store.now().await?,
-        overrides: believed(key, store.overrides().await?).0,
+        overrides: believed(key, store.decisions().overrides().await?).0,
         tools: called.chain(pinned).collect(),
-        contracts: store.contract_states().await?,
+        contracts: store.contracts().states().await?,
         unguarded: unguarded
             .into_iter()
             .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })

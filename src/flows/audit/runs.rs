@@ -129,14 +129,14 @@ async fn read(
     name: &str,
     sees: &(impl Fn(&str) -> bool + Sync),
 ) -> Result<Run, CompareError> {
-    let large = store.run_size(name, MAX_ROWS + 1).await?;
+    let large = store.decisions().run_size(name, MAX_ROWS + 1).await?;
     let decisions = usize::try_from(large.decisions).unwrap_or(usize::MAX);
     if decisions > MAX_CALLS || large.rows > MAX_ROWS || large.bytes > MAX_BYTES {
         return Err(CompareError::TooLarge { side });
     }
     let (mut run, mut after) = (Run::default(), 0);
     loop {
-        let page = store.run_rows(name, after, PAGE).await?;
+        let page = store.decisions().run_rows(name, after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.row.seq;
         for record in &page {

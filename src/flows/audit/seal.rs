@@ -75,10 +75,11 @@ impl Boundary {
         let signer = if let Some(signer) = signer {
             signer
         } else {
-            let (noted, unsigned) = (self.store.audit_folders().await?, self.store.last_unsigned().await?);
+            let (noted, unsigned) =
+                (self.store.audit().audit_folders().await?, self.store.audit().last_unsigned().await?);
             signer.insert(block_in_place(|| Signer::open(&self.settings.dir, &noted, unsigned))?)
         };
-        while let Some(sealing) = self.store.begin_sealing(PAGE).await? {
+        while let Some(sealing) = self.store.audit().begin_sealing(PAGE).await? {
             let (Some(first), Some(last)) = (sealing.rows.first(), sealing.rows.last()) else { break };
             let (number, previous) = match &sealing.last {
                 Some(seal) => (seal.block + 1, seal.hash.clone()),
@@ -92,10 +93,10 @@ impl Boundary {
                 break;
             }
         }
-        let Some(newest) = self.store.newest_seal().await? else { return Ok(()) };
+        let Some(newest) = self.store.audit().newest_seal().await? else { return Ok(()) };
         if block_in_place(|| signer.append(&newest, self.clock.now()))? {
             let key = signer.public_key().to_vec();
-            self.store.note_folder(&AuditFolder { key, block: newest.block, written: 0 }).await?;
+            self.store.audit().note_folder(&AuditFolder { key, block: newest.block, written: 0 }).await?;
         }
         Ok(())
     }
@@ -108,8 +109,8 @@ impl Boundary {
         let Some(journal) = journal else { return Ok(()) };
         loop {
             let after = block_in_place(|| journal.last())?;
-            let drawn = self.store.newest(Feed::Audit).await?;
-            let mut page = self.store.audit(&AuditFilter::default(), after, PAGE).await?;
+            let drawn = self.store.upkeep().newest(Feed::Audit).await?;
+            let mut page = self.store.audit().list(&AuditFilter::default(), after, PAGE).await?;
             // What stands ahead of the numbers that were drawn, none of ours has written.
             page.retain(|record| record.row.seq <= drawn);
             let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
@@ -118,7 +119,7 @@ impl Boundary {
             if let Some((written, _)) = lines.last()
                 && let Some(key) = block_in_place(|| public_key(&self.settings.dir))?
             {
-                self.store.note_folder(&AuditFolder { key, block: 0, written: *written }).await?;
+                self.store.audit().note_folder(&AuditFolder { key, block: 0, written: *written }).await?;
             }
             if i64::try_from(lines.len()) != Ok(PAGE) {
                 return Ok(());

@@ -65,9 +65,9 @@ impl Audit {
     async fn look_for_unguarded(&self) -> Result<(), StoreError> {
         let rules = self.boundary.rules.load_full();
         if rules.required.is_off() {
-            return self.store.skip_watching().await;
+            return self.store.contracts().skip_watching().await;
         }
-        while let Some(page) = self.store.begin_watching(PAGE, SETTLED).await? {
+        while let Some(page) = self.store.contracts().begin_watching(PAGE, SETTLED).await? {
             let more = page.more;
             self.look_at(&rules, page).await?;
             if !more {

@@ -137,12 +137,12 @@ impl Backtests {
             max_usd: tried.max_usd,
             max_tokens: tried.max_tokens,
         };
-        if !self.store.file_backtest(&new).await? {
+        if !self.store.backtests().file(&new).await? {
             return Err(PlanError::TooMany);
         }
         let readiness = rules.gateway.reviewer(&shadow.model);
         let is_model = readiness == Readiness::Ready;
-        let past = if is_model { self.store.past_cost(shadow).await? } else { None };
+        let past = if is_model { self.store.backtests().past_cost(shadow).await? } else { None };
         let mut reckoning = Reckoning {
             installation: &self.installation,
             gateway: &rules.gateway,
@@ -158,10 +158,11 @@ impl Backtests {
             worst: Worst::default(),
         };
         let span = (tried.since, tried.until);
-        let stretch = self.store.stretch(span, agent, tried.max_events).await?;
+        let stretch = self.store.backtests().stretch(span, agent, tried.max_events).await?;
         let (mut after, mut looked) = (stretch.after, 0);
         while after < stretch.last {
-            let rows = self.store.stored_rows(&shadow.name, span, agent, (after, stretch.last), PAGE).await?;
+            let rows =
+                self.store.backtests().stored_rows(&shadow.name, span, agent, (after, stretch.last), PAGE).await?;
             let Some(last) = rows.last() else { break };
             after = last.seq;
             looked += rows.len() as u64;
@@ -171,13 +172,13 @@ impl Backtests {
                 // A long page must not keep others waiting.
                 tokio::task::yield_now().await;
             }
-            if !self.store.file_items(id, &items).await? {
+            if !self.store.backtests().file_items(id, &items).await? {
                 return Err(PlanError::Deleted);
             }
             progress(looked, stretch.events);
         }
         let forecast = reckoning.forecast(looked, stretch.is_cut, tried, &readiness);
-        if !self.store.file_forecast(id, &forecast).await? {
+        if !self.store.backtests().file_forecast(id, &forecast).await? {
             return Err(PlanError::Deleted);
         }
         Ok(id)

@@ -94,7 +94,7 @@ impl Backtests {
         stop: &CancellationToken,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<BacktestId>, Stop> {
-        let Some(claim) = self.store.claim_backtest(id, self.clock.new_id(), DEAD_AFTER).await? else {
+        let Some(claim) = self.store.backtests().claim(id, self.clock.new_id(), DEAD_AFTER).await? else {
             return Ok(None);
         };
         let gateway = self.rules.load().gateway.apart();
@@ -106,15 +106,15 @@ impl Backtests {
         };
         bench.stop.cancel();
         match ran {
-            Ok(()) => self.store.leave_backtest(&claim, None).await?,
+            Ok(()) => self.store.backtests().leave(&claim, None).await?,
             Err(Stop::Failed(why)) => {
                 let why = umbra_checks::redact(&why).as_str().to_owned();
-                self.store.leave_backtest(&claim, Some(&why)).await?;
+                self.store.backtests().leave(&claim, Some(&why)).await?;
                 return Err(Stop::Failed(why));
             }
             Err(stop) => {
                 // The claim ends by itself where the database does not answer.
-                drop(self.store.leave_backtest(&claim, None).await);
+                drop(self.store.backtests().leave(&claim, None).await);
                 return Err(stop);
             }
         }
@@ -128,7 +128,7 @@ impl Bench {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(HEARTBEAT).await;
-            match self.backtests.store.renew_backtest(&self.claim).await {
+            match self.backtests.store.backtests().renew(&self.claim).await {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) => return Stop::Left,
                 Err(error) if renewed.elapsed() > DEAD_AFTER => return error.into(),
@@ -145,7 +145,7 @@ impl Bench {
         }
         let (mut after, mut ended) = (0, 0);
         loop {
-            let page = self.backtests.store.waiting_items(&self.claim, after, PAGE).await?;
+            let page = self.backtests.store.backtests().waiting_items(&self.claim, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             if asks {
@@ -214,7 +214,7 @@ impl Bench {
     }
 
     async fn store(&self, reviewed: &[Reviewed]) -> Result<(), Stop> {
-        let stored = self.backtests.store.store_items(&self.claim, reviewed).await?;
+        let stored = self.backtests.store.backtests().store_items(&self.claim, reviewed).await?;
         if stored { Ok(()) } else { Err(Stop::Left) }
     }
 

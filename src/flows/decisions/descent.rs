@@ -79,7 +79,7 @@ impl Boundary {
         let now = self.clock.now();
         let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };
         let descent = match parent_run {
-            Some(run) => handed_down(vec![run], &self.parents(self.store.descent(run).await?), judged),
+            Some(run) => handed_down(vec![run], &self.parents(self.store.decisions().descent(run).await?), judged),
             None => None,
         };
         if matches!(descent, Some(Descent::Unknown(_))) {

@@ -69,7 +69,7 @@ impl Boundary {
     /// # Errors
     /// The database does not answer.
     pub async fn overrides(&self) -> Result<Vec<Override>, StoreError> {
-        Ok(Judge::overrides(self, self.store.overrides().await?))
+        Ok(Judge::overrides(self, self.store.decisions().overrides().await?))
     }
 
     /// The keyed hash of an approval in this state.

@@ -54,7 +54,7 @@ impl Boundary {
         let Some(mut taken) = block_in_place(|| self.spool.take())? else { return Ok(0) };
         let mut merged = 0;
         while let Some(page) = block_in_place(|| taken.page(&self.rows))? {
-            let done = self.store.merge(page).await;
+            let done = self.store.decisions().merge(page).await;
             if let Err(error) = &done {
                 // The next look finds it all again.
                 self.steps_over(error).await;

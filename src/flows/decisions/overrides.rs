@@ -67,7 +67,7 @@ impl Boundary {
         let value = self.name_asked_for(&value);
         if scope == OverrideScope::Session
             && execution == Execution::Shadow
-            && let Some(path) = self.store.uninterceptable(&value).await?.into_iter().next()
+            && let Some(path) = self.store.decisions().uninterceptable(&value).await?.into_iter().next()
         {
             return Err(OverrideError::Uninterceptable(path));
         }
@@ -81,11 +81,11 @@ impl Boundary {
             self.said(AuditKind::Execution, &body)
         };
         let mac = self.rows.of_override(&one);
-        let mut set = self.store.set_override(&one, &mac, &said, &replaced).await;
+        let mut set = self.store.decisions().set_override(&one, &mac, &said, &replaced).await;
         if let Err(error) = &set
             && self.steps_over(error).await
         {
-            set = self.store.set_override(&one, &mac, &said, &replaced).await;
+            set = self.store.decisions().set_override(&one, &mac, &said, &replaced).await;
         }
         // What may be in force is held to, also where nobody has heard that it is.
         if set.is_ok() || one.execution == Execution::Shadow {
@@ -112,11 +112,11 @@ impl Boundary {
             self.said(AuditKind::Execution, &body)
         };
         let value = self.name_asked_for(value);
-        let mut lifted = self.store.lift_override(scope, &value, &said).await;
+        let mut lifted = self.store.decisions().lift_override(scope, &value, &said).await;
         if let Err(error) = &lifted
             && self.steps_over(error).await
         {
-            lifted = self.store.lift_override(scope, &value, &said).await;
+            lifted = self.store.decisions().lift_override(scope, &value, &said).await;
         }
         if let Ok(Some(_)) = &lifted {
             self.remember(scope, &value, None).await;
@@ -152,7 +152,7 @@ impl Boundary {
         note: Option<&str>,
         by: Option<KeyId>,
     ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
-        let Some(stored) = self.store.approval(id).await? else { return Ok(None) };
+        let Some(stored) = self.store.decisions().approval(id).await? else { return Ok(None) };
         if stored.mac.as_deref() != Some(&self.mac_of(&stored, &stored.state)) {
             self.doubts.meet(Row::Approval(id.0));
             return Err(ApprovalError::Unauthentic);
@@ -167,14 +167,14 @@ impl Boundary {
         said.payload = Some(sealed(json!({"digest": hex::encode(&stored.digest)}).to_string()));
         let to = self.mac_of(&stored, state);
         let change = ApprovalChange { id, state, note: note.as_deref(), from: stored.mac.as_deref(), to: &to };
-        let mut changed = self.store.answer_approval(change, &said).await;
+        let mut changed = self.store.decisions().answer_approval(change, &said).await;
         if let Err(error) = &changed
             && self.steps_over(error).await
         {
-            changed = self.store.answer_approval(change, &said).await;
+            changed = self.store.decisions().answer_approval(change, &said).await;
         }
         let changed = changed?;
-        Ok(self.store.approval(id).await?.map(|stored| (stored.item, changed)))
+        Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item, changed)))
     }
 
     /// Believes a contract again, by a person's word.
@@ -188,14 +188,14 @@ impl Boundary {
         by: Option<KeyId>,
     ) -> Result<(), StoreError> {
         let ToolContract { tool, version, .. } = contract;
-        self.store.know_contracts(&[(tool.clone(), *version)]).await?;
+        self.store.contracts().know(&[(tool.clone(), *version)]).await?;
         let body = json!({"contract": contract.id(), "decision": "confirm", "note": clean(reason), "by": by});
         let said = self.said(AuditKind::Approval, &body);
-        let mut confirmed = self.store.confirm_contract(tool, *version, &said).await;
+        let mut confirmed = self.store.contracts().confirm(tool, *version, &said).await;
         if let Err(error) = &confirmed
             && self.steps_over(error).await
         {
-            confirmed = self.store.confirm_contract(tool, *version, &said).await;
+            confirmed = self.store.contracts().confirm(tool, *version, &said).await;
         }
         confirmed.map(drop)
     }
@@ -205,7 +205,7 @@ impl Boundary {
         if !error.is_taken_number() {
             return false;
         }
-        match self.store.step_over().await {
+        match self.store.audit().step_over().await {
             Ok(Some(seq)) => {
                 self.doubts.meet(Row::Number(seq));
                 true

@@ -95,7 +95,7 @@ impl DecisionWriter {
                         if !self.undelivered.is_empty() {
                             self.decide(Vec::new()).await;
                         }
-                        self.boundary.store.rest_deciding();
+                        self.boundary.store.decisions().rest_deciding();
                         rests = true;
                         continue;
                     }
@@ -182,7 +182,7 @@ impl DecisionWriter {
 
     /// One transaction.
     async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
-        let mut deciding = self.boundary.store.begin_deciding().await?;
+        let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
         let stands = deciding.read(&wanted(batch), &self.boundary).await?;
         let read = Instant::now();
         let names = to_infer(batch, &stands);

@@ -101,7 +101,7 @@ impl Reservations {
         let mut found: Vec<Pending> = Vec::new();
         let (mut before, mut looked) = (None, 0);
         while looked < LOOK_BACK {
-            let page = self.store.unreviewed(request.since, request.agent.as_deref(), before, PAGE).await?;
+            let page = self.store.events().unreviewed(request.since, request.agent.as_deref(), before, PAGE).await?;
             looked += page.len();
             let more = page.len() == PAGE as usize;
             before = page.last().map(|row| row.seq);
@@ -127,7 +127,7 @@ impl Reservations {
         let events: Vec<&Pending> = found.iter().collect();
         let mut plan = Plan::unleased(self, &events);
         let ids: Vec<EventId> = events.iter().map(|pending| pending.id).collect();
-        let mut flush = self.store.begin_later().await?;
+        let mut flush = self.store.events().begin_later().await?;
         let (now, rows) = flush.lock(&plan.meter_keys()).await?;
         if !flush.reviewed_among(&ids).await?.is_empty() {
             flush.abandon().await?;

@@ -328,7 +328,7 @@ impl LateTasks {
             steps.filter_map(|pair| task_of(&pending.rules, pair.fate.as_ref().ok()?))
         });
         let keys: Vec<(&str, &str)> = steps.collect::<BTreeSet<_>>().into_iter().collect();
-        if keys.is_empty() { Ok(Self::default()) } else { Ok(Self(store.begun_once(&keys).await?)) }
+        if keys.is_empty() { Ok(Self::default()) } else { Ok(Self(store.events().begun_once(&keys).await?)) }
     }
 
     /// Whether a pair needs an answer: a step does only where it comes late.

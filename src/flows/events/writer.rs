@@ -107,7 +107,7 @@ impl Writer {
                 let taken = tokio::select! {
                     taken = self.pending.recv() => taken,
                     () = tokio::time::sleep(QUIET), if !rests => {
-                        self.reservations.store.rest();
+                        self.reservations.store.events().rest();
                         rests = true;
                         continue;
                     }
@@ -138,7 +138,7 @@ impl Writer {
         if !self.waiting.load(Ordering::Relaxed) {
             return;
         }
-        match self.reservations.store.close_batches().await {
+        match self.reservations.store.events().close_batches().await {
             Ok(0) => {}
             Ok(_) => self.ring.notify_one(),
             Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
@@ -207,12 +207,12 @@ impl Writer {
     /// event answers for the batch.
     async fn look_up(&self, batch: &[Pending], leased: &[ReviewId]) -> Option<Flushed> {
         let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
-        let stored = self.reservations.store.stored(&ids).await.ok()?;
+        let stored = self.reservations.store.events().stored(&ids).await.ok()?;
         if stored.is_empty() {
             return None;
         }
         if let (Some(worker), false) = (self.reservations.pulse.lease_name(), leased.is_empty())
-            && let Err(error) = self.reservations.store.unlease(worker, leased).await
+            && let Err(error) = self.reservations.store.queue().unlease(worker, leased).await
         {
             tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
         }
@@ -223,7 +223,7 @@ impl Writer {
             again.push(match (&pending.key, known) {
                 (_, true) => Fate::Replay(pending.id),
                 (Some(key), false) => {
-                    let mut flush = self.reservations.store.begin().await.ok()?;
+                    let mut flush = self.reservations.store.events().begin().await.ok()?;
                     let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
                     flush.abandon().await.ok()?;
                     match fate {
@@ -247,7 +247,7 @@ impl Writer {
         let wants_locks = batch
             .iter()
             .any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok() && late.concern(&pending.rules, pair)));
-        let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.begin().await?) };
+        let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.events().begin().await?) };
         let mut key_fates = match (&mut flush, keys.is_empty()) {
             (Some(flush), false) => flush.keys(&keys).await?,
             _ => Vec::new(),
@@ -282,7 +282,7 @@ impl Writer {
             Some(flush) if writing.events.is_empty() => flush.abandon().await?,
             Some(flush) => flush.write(self.replica, &writing).await?,
             None if writing.events.is_empty() => {}
-            None => store.write(self.replica, &writing).await?,
+            None => store.events().write(self.replica, &writing).await?,
         }
         if let Some(first) = batch.first() {
             refusals.remember(&first.rules);
@@ -336,7 +336,7 @@ impl Writer {
     }
 
     async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
-        let row = self.reservations.store.event(id).await.map_err(|_| AcceptError::Unavailable)?;
+        let row = self.reservations.store.events().get(id).await.map_err(|_| AcceptError::Unavailable)?;
         let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
         let stored: StoredEvent =
             serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;

@@ -167,7 +167,7 @@ impl Followers {
             acknowledged_by: None,
             note: None,
         };
-        let mut known = self.store.breaker_agents(&filter, &[], seek).await?;
+        let mut known = self.store.breakers().agents(&filter, &[], seek).await?;
         let known = known.items.pop().map_or_else(unknown, |(_, agent)| agent);
         let mut items = self.dressed(vec![known]).await?;
         let missing = || StoreError::Inconsistent { table: "breaker_agent", problem: "an agent was lost".into() };
@@ -179,7 +179,7 @@ impl Followers {
     /// # Errors
     /// The database does not answer.
     pub async fn breakers(&self, filter: &BreakerFilter, seek: Seek) -> Result<Page<BreakerItem>, StoreError> {
-        let page = self.store.breaker_agents(filter, &self.judging_shadows(), seek).await?;
+        let page = self.store.breakers().agents(filter, &self.judging_shadows(), seek).await?;
         let (numbers, agents): (Vec<i64>, Vec<BreakerAgent>) = page.items.into_iter().unzip();
         let items = self.dressed(agents).await?;
         Ok(Page { items: numbers.into_iter().zip(items).collect(), more: page.more })
@@ -198,7 +198,7 @@ impl Followers {
         if self.breaker(agent).await?.recommendation == BreakerState::Closed {
             return Ok(None);
         }
-        self.store.acknowledge_breaker(agent, by, note).await?;
+        self.store.breakers().acknowledge(agent, by, note).await?;
         self.breaker(agent).await.map(Some)
     }
 
@@ -207,7 +207,7 @@ impl Followers {
     /// # Errors
     /// The database does not answer.
     pub async fn reset_breaker(&self, agent: &str) -> Result<BreakerItem, StoreError> {
-        let mut reset = self.store.begin_reset(agent).await?;
+        let mut reset = self.store.breakers().begin_reset(agent).await?;
         let (now, last) = (reset.now, reset.last);
         // As it stands while it is held: of several who reset it at a time, one has changed something.
         let in_force = self.judging_shadows();
@@ -234,7 +234,7 @@ impl Followers {
 
     async fn dressed(&self, agents: Vec<BreakerAgent>) -> Result<Vec<BreakerItem>, StoreError> {
         let names: Vec<String> = agents.iter().map(|agent| agent.agent.clone()).collect();
-        let (mut rows, now) = self.store.breakers_of(&names).await?;
+        let (mut rows, now) = self.store.breakers().of(&names).await?;
         let in_force = self.judging_shadows();
         rows.retain(|row| in_force.contains(&row.shadow));
         for row in &mut rows {
@@ -242,7 +242,7 @@ impl Followers {
             row.half_open_at.take_if(|at| *at <= now);
         }
         let last: Vec<ReviewId> = rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect();
-        let words: HashMap<ReviewId, String> = self.store.rejections(&last).await?.into_iter().collect();
+        let words: HashMap<ReviewId, String> = self.store.breakers().rejections(&last).await?.into_iter().collect();
         let mut by_agent: BTreeMap<String, Vec<BreakerRow>> = BTreeMap::new();
         for row in rows {
             by_agent.entry(row.agent.clone()).or_default().push(row);

@@ -28,7 +28,7 @@ impl Followers {
     /// # Errors
     /// The database does not answer.
     pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
-        let filed = self.store.filed_briefing(period.kind.as_str(), period.first).await?;
+        let filed = self.store.briefings().filed(period.kind.as_str(), period.first).await?;
         // Of one that was erased nothing is left but that it was filed.
         if let Some(body) = filed.filter(|body| !body.is_empty()) {
             let broken = |error| StoreError::Inconsistent { table: "briefing", problem: format!("{period}: {error}") };
@@ -80,9 +80,9 @@ impl Followers {
         let day = latest_day(now, &self.zones(), delay);
         let due = [day, latest_week(day)];
         // What was over before there was anything to tell is not told.
-        let began = self.store.installed_at().await?.unwrap_or(now).to_zoned(TimeZone::UTC).date();
+        let began = self.store.briefings().installed_at().await?.unwrap_or(now).to_zoned(TimeZone::UTC).date();
         for period in due.iter().filter(|period| !done.contains(period) && period.last() >= began) {
-            if self.store.filed_briefing(period.kind.as_str(), period.first).await?.is_none() {
+            if self.store.briefings().filed(period.kind.as_str(), period.first).await?.is_none() {
                 self.file(*period, now).await?;
             }
         }
@@ -109,7 +109,7 @@ impl Followers {
         let message = self.webhooks.load().address(&notice, self.clock.new_id());
         // Numbers and texts always serialise.
         let body = serde_json::to_string(&briefing).unwrap_or_default();
-        if self.store.file_briefing(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
+        if self.store.briefings().file(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
             tracing::info!(%period, "a briefing is filed");
             self.outbox.notify_one();
         }
@@ -122,21 +122,21 @@ impl Followers {
         let day_before = Period { first, ..Period::day(first) }.before(1);
         let in_force =
             self.rules.load().shadows.iter().map(|armed| (armed.shadow.name.clone(), armed.shadow.mode)).collect();
-        let (agents, all_agents) = self.store.agent_counts(first, last, AGENTS).await?;
-        let (agents_before, _) = self.store.agent_counts(earliest, day_before, AGENTS_BEFORE).await?;
+        let (agents, all_agents) = self.store.briefings().agent_counts(first, last, AGENTS).await?;
+        let (agents_before, _) = self.store.briefings().agent_counts(earliest, day_before, AGENTS_BEFORE).await?;
         Ok(compose(&Facts {
             period,
             complete: latest_day(now, &self.zones(), SignedDuration::ZERO).first >= last,
             made_at: now,
             in_force,
-            shadows: self.store.shadow_counts(earliest, last).await?,
-            skips: self.store.skip_counts(first, last).await?,
+            shadows: self.store.briefings().shadow_counts(earliest, last).await?,
+            skips: self.store.briefings().skip_counts(first, last).await?,
             agents,
             all_agents,
             agents_before,
-            recurring: self.store.recurring(first, last, FAULTS).await?,
-            breakers: self.store.troubled_agents(AGENTS).await?,
-            feedback: self.store.feedback_counts(first, last).await?,
+            recurring: self.store.briefings().recurring(first, last, FAULTS).await?,
+            breakers: self.store.briefings().troubled_agents(AGENTS).await?,
+            feedback: self.store.briefings().feedback_counts(first, last).await?,
         }))
     }
 

@@ -60,7 +60,7 @@ impl Followers {
             return Ok(());
         }
         let wanted: Vec<_> = places.iter().map(|(endpoint, free)| (endpoint.addressee(), free.len())).collect();
-        for delivery in self.store.claim_deliveries(&wanted, LEASE).await? {
+        for delivery in self.store.webhooks().claim(&wanted, LEASE).await? {
             let place = places.iter_mut().find(|(endpoint, _)| endpoint.name() == delivery.endpoint);
             let Some((endpoint, free)) = place else { continue };
             let (followers, endpoint, permit) = (self.clone(), Arc::clone(endpoint), free.pop());
@@ -77,10 +77,10 @@ impl Followers {
         let sent = endpoint.send(delivery.message, &delivery.body, self.clock.now()).await;
         metrics::histogram!(metric::WEBHOOK_SECONDS).record(started.elapsed().as_secs_f64());
         let (result, noted) = match sent {
-            Sent::Delivered => ("delivered", self.store.delivered(delivery).await),
+            Sent::Delivered => ("delivered", self.store.webhooks().delivered(delivery).await),
             Sent::Gone => {
                 tracing::warn!(endpoint = endpoint.name(), "answered 410 Gone: it is told nothing any more");
-                ("gone", self.store.endpoint_gone(&endpoint.addressee()).await)
+                ("gone", self.store.webhooks().endpoint_gone(&endpoint.addressee()).await)
             }
             Sent::Failed { status, retry_after, why } => {
                 let delay = next_delay(delivery.attempt, delivery.tried_for, retry_after, rand::random());
@@ -88,7 +88,7 @@ impl Followers {
                     tracing::warn!(endpoint = endpoint.name(), delivery = %delivery.id, why, "a webhook was given up");
                 }
                 let result = if delay.is_some() { "retried" } else { "dead" };
-                (result, self.store.not_delivered(delivery, status, &why, delay).await)
+                (result, self.store.webhooks().not_delivered(delivery, status, &why, delay).await)
             }
         };
         if let Err(error) = noted {
@@ -102,8 +102,8 @@ impl Followers {
     async fn count_deliveries(&self) -> Result<(), StoreError> {
         let endpoints = self.webhooks.load_full();
         let names: Vec<String> = endpoints.all().iter().map(|endpoint| endpoint.name().to_owned()).collect();
-        self.store.sweep_deliveries(&names, KEEP_DEAD).await?;
-        let backlogs = self.store.backlogs().await?;
+        self.store.webhooks().sweep_deliveries(&names, KEEP_DEAD).await?;
+        let backlogs = self.store.webhooks().backlogs().await?;
         for name in names {
             let backlog = backlogs.iter().find(|backlog| backlog.endpoint == name);
             let (waiting, dead) = backlog.map_or((0, 0), |backlog| (backlog.waiting, backlog.dead));

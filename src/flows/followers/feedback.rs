@@ -104,7 +104,7 @@ impl Followers {
         status: &'static str,
         note: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.store.judge_finding(finding.id, status, note).await?;
+        self.store.findings().judge_finding(finding.id, status, note).await?;
         metrics::counter!(metric::FEEDBACK, "shadow" => finding.shadow.clone(),
             "category" => finding.category.clone(), "status" => status)
         .increment(1);
@@ -118,7 +118,7 @@ impl Followers {
 /// # Errors
 /// The database does not answer.
 pub async fn show_precision(store: &Store, shadows: &[&str]) -> Result<(), StoreError> {
-    for count in store.judged_counts(shadows).await? {
+    for count in store.findings().judged_counts(shadows).await? {
         for (right, n) in [("true", count.right), ("false", count.wrong)] {
             #[expect(clippy::cast_precision_loss, reason = "a gauge")]
             metrics::gauge!(metric::JUDGED_FINDINGS, "shadow" => count.shadow.clone(),

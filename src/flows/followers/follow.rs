@@ -62,10 +62,10 @@ impl Followers {
     pub async fn follow(&self, artifacts: &Arc<Artifacts>) -> Result<bool, FollowError> {
         self.decide_overdue().await?;
         let mut more = false;
-        if let Some(page) = self.store.follow(Follower::Consequences, PAGE).await? {
+        if let Some(page) = self.store.reviews().follow(Follower::Consequences, PAGE).await? {
             more |= self.consequences(page).await?;
         }
-        if let Some(page) = self.store.follow(Follower::Artifacts, PAGE).await? {
+        if let Some(page) = self.store.reviews().follow(Follower::Artifacts, PAGE).await? {
             more |= write(artifacts, page).await?;
         }
         Ok(more)
@@ -76,7 +76,7 @@ impl Followers {
         let rules = self.rules.load();
         let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
         let Some(soonest) = active.map(|armed| armed.shadow.verdict.within).min() else { return Ok(()) };
-        for event in self.store.undecided(soonest, OVERDUE).await? {
+        for event in self.store.verdicts().undecided(soonest, OVERDUE).await? {
             self.verdicts.verdict(event).await?;
         }
         Ok(())

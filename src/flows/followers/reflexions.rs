@@ -152,7 +152,7 @@ impl Followers {
     /// Opens or closes the reflexion of a finding's fault after people changed their mind about the finding.
     pub(super) async fn revise_reflexion(&self, finding: FindingId) -> Result<(), StoreError> {
         let limits = &self.settings.reflexion;
-        let Some(fault) = self.store.recurrence_of(finding, limits.window).await? else { return Ok(()) };
+        let Some(fault) = self.store.reflexions().recurrence_of(finding, limits.window).await? else { return Ok(()) };
         let Recurrence { open, recent, events, .. } = &fault;
         let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
             (Step::Open, _) => (ReflexionId(self.clock.new_id()), true),
@@ -162,9 +162,9 @@ impl Followers {
         let change = Change { id, agent: fault.key.agent.clone(), opened };
         let message = self.message_of(&consequences::Change::Reflexion(change.clone()), self.store.now().await?);
         let revised = if opened {
-            self.store.open_reflexion(id, &fault, message.as_ref()).await?
+            self.store.reflexions().open(id, &fault, message.as_ref()).await?
         } else {
-            self.store.close_reflexion(id, message.as_ref()).await?
+            self.store.reflexions().close(id, message.as_ref()).await?
         };
         if revised {
             announce(&change);
@@ -178,10 +178,10 @@ impl Followers {
     /// # Errors
     /// The database does not answer.
     pub async fn reflexions(&self, filter: &ReflexionFilter, seek: Seek) -> Result<Page<ReflexionItem>, StoreError> {
-        let page = self.store.reflexions(filter, seek).await?;
+        let page = self.store.reflexions().list(filter, seek).await?;
         let ids: Vec<ReflexionId> = page.items.iter().map(|(_, row)| row.id).collect();
         let mut occurrences: HashMap<ReflexionId, Vec<OccurrenceItem>> = HashMap::new();
-        for one in self.store.occurrences(&ids, MOST_OCCURRENCES).await? {
+        for one in self.store.reflexions().occurrences(&ids, MOST_OCCURRENCES).await? {
             occurrences.entry(one.reflexion).or_default().push(OccurrenceItem {
                 finding_id: one.finding,
                 event_id: one.event,

@@ -81,12 +81,12 @@ impl Followers {
             return Ok(None);
         }
         let Some(mut position) = position else {
-            let newest = self.store.newest(Feed::Result).await?;
+            let newest = self.store.upkeep().newest(Feed::Result).await?;
             tell(NewFindings { items: Vec::new(), upto: newest, gap: true });
             return Ok(Some(newest));
         };
         loop {
-            let items = self.store.findings_behind(position, PAGE).await?;
+            let items = self.store.findings().findings_behind(position, PAGE).await?;
             let Some((upto, _)) = items.last() else { return Ok(Some(position)) };
             position = *upto;
             let full = items.len() >= PAGE as usize;

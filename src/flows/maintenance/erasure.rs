@@ -78,15 +78,15 @@ pub enum ErasureError {
 /// # Errors
 /// The database does not answer, or a file cannot be read.
 pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<Erased, ErasureError> {
-    let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
+    let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
     loop {
-        let page = store.erasable(whose, (after, last), false, COUNT_STEP).await?;
+        let page = store.upkeep().erasable(whose, (after, last), false, COUNT_STEP).await?;
         let Some(end) = page.last() else { break };
         after = end.seq;
-        rows.add(store.count_erasable(&ids(&page)).await?);
+        rows.add(store.upkeep().count_erasable(&ids(&page)).await?);
     }
-    rows.add(store.count_leftovers(whose).await?);
-    rows.audit = store.count_audit(whose).await?;
+    rows.add(store.upkeep().count_leftovers(whose).await?);
+    rows.audit = store.audit().count_audit(whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
     let audit_lines = audit_lines(folders.audit, whose, true).await?;
     // Whether they are still there shows when they are removed.
@@ -98,21 +98,21 @@ pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<
 /// # Errors
 /// As said there; what is done stays done, and running it again goes on.
 pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders) -> Result<Erased, ErasureError> {
-    let (mut rows, mut after, last) = (Counts::default(), 0, store.newest_event().await?);
+    let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
     loop {
-        let page = store.erasable(whose, (after, last), true, STEP).await?;
+        let page = store.upkeep().erasable(whose, (after, last), true, STEP).await?;
         let Some(end) = page.last() else { break };
         after = end.seq;
         rows.add(patiently(store, page, replica).await?);
     }
     if rows.reviews_ended > 0 {
         // Whoever waits for a verdict looks again.
-        store.ring(News::Reviews).await?;
+        store.queue().ring(News::Reviews).await?;
     }
     // From here on whoever follows reviews reads what is left; what was read before is stored and written by then.
     let patience = async || {
-        store.outwait_followers().await?;
-        store.erase_leftovers(whose).await
+        store.upkeep().outwait_followers().await?;
+        store.upkeep().erase_leftovers(whose).await
     };
     rows.add(again(patience).await?);
     rows.audit = erase_audit(store, whose).await?;
@@ -123,7 +123,7 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
         None => 0,
     };
     if rows != Counts::default() {
-        store.vacuum_erased().await?;
+        store.upkeep().vacuum_erased().await?;
     }
     Ok(Erased { rows, files, audit_lines, session_folders })
 }
@@ -135,7 +135,7 @@ async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
     loop {
         let page = again(async || {
             let said = |gone: &[(i64, Vec<u8>)]| erasure(agent, gone);
-            Ok(Counts { audit: store.erase_audit(agent, COUNT_STEP, said).await?, ..Counts::default() })
+            Ok(Counts { audit: store.audit().erase_audit(agent, COUNT_STEP, said).await?, ..Counts::default() })
         });
         let page = page.await?.audit;
         erased += page;
@@ -175,9 +175,9 @@ async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> 
         Whose::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
         Whose::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
     };
-    unwanted.reviews.extend(store.reviews_that_found(whose).await?);
+    unwanted.reviews.extend(store.upkeep().reviews_that_found(whose).await?);
     let mut after = 0;
-    while let Some((last, reviews)) = store.reviews_left_by(whose, after, COUNT_STEP).await? {
+    while let Some((last, reviews)) = store.upkeep().reviews_left_by(whose, after, COUNT_STEP).await? {
         after = last;
         unwanted.reviews.extend(reviews);
     }
@@ -190,8 +190,8 @@ async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<
     let left: Vec<_> = page.into_iter().map(|event| (event.id, left_of(&event.payload))).collect();
     let mut ended = 0;
     let mut erased = again(async || {
-        ended += store.end_reviews_of(&events, replica).await?;
-        store.erase(&left).await
+        ended += store.upkeep().end_reviews_of(&events, replica).await?;
+        store.upkeep().erase(&left).await
     })
     .await?;
     erased.reviews_ended = ended;

@@ -26,7 +26,7 @@ impl Maintenance {
     }
 
     async fn delete_old(&self, keep: &Retention) -> Result<(), StoreError> {
-        let Some(mut sweep) = self.store.sweep().await? else { return Ok(()) };
+        let Some(mut sweep) = self.store.upkeep().sweep().await? else { return Ok(()) };
         if keep.events_days > 0 {
             let dropped = sweep.drop_partitions(keep.events_days).await?;
             count("partitions", dropped);

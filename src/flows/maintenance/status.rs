@@ -146,7 +146,7 @@ impl Standing {
     /// # Errors
     /// The database does not answer.
     pub async fn of_servers(store: &Store, dead_after: Duration) -> Result<Vec<Self>, StoreError> {
-        let filed = store.standings(dead_after).await?;
+        let filed = store.queue().standings(dead_after).await?;
         Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
     }
 
@@ -172,7 +172,7 @@ impl Standing {
     pub async fn status(servers: &[Self], store: &Store) -> Result<Status, StoreError> {
         let mut shadows = Vec::new();
         for filed in servers.first().iter().flat_map(|standing| &standing.shadows) {
-            if let Some(shadow) = store.version(filed.version_id).await? {
+            if let Some(shadow) = store.shadows().version(filed.version_id).await? {
                 shadows.push((Arc::new(shadow), filed.clone()));
             }
         }
@@ -211,7 +211,7 @@ impl Maintenance {
         let rules = self.rules.load_full();
         let Standing { shadows, providers } = rules.standing();
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
-        let servers = self.store.standings(self.pulse.settings().dead_after).await?.len();
+        let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
         status(&self.store, shadows, providers, servers).await
     }
 
@@ -224,7 +224,7 @@ impl Maintenance {
         // Strings and numbers always serialise.
         let text = serde_json::to_string(&standing).unwrap_or_default();
         match self.pulse.lease_name() {
-            Some(worker) => self.store.file_standing(worker, &text).await,
+            Some(worker) => self.store.queue().file_standing(worker, &text).await,
             None => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ async fn status(
     providers: Vec<ProviderStatus>,
     servers: usize,
 ) -> Result<Status, StoreError> {
-    let depth = store.queue_depth().await?;
+    let depth = store.queue().queue_depth().await?;
     let mut shadows = Vec::with_capacity(in_force.len());
     for (shadow, standing) in in_force {
         shadows.push(shadow_status(store, &shadow, standing).await?);
@@ -252,14 +252,14 @@ async fn status(
         shadows,
         providers,
         servers,
-        database: DatabaseStatus { version: store.server_version().await?, state: "ok" },
+        database: DatabaseStatus { version: store.shadows().server_version().await?, state: "ok" },
         spool: None,
     })
 }
 
 async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding) -> Result<ShadowStatus, StoreError> {
     let control = &shadow.cost_control;
-    let day = store.shadow_day(&shadow.name, &control.time_zone).await?;
+    let day = store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;
     Ok(ShadowStatus {
         name: shadow.name.clone(),
         mode: shadow.mode,

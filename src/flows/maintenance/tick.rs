@@ -74,7 +74,7 @@ impl Maintenance {
                 Ok(false) => {}
                 Ok(true) => {
                     self.intake.wake();
-                    if let Err(error) = self.store.ring(News::Jobs).await {
+                    if let Err(error) = self.store.queue().ring(News::Jobs).await {
                         tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
                     }
                 }
@@ -95,7 +95,7 @@ impl Maintenance {
                 continue;
             }
             let asked_at = self.clock.now();
-            match self.store.releases().await {
+            match self.store.queue().releases().await {
                 Ok(releases) => rules.memory.confirm(releases, asked_at),
                 // Unconfirmed, what is remembered soon counts no more.
                 Err(error) => tracing::debug!(%error, "whether units were released is unknown"),
@@ -116,10 +116,10 @@ impl Maintenance {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(HOUSEKEEPING) => {}
             }
-            if let Err(error) = self.store.make_partitions(self.clock.now()).await {
+            if let Err(error) = self.store.upkeep().make_partitions(self.clock.now()).await {
                 tracing::warn!(%error, "partitions could not be made ahead; trying again");
             }
-            if let Err(error) = self.store.forget_plans().await {
+            if let Err(error) = self.store.backtests().forget_plans().await {
                 tracing::warn!(%error, "backtests that nobody confirmed could not be forgotten; trying again");
             }
         }
@@ -134,7 +134,7 @@ impl Maintenance {
                 () = unleased.notified() => News::Jobs,
                 () = ended.notified() => News::Reviews,
             };
-            if let Err(error) = self.store.ring(news).await {
+            if let Err(error) = self.store.queue().ring(news).await {
                 tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
             }
             tokio::time::sleep(BETWEEN_RINGS).await;
@@ -145,7 +145,7 @@ impl Maintenance {
     pub async fn listen_until(self, stop: CancellationToken) {
         loop {
             let heard = async {
-                let mut listener = self.store.listen().await?;
+                let mut listener = self.store.queue().listen().await?;
                 loop {
                     let news = listener.heard().await?;
                     if news != Some(News::Reviews) {

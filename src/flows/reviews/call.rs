@@ -70,7 +70,7 @@ impl Purse<'_> {
         let (store, job) = match self {
             Self::Review(store, job) => (store, job),
             Self::Backtest(store, claim, seq) => {
-                return store.hold_for_backtest(claim, seq, &shadow.model, worst).await;
+                return store.backtests().hold(claim, seq, &shadow.model, worst).await;
             }
             Self::Trial(bill) => return Ok(bill.hold(worst)),
         };
@@ -84,14 +84,14 @@ impl Purse<'_> {
             worst,
             caps: (control.max_usd_per_day, control.max_tokens_per_day),
         };
-        store.hold(&hold).await
+        store.reviews().hold(&hold).await
     }
 
     /// Settles a call.
     async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
         match self {
-            Self::Review(store, job) => store.settle(job.review, n, actual).await.map(drop),
-            Self::Backtest(store, claim, seq) => store.settle_for_backtest(claim, seq, n, actual).await,
+            Self::Review(store, job) => store.reviews().settle(job.review, n, actual).await.map(drop),
+            Self::Backtest(store, claim, seq) => store.backtests().settle(claim, seq, n, actual).await,
             Self::Trial(bill) => {
                 bill.settle(actual);
                 Ok(())

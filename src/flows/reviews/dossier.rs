@@ -65,7 +65,7 @@ impl Dossier {
     ) -> Result<Option<Self>, StoreError> {
         let held = match (job.scope, payload) {
             (ReviewScope::Event, Some(payload)) => vec![Held { event: job.event, trigger: job.trigger, payload }],
-            _ => store.held(job.review).await?,
+            _ => store.events().held(job.review).await?,
         };
         if job.scope == ReviewScope::Trajectory {
             let task = held.iter().find_map(|held| read(&held.payload)?.event.task_id);
@@ -182,12 +182,12 @@ fn read(payload: &[u8]) -> Option<StoredEvent> {
 
 async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -> Result<Dossier, StoreError> {
     let half = EXAMINED / 2;
-    let (total, edge) = store.task_length(task, half).await?;
+    let (total, edge) = store.events().task_length(task, half).await?;
     let mut excerpt = Excerpt::default();
     let mut looping = umbra_checks::Loops::default();
     let (mut behind, mut number, mut skipped) = (0, 0, 0);
     loop {
-        let steps = store.steps(task, behind, PAGE).await?;
+        let steps = store.events().steps(task, behind, PAGE).await?;
         let Some(last) = steps.last() else { break };
         behind = last.seq;
         for TaskStep { event, payload, .. } in steps {

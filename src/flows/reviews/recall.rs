@@ -36,7 +36,7 @@ impl Reviews {
             shadow: shadow.name.clone(),
             reviewer: if has_model(rules, shadow) { Reviewer::Model } else { Reviewer::Checks },
         };
-        let usual = self.store.usual(&key, self.settings.baseline_window).await?;
+        let usual = self.store.reviews().usual(&key, self.settings.baseline_window).await?;
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
     }
 
@@ -51,7 +51,7 @@ impl Reviews {
         if !has_model(rules, shadow) {
             return Ok(Vec::new());
         }
-        let judged = self.store.judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
+        let judged = self.store.findings().judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
         let cases: Vec<Case> = judged
             .into_iter()
             .map(|finding| Case {
@@ -63,7 +63,7 @@ impl Reviews {
                 note: finding.note,
             })
             .collect();
-        let open = self.store.open_reflexions(&event.agent, event.task_type.as_deref(), MOST_LESSONS).await?;
+        let open = self.store.reflexions().list_open(&event.agent, event.task_type.as_deref(), MOST_LESSONS).await?;
         let lessons: Vec<Lesson> = open
             .into_iter()
             .map(|row| Lesson { text: reflexion::lesson(&reflexions::fault(&row)), description: row.description })

@@ -50,7 +50,7 @@ impl Reviews {
                 // The lease stays with us until we leave or fall silent; putting the job back is the fast way.
                 tracing::warn!(review = %job.review, %error, "a review could not go on");
                 let delay = std::time::Duration::from_secs(2);
-                drop(self.store.put_back(job.review, job.lease, delay, &error.to_string(), true).await);
+                drop(self.store.queue().put_back(job.review, job.lease, delay, &error.to_string(), true).await);
                 "failed"
             }
         };
@@ -77,7 +77,7 @@ impl Reviews {
             End::Result(result) => self.finish(job, &dossier, &result, started).await,
             End::Later { delay, why, counted } => {
                 let why = umbra_checks::redact(&why);
-                store.put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
+                store.queue().put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
                 Ok("retried")
             }
             End::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
@@ -205,7 +205,7 @@ impl Reviews {
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {
-        let Some((seq, _)) = self.store.finish(job.review, job.lease, result).await? else {
+        let Some((seq, _)) = self.store.reviews().finish(job.review, job.lease, result).await? else {
             tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
             return Ok("fenced");
         };
@@ -230,7 +230,7 @@ impl Reviews {
 
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
-        self.store.give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
+        self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
         // The unit may have returned: a cap that was spent a moment ago may not be any more.
         self.rules.load().memory.forget();
         self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;

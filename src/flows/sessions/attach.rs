@@ -210,7 +210,7 @@ impl Sidecar {
         }
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
         let most = self.settings.max_sessions_per_agent;
-        let opening = self.store.open_session(&session, kept, &documents, most);
+        let opening = self.store.sessions().open(&session, kept, &documents, most);
         let attached = patience.ask("the session is not kept: go on without the sidecar", opening).await;
         if attached == Some(Attached::TooMany) {
             return Err(AttachError::TooMany(most));
@@ -269,7 +269,7 @@ impl Sidecar {
         may: May<'_>,
     ) -> Result<Summary, StepError> {
         let mut patience = self.patience(asked, None).at_least(TO_ATTACH);
-        match patience.ask(NOT_CLOSED, self.store.step(id)).await {
+        match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
             None => Ok(not_had(patience)),
             Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await),
             Some(_) => Err(StepError::Unknown),
@@ -281,7 +281,7 @@ impl Sidecar {
     /// # Errors
     /// The database does not answer.
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<Page<Session>, StoreError> {
-        self.read(self.store.sessions(filter)).await
+        self.read(self.store.sessions().list(filter)).await
     }
 
     /// A session with its documents.
@@ -293,7 +293,7 @@ impl Sidecar {
         id: SessionId,
         may: May<'_>,
     ) -> Result<Option<(Session, Vec<DocumentState>)>, StoreError> {
-        let found = self.read(self.store.session(id)).await?.filter(|(session, _)| may(&session.agent));
+        let found = self.read(self.store.sessions().get(id)).await?.filter(|(session, _)| may(&session.agent));
         Ok(found.map(|(session, documents)| (session, documents.iter().map(DocumentState::of).collect())))
     }
 
@@ -380,8 +380,8 @@ impl Sidecar {
 
     async fn close_idle(&self) -> Result<(), StoreError> {
         let after = self.settings.idle_close;
-        for id in self.store.idle_sessions(after.as_secs_f64(), PAGE).await? {
-            let Some(step) = self.store.step(id).await? else { continue };
+        for id in self.store.sessions().idle_sessions(after.as_secs_f64(), PAGE).await? {
+            let Some(step) = self.store.sessions().step(id).await? else { continue };
             // Somebody may have used it since.
             let idle = step.now.duration_since(step.session.seen_at);
             if step.is_open() && idle.unsigned_abs() >= after {

@@ -171,7 +171,7 @@ impl Sidecar {
         revision: Revision,
         may: May<'_>,
     ) -> Result<Revised, DocumentError> {
-        let found = self.store.step(session).await?.filter(|step| may(&step.session.agent));
+        let found = self.store.sessions().step(session).await?.filter(|step| may(&step.session.agent));
         let mut step = found.ok_or(DocumentError::NoSession)?;
         if !step.is_open() {
             return Err(DocumentError::Closed);
@@ -393,7 +393,7 @@ impl Sidecar {
         may: May<'_>,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let (name, _) = Name::of_document(name)?;
-        let found = self.read(self.store.session(session)).await?.filter(|(session, _)| may(&session.agent));
+        let found = self.read(self.store.sessions().get(session)).await?.filter(|(session, _)| may(&session.agent));
         let (_, documents) = found.ok_or(DocumentError::NoSession)?;
         Ok(documents.into_iter().find(|document| document.name == name.as_str()))
     }
@@ -413,10 +413,11 @@ impl Sidecar {
         if self.session(session, may).await?.is_none() {
             return Err(DocumentError::NoSession);
         }
-        if self.read(self.store.document(session, name.as_str())).await?.is_none() {
+        if self.read(self.store.sessions().document(session, name.as_str())).await?.is_none() {
             return Ok(None);
         }
-        let Page { items, more } = self.read(self.store.document_changes(session, name.as_str(), seek)).await?;
+        let Page { items, more } =
+            self.read(self.store.sessions().document_changes(session, name.as_str(), seek)).await?;
         let entries = entries(items.iter().map(|(_, change)| change)).ok_or(DocumentError::History)?;
         let versions = items.iter().zip(entries);
         let version = |((number, change), entry): (&(i64, StoredChange), Entry)| {

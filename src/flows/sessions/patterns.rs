@@ -137,7 +137,7 @@ impl Sidecar {
 
     /// Keeps a pattern, or counts it where it is known, and answers whether it is new; `None` where it counts nothing.
     async fn keep(&self, new: NewPattern, teller: Teller<'_>) -> Result<Option<(Pattern, bool)>, StoreError> {
-        let mut telling = self.store.tell_patterns().await?;
+        let mut telling = self.store.patterns().tell().await?;
         let mut patterns = telling.patterns();
         if let Some(task) = &new.task_id {
             patterns.alone(std::slice::from_ref(task)).await?;
@@ -253,7 +253,7 @@ impl Sidecar {
     /// # Errors
     /// The database does not answer.
     pub async fn list_patterns(&self, filter: &PatternFilter) -> Result<Page<Pattern>, StoreError> {
-        let Page { items, more } = self.read(self.store.patterns(filter)).await?;
+        let Page { items, more } = self.read(self.store.patterns().list(filter)).await?;
         let read = |(seq, body): (i64, String)| Some((seq, serde_json::from_str(&body).ok()?));
         Ok(Page { items: items.into_iter().filter_map(read).collect(), more })
     }
@@ -307,7 +307,7 @@ impl Sidecar {
     /// Whether reviews of the session's task approve it, all of them.
     async fn approved(&self, session: &Session, patience: &mut Patience<'_>) -> bool {
         let Some(task) = session.task_id.clone() else { return false };
-        let asking = self.store.task_parts(std::slice::from_ref(&task), None);
+        let asking = self.store.events().task_parts(std::slice::from_ref(&task), None);
         let parts = patience.ask("whether the task is approved is not known", asking).await.unwrap_or_default();
         parts.iter().filter_map(|part| part.worst).max() == Some(Assessment::Approve)
     }
@@ -332,14 +332,14 @@ impl Sidecar {
             (all.newest, all.patterns.len())
         };
         let since = newest.map(|newest| newest.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN));
-        let mut changed = self.store.patterns_since(since, most).await?;
+        let mut changed = self.store.patterns().since(since, most).await?;
         // Fewer than are known: some were erased, and none of them may be offered any more.
         let anew = usize::try_from(changed.count).is_ok_and(|count| count < known);
         if anew {
-            changed = self.store.patterns_since(None, most).await?;
+            changed = self.store.patterns().since(None, most).await?;
         }
         if changed.count > most {
-            self.store.forget_patterns(most).await?;
+            self.store.patterns().forget(most).await?;
         }
         if let Some((at, _)) = changed.rows.last() {
             self.known.all().newest = Some(*at);

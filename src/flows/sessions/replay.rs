@@ -73,7 +73,7 @@ pub async fn replay_session(
     tools: &Tools,
     id: SessionId,
 ) -> Result<Option<Replay>, StoreError> {
-    let Some((session, documents)) = store.session(id).await? else { return Ok(None) };
+    let Some((session, documents)) = store.sessions().get(id).await? else { return Ok(None) };
     let texts = texts(store, id, &documents).await?;
     let formats = documents.iter().map(|document| (document.name.clone(), document.format.clone())).collect();
     let mut told = Replay {
@@ -88,7 +88,7 @@ pub async fn replay_session(
     };
     let (mut after, mut chain) = (0, None);
     loop {
-        let steps = store.session_steps(id, after, PAGE.into()).await?;
+        let steps = store.sessions().session_steps(id, after, PAGE.into()).await?;
         if steps.is_empty() {
             if chain != session.chain && told.unreadable.is_empty() {
                 told.missing.push(after + 1);
@@ -124,8 +124,10 @@ async fn texts(store: &Store, id: SessionId, documents: &[StoredDocument]) -> Re
         keep(&text);
         let (mut from, mut more) = (None, true);
         while more {
-            let page =
-                store.document_changes(id, &document.name, Seek { from, descending: false, limit: PAGE }).await?;
+            let page = store
+                .sessions()
+                .document_changes(id, &document.name, Seek { from, descending: false, limit: PAGE })
+                .await?;
             let Some(entries) = entries(page.items.iter().map(|(_, change)| change)) else { break };
             from = page.items.last().map(|(version, _)| *version);
             more = page.more;

@@ -89,7 +89,7 @@ impl Sidecar {
         missed: &str,
         (may, patience): (May<'_>, &mut Patience<'_>),
     ) -> Result<Taken, StepError> {
-        let Some(found) = patience.ask(missed, self.store.step(id)).await else {
+        let Some(found) = patience.ask(missed, self.store.sessions().step(id)).await else {
             let session = self.seen.get(id);
             if session.as_ref().is_some_and(|session| !may(&session.agent)) {
                 return Err(StepError::Unknown);
@@ -138,7 +138,7 @@ impl Sidecar {
         id: SessionId,
         patience: &mut Patience<'_>,
     ) -> (Option<Session>, Option<Vec<StoredDocument>>) {
-        match patience.ask("rules in words are judged without the session", self.store.session(id)).await {
+        match patience.ask("rules in words are judged without the session", self.store.sessions().get(id)).await {
             Some(found) => found.map_or((None, None), |(session, documents)| (Some(session), Some(documents))),
             None => (self.seen.get(id), None),
         }

@@ -155,7 +155,7 @@ impl Sidecar {
         if let Some(made) = self.catalogue_made(digest) {
             return Some(made);
         }
-        let body = patience.ask("tools are not ranked", self.store.session_tools(digest)).await??;
+        let body = patience.ask("tools are not ranked", self.store.sessions().session_tools(digest)).await??;
         let tools: Vec<ShownTool> = serde_json::from_str(&body).ok()?;
         let catalogue =
             tokio::task::block_in_place(|| Arc::new(Catalogue::of(tools.into_iter().map(listed).collect())));
@@ -172,7 +172,7 @@ impl Sidecar {
         let session = match request.session {
             None => None,
             Some(id) => {
-                let found = patience.ask("the session is not known", self.store.session(id)).await;
+                let found = patience.ask("the session is not known", self.store.sessions().get(id)).await;
                 match found {
                     None => None,
                     Some(Some((session, _))) if may(&session.agent) => {

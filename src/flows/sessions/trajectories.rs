@@ -91,10 +91,10 @@ impl Sidecar {
     /// Looks at the tasks of the next reviews that ended; answers whether there are more.
     async fn mine_tasks(&self) -> Result<bool, StoreError> {
         if !self.settings.mine_trajectories {
-            self.store.skip_following(Follower::Patterns).await?;
+            self.store.reviews().skip_following(Follower::Patterns).await?;
             return Ok(false);
         }
-        let Some(mut page) = self.store.follow(Follower::Patterns, PAGE).await? else { return Ok(false) };
+        let Some(mut page) = self.store.reviews().follow(Follower::Patterns, PAGE).await? else { return Ok(false) };
         let tasks = tasks_of(&mut page).await?;
         let mut changed = Vec::new();
         if !tasks.is_empty() {

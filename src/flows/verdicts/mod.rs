@@ -75,7 +75,7 @@ impl Verdicts {
         let waiting = self.waiters.join(event);
         loop {
             let told = waiting.listen();
-            let review = self.store.review(id).await?;
+            let review = self.store.reviews().get(id).await?;
             let open = review.as_ref().is_some_and(|review| !review.has_ended());
             if !open || Instant::now() >= until {
                 return Ok(review);
@@ -86,13 +86,13 @@ impl Verdicts {
 
     /// Where an event stands, and for how long it may stay undecided.
     async fn look(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
-        let (reviews, now) = match self.store.verdict_case(event).await? {
+        let (reviews, now) = match self.store.verdicts().case(event).await? {
             Case::Filed(item) => return Ok((item, None)),
             Case::Open(reviews, now) => (reviews, now),
         };
         let mut stored: Option<StoredEvent> = None;
         if reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
-            let row = self.store.event(event).await?;
+            let row = self.store.events().get(event).await?;
             stored = row.and_then(|row| serde_json::from_slice(&row.payload).ok());
         }
         let mut opinions = Vec::with_capacity(reviews.len());
@@ -110,7 +110,7 @@ impl Verdicts {
             let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
             return Ok((VerdictItem::undecided(event, Some(by)), Some(left)));
         };
-        let filed = self.store.file_verdict(event, by, &ruling).await?;
+        let filed = self.store.verdicts().file(event, by, &ruling).await?;
         self.waiters.tell_all(event);
         let missing = || StoreError::Inconsistent { table: "verdict", problem: format!("none is filed for {event}") };
         Ok((filed.ok_or_else(missing)?, None))
@@ -120,7 +120,7 @@ impl Verdicts {
     pub(in crate::flows) async fn shadow_of(&self, version: i32) -> Result<Option<Arc<Shadow>>, StoreError> {
         match self.rules.load().pinned(version) {
             Some(shadow) => Ok(Some(shadow)),
-            None => Ok(self.store.version(version).await?.map(Arc::new)),
+            None => Ok(self.store.shadows().version(version).await?.map(Arc::new)),
         }
     }
 

@@ -103,7 +103,7 @@ impl Verdicts {
         self.waiters.news.send_replace(());
         let waiting: Vec<EventId> = self.waiters.all().keys().copied().collect();
         if !waiting.is_empty() {
-            for event in self.store.ended_among(&waiting).await? {
+            for event in self.store.verdicts().ended_among(&waiting).await? {
                 self.waiters.tell(event);
             }
         }

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Claim;
-use crate::{Store, StoreError};
+use crate::{StoreError, aggregates::BacktestStore};
 use umbra_domain::{
     Assessment, BacktestId, Change, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason, Trigger,
 };
@@ -122,12 +122,12 @@ impl From<&Finding> for ItemFinding {
     }
 }
 
-impl Store {
+impl BacktestStore<'_> {
     /// Files a page of the plan. Answers whether the backtest is still being planned.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_items(&self, id: BacktestId, items: &[NewItem]) -> Result<bool, StoreError> {
+    pub async fn file_items(self, id: BacktestId, items: &[NewItem]) -> Result<bool, StoreError> {
         // What is not to be reviewed has its change already.
         let change = |item: &NewItem| match item.outcome {
             ItemOutcome::Waiting => None,
@@ -154,7 +154,7 @@ impl Store {
         .bind(items.iter().map(|item| item.before.assessment.map(Assessment::as_str)).collect::<Vec<_>>())
         .bind(items.iter().map(|item| item.before.reason.map(SkipReason::code)).collect::<Vec<_>>())
         .bind(items.iter().map(change).collect::<Vec<_>>())
-        .fetch_one(&self.work)
+        .fetch_one(&self.0.work)
         .await?;
         Ok(planning)
     }
@@ -163,7 +163,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn waiting_items(&self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<Waiting>, StoreError> {
+    pub async fn waiting_items(self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<Waiting>, StoreError> {
         type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
         let rows: Vec<Row> = sqlx::query_as(
             "/* backtests.waiting */
@@ -176,7 +176,7 @@ impl Store {
         .bind(claim.id.0)
         .bind(after)
         .bind(limit)
-        .fetch_all(&self.work)
+        .fetch_all(&self.0.work)
         .await?;
         let waiting = rows.into_iter().map(|(seq, event, trigger, payload, before)| Waiting {
             seq,
@@ -192,7 +192,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn store_items(&self, claim: &Claim, reviewed: &[Reviewed]) -> Result<bool, StoreError> {
+    pub async fn store_items(self, claim: &Claim, reviewed: &[Reviewed]) -> Result<bool, StoreError> {
         let json = |value: &dyn Fn() -> Result<String, serde_json::Error>| value().unwrap_or_else(|_| "[]".into());
         let kept = |one: &Reviewed| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
         let list = |words: Vec<String>| format!("{{{}}}", words.join(","));
@@ -234,7 +234,7 @@ impl Store {
         .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&kept(one)))).collect::<Vec<_>>())
         .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&one.notes))).collect::<Vec<_>>())
         .bind(reviewed.iter().map(|one| one.change.map(Change::as_str)).collect::<Vec<_>>())
-        .fetch_one(&self.work)
+        .fetch_one(&self.0.work)
         .await?;
         Ok(held)
     }

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::items::{Before, ItemFinding};
 use crate::{
-    Store, StoreError,
+    StoreError,
+    aggregates::BacktestStore,
     events::received_at,
     seek::{Page, Seek, equals},
 };
@@ -108,17 +109,12 @@ pub struct ItemFilter {
     pub agent: Option<String>,
 }
 
-impl Store {
+impl BacktestStore<'_> {
     /// A page of a backtest's events, in order of receipt.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backtest_items(
-        &self,
-        id: BacktestId,
-        filter: &ItemFilter,
-        seek: Seek,
-    ) -> Result<Page<Item>, StoreError> {
+    pub async fn items(self, id: BacktestId, filter: &ItemFilter, seek: Seek) -> Result<Page<Item>, StoreError> {
         let mut query = QueryBuilder::new(
             "/* backtests.list_items */
              SELECT seq, event_id, agent, trigger, outcome, reason, assessment, score, reviewer, findings, notes,
@@ -131,7 +127,7 @@ impl Store {
         equals(&mut query, "assessment", filter.assessment.map(Assessment::as_str));
         equals(&mut query, "agent", filter.agent.as_deref());
         seek.push(&mut query, "seq");
-        let rows: Vec<ItemRow> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<ItemRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 }

@@ -19,7 +19,7 @@ pub use self::{
     report::{AgentCount, Backtest, Budget, Difference, Outcomes, Spend},
     stored::{StoredRow, Stretch},
 };
-use super::{Store, StoreError, calls::to_i64, transaction::begin, workers::interval};
+use super::{StoreError, aggregates::BacktestStore, calls::to_i64, transaction::begin, workers::interval};
 use umbra_domain::{BacktestId, Forecast, NanoUsd, Shadow};
 
 /// Backtests that may be unfinished at a time.
@@ -61,12 +61,12 @@ pub struct Claim {
     pub limits: (bool, bool),
 }
 
-impl Store {
+impl BacktestStore<'_> {
     /// Files a backtest that is about to be planned; `false` where too many are unfinished.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_backtest(&self, new: &NewBacktest<'_>) -> Result<bool, StoreError> {
+    pub async fn file(self, new: &NewBacktest<'_>) -> Result<bool, StoreError> {
         let config = serde_json::to_string(new.shadow).map_err(|error| broken(&error))?;
         let done = sqlx::query(
             "/* backtests.file */
@@ -88,7 +88,7 @@ impl Store {
         .bind(new.max_usd.map(|usd| usd.0))
         .bind(new.max_tokens.map(to_i64))
         .bind(MAX_OPEN)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -97,7 +97,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_forecast(&self, id: BacktestId, forecast: &Forecast) -> Result<bool, StoreError> {
+    pub async fn file_forecast(self, id: BacktestId, forecast: &Forecast) -> Result<bool, StoreError> {
         let text = serde_json::to_string(forecast).map_err(|error| broken(&error))?;
         let done = sqlx::query(
             "/* backtests.forecast */
@@ -105,7 +105,7 @@ impl Store {
         )
         .bind(id.0)
         .bind(text)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -115,8 +115,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn start_backtest(
-        &self,
+    pub async fn start(
+        self,
         id: BacktestId,
         max_usd: Option<NanoUsd>,
         max_tokens: Option<u64>,
@@ -131,7 +131,7 @@ impl Store {
         .bind(id.0)
         .bind(max_usd.map(|usd| usd.0))
         .bind(max_tokens.map(to_i64))
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -141,14 +141,14 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn resume_on_server(
-        &self,
+        self,
         id: BacktestId,
         max_usd: Option<NanoUsd>,
         max_tokens: Option<u64>,
     ) -> Result<bool, StoreError> {
         let hand_over = "/* backtests.hand_over */ UPDATE backtest SET by_server = true WHERE id = $1";
-        sqlx::query(hand_over).bind(id.0).execute(&self.work).await?;
-        self.start_backtest(id, max_usd, max_tokens).await
+        sqlx::query(hand_over).bind(id.0).execute(&self.0.work).await?;
+        self.start(id, max_usd, max_tokens).await
     }
 
     /// Claims a running backtest that nobody runs: this one, or, for a server, the oldest that was posted to one. Calls
@@ -156,13 +156,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn claim_backtest(
-        &self,
+    pub async fn claim(
+        self,
         id: Option<BacktestId>,
         worker: Uuid,
         dead_after: Duration,
     ) -> Result<Option<Claim>, StoreError> {
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let claimed: Option<(Uuid, String, bool, bool)> = sqlx::query_as(
             "/* backtests.claim */
              UPDATE backtest SET worker = $2, heartbeat_at = clock() WHERE id = (
@@ -199,14 +199,14 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn renew_backtest(&self, claim: &Claim) -> Result<bool, StoreError> {
+    pub async fn renew(self, claim: &Claim) -> Result<bool, StoreError> {
         let done = sqlx::query(
             "/* backtests.renew */
              UPDATE backtest SET heartbeat_at = clock() WHERE id = $1 AND worker = $2 AND state = 'running'",
         )
         .bind(claim.id.0)
         .bind(claim.worker)
-        .execute(&self.control)
+        .execute(&self.0.control)
         .await?;
         Ok(done.rows_affected() > 0)
     }
@@ -215,7 +215,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: the claim ends by itself.
-    pub async fn leave_backtest(&self, claim: &Claim, failure: Option<&str>) -> Result<(), StoreError> {
+    pub async fn leave(self, claim: &Claim, failure: Option<&str>) -> Result<(), StoreError> {
         sqlx::query(
             "/* backtests.leave */
              UPDATE backtest b SET worker = NULL, failure = $3,
@@ -227,7 +227,7 @@ impl Store {
         .bind(claim.id.0)
         .bind(claim.worker)
         .bind(failure)
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }
@@ -236,21 +236,21 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn delete_backtest(&self, id: BacktestId) -> Result<bool, StoreError> {
+    pub async fn delete(self, id: BacktestId) -> Result<bool, StoreError> {
         let done = sqlx::query("/* backtests.delete */ DELETE FROM backtest WHERE id = $1");
-        Ok(done.bind(id.0).execute(&self.control).await?.rows_affected() > 0)
+        Ok(done.bind(id.0).execute(&self.0.control).await?.rows_affected() > 0)
     }
 
     /// Forgets backtests that nobody confirmed within a day; answers how many.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn forget_plans(&self) -> Result<u64, StoreError> {
+    pub async fn forget_plans(self) -> Result<u64, StoreError> {
         let done = sqlx::query(
             "/* backtests.forget */ DELETE FROM backtest
              WHERE state IN ('planning', 'planned') AND created_at < clock() - interval '1 day'",
         );
-        Ok(done.execute(&self.control).await?.rows_affected())
+        Ok(done.execute(&self.0.control).await?.rows_affected())
     }
 }
 

@@ -2,27 +2,22 @@
 
 use super::Claim;
 use crate::{
-    Store, StoreError,
+    StoreError,
+    aggregates::BacktestStore,
     calls::{Held, MAX_CALLS, to_i64},
     transaction::begin,
 };
 use umbra_domain::NanoUsd;
 
-impl Store {
+impl BacktestStore<'_> {
     /// Holds a call's worst case for one of the backtest's events. Held plus spent never exceeds the budget.
     ///
     /// # Errors
     /// The database does not answer: do not call.
-    pub async fn hold_for_backtest(
-        &self,
-        claim: &Claim,
-        seq: i64,
-        model: &str,
-        worst: (NanoUsd, u64),
-    ) -> Result<Held, StoreError> {
+    pub async fn hold(self, claim: &Claim, seq: i64, model: &str, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
         type Row = (i64, i64, i64, i64, Option<i64>, Option<i64>);
         let (usd, tokens) = (worst.0.0, to_i64(worst.1));
-        let mut tx = begin(&self.work).await?;
+        let mut tx = begin(&self.0.work).await?;
         let row: Option<Row> = sqlx::query_as(
             "/* backtests.lock */
              SELECT held_usd, spent_usd, held_tokens, spent_tokens, max_usd, max_tokens FROM backtest
@@ -80,8 +75,8 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer: the hold stays until the backtest is claimed anew.
-    pub async fn settle_for_backtest(
-        &self,
+    pub async fn settle(
+        self,
         claim: &Claim,
         seq: i64,
         n: i16,
@@ -104,7 +99,7 @@ impl Store {
         .bind(n)
         .bind(actual.map(|(usd, _)| usd.0))
         .bind(actual.map(|(_, tokens)| to_i64(tokens)))
-        .execute(&self.work)
+        .execute(&self.0.work)
         .await?;
         Ok(())
     }

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Store, StoreError,
+    StoreError,
+    aggregates::BacktestStore,
     seek::{Page, Seek, equals},
 };
 use umbra_domain::{
@@ -213,15 +214,15 @@ impl Backtest {
     }
 }
 
-impl Store {
+impl BacktestStore<'_> {
     /// A backtest with what has come of it so far.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backtest(&self, id: BacktestId) -> Result<Option<Backtest>, StoreError> {
+    pub async fn get(self, id: BacktestId) -> Result<Option<Backtest>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND b.id = ").push_bind(id.0);
-        let row: Option<Row> = query.build_query_as().fetch_optional(&self.read).await?;
+        let row: Option<Row> = query.build_query_as().fetch_optional(&self.0.read).await?;
         let Some(row) = row else { return Ok(None) };
         let mut backtest = Backtest::from(row);
         let (result, diff) = self.outcomes(id).await?;
@@ -233,22 +234,22 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backtests(&self, shadow: Option<&str>, seek: Seek) -> Result<Page<Backtest>, StoreError> {
+    pub async fn list(self, shadow: Option<&str>, seek: Seek) -> Result<Page<Backtest>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "b.shadow", shadow);
         seek.push(&mut query, "b.seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
-    async fn outcomes(&self, id: BacktestId) -> Result<(Outcomes, BTreeMap<&'static str, Difference>), StoreError> {
+    async fn outcomes(self, id: BacktestId) -> Result<(Outcomes, BTreeMap<&'static str, Difference>), StoreError> {
         let mut result = Outcomes::default();
         let counts: Vec<(String, Option<i16>, Option<String>, i64)> = sqlx::query_as(
             "/* backtests.outcomes */ SELECT outcome, reason, assessment, count(*) FROM backtest_item
              WHERE backtest = $1 GROUP BY 1, 2, 3",
         )
         .bind(id.0)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         for (outcome, reason, assessment, n) in counts {
             let Some(outcome) = ItemOutcome::parse(&outcome) else { continue };
@@ -266,7 +267,7 @@ impl Store {
              unnest(i.severities, i.categories) f(severity, category) WHERE i.backtest = $1 GROUP BY 1, 2",
         )
         .bind(id.0)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         for (severity, category, n) in findings {
             *result.severities.entry(Severity::from_code(severity).as_str()).or_default() += n;
@@ -282,14 +283,14 @@ impl Store {
         )
         .bind(id.0)
         .bind(AGENTS)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let versions: Vec<(String, i64)> = sqlx::query_as(
             "/* backtests.versions */ SELECT before_version, count(*) FROM backtest_item
              WHERE backtest = $1 AND before_version IS NOT NULL GROUP BY 1",
         )
         .bind(id.0)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         result.versions_before = versions.into_iter().collect();
         let changes: Vec<(String, i64, Vec<Uuid>)> = sqlx::query_as(
@@ -299,7 +300,7 @@ impl Store {
         )
         .bind(id.0)
         .bind(NAMED)
-        .fetch_all(&self.read)
+        .fetch_all(&self.0.read)
         .await?;
         let mut diff: BTreeMap<_, _> =
             Change::ALL.iter().map(|change| (change.as_str(), Difference::default())).collect();

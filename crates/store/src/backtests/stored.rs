@@ -5,7 +5,7 @@ use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use super::Before;
-use crate::{Store, StoreError, seek::equals};
+use crate::{StoreError, aggregates::BacktestStore, seek::equals};
 use umbra_domain::{EventId, NanoUsd, ReviewId, Shadow, SkipReason, clock::first_id_at};
 
 /// A stored event.
@@ -48,13 +48,13 @@ pub struct Stretch {
     pub is_cut: bool,
 }
 
-impl Store {
+impl BacktestStore<'_> {
     /// The newest events of a span, so many at most.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn stretch(
-        &self,
+        self,
         span: (Timestamp, Timestamp),
         agent: Option<&str>,
         max_events: u32,
@@ -67,7 +67,7 @@ impl Store {
         equals(&mut query, "agent", agent);
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(max_events) + 1).push(") e");
         let (first, last, count): (Option<i64>, Option<i64>, i64) =
-            query.build_query_as().fetch_one(&self.read).await?;
+            query.build_query_as().fetch_one(&self.0.read).await?;
         let (Some(first), Some(last)) = (first, last) else {
             return Ok(Stretch { after: 0, last: 0, events: 0, is_cut: false });
         };
@@ -82,7 +82,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn stored_rows(
-        &self,
+        self,
         shadow: &str,
         span: (Timestamp, Timestamp),
         agent: Option<&str>,
@@ -114,7 +114,7 @@ impl Store {
                  WHERE x.event_id = e.id AND r.shadow = ",
         );
         query.push_bind(shadow).push(" ORDER BY r.seq DESC LIMIT 1) r ON true ORDER BY p.seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.read).await?;
+        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -123,7 +123,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn past_cost(&self, shadow: &Shadow) -> Result<Option<(NanoUsd, u64)>, StoreError> {
+    pub async fn past_cost(self, shadow: &Shadow) -> Result<Option<(NanoUsd, u64)>, StoreError> {
         let row: (i64, Option<i64>, Option<i64>) = sqlx::query_as(
             "/* backtests.past_cost */
              SELECT count(DISTINCT review_id), sum(actual_usd)::bigint, sum(actual_tokens)::bigint
@@ -132,7 +132,7 @@ impl Store {
         )
         .bind(&shadow.name)
         .bind(&shadow.model)
-        .fetch_one(&self.read)
+        .fetch_one(&self.0.read)
         .await?;
         let (reviews, Some(usd), Some(tokens)) = row else { return Ok(None) };
         let mean = |sum: i64| sum.checked_div(reviews).unwrap_or(0);

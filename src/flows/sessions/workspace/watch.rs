@@ -98,7 +98,7 @@ impl Sidecar {
     async fn keep_files(&self, files: &Files, ended_within: f64) -> Result<Faults, StoreError> {
         let (mut after, mut faults) = (None, Faults::new());
         loop {
-            let page = self.store.filed_sessions(ended_within, after, PAGE).await?;
+            let page = self.store.sessions().filed_sessions(ended_within, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(faults) };
             after = Some(last.id);
             let look = move |workspace: &Workspace| {
@@ -128,7 +128,7 @@ impl Sidecar {
     }
 
     async fn keep_files_of(&self, id: SessionId) -> Result<(), FilesError> {
-        let Some(mut step) = self.store.step(id).await? else { return Ok(()) };
+        let Some(mut step) = self.store.sessions().step(id).await? else { return Ok(()) };
         let mut held = self.look_at_files(&step, Instant::now() + LOCKED).await?;
         self.take_files(&mut step, &mut held).await?;
         let writes = held.plan(&step.documents);
@@ -174,7 +174,7 @@ pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<u64, Fi
 async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<(Timestamp, u64), FilesError> {
     let (mut from, mut removed) = ((since, None), 0);
     loop {
-        let gone = store.gone_sessions(from, PAGE).await?;
+        let gone = store.sessions().gone_sessions(from, PAGE).await?;
         let Some(last) = gone.last() else {
             return Ok((since.max(from.0.checked_sub(OVERLAP).unwrap_or(since)), removed));
         };
