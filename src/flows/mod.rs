@@ -20,6 +20,7 @@ pub mod followers;
 pub mod maintenance;
 pub mod reviews;
 pub mod rules;
+mod serialise;
 pub mod sessions;
 pub mod verdicts;
 

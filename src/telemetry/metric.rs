@@ -32,6 +32,7 @@ metrics_list! {
     FLUSH_EVENTS = "umbra_flush_events_total", counter, "Events in accept transactions that committed.";
     REVIEWS = "umbra_reviews_total", counter, "Finished reviews by shadow, assessment and reviewer.";
     REVIEW_SECONDS = "umbra_review_seconds", histogram(Seconds), "One review, from its lease to its result.";
+    UNSERIALISABLE = "umbra_unserialisable_total", counter, "Values that could not be written as JSON, by what they are for: a fault in Umbra.";
     REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given up, fenced.";
     FINDINGS = "umbra_findings_total", counter, "Findings by shadow, severity and source.";
     FEEDBACK = "umbra_feedback_total", counter, "What people made of findings, by shadow, category and status.";

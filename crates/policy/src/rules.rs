@@ -20,6 +20,9 @@ pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "ef
 /// Why rules cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum BadRule {
+    /// A defect of ours: the rules have no JSON, so no version.
+    #[error("the rules cannot be written as JSON ({0}): this is a fault in Umbra, please report it")]
+    Unserialisable(#[from] serde_json::Error),
     /// A pattern is no glob.
     #[error("rule {rule:?}: {pattern:?} is no glob: write a name, or a pattern such as github.delete_*")]
     Glob {
@@ -97,7 +100,7 @@ impl Policy {
     /// # Errors
     /// The first pattern that is no glob, or condition that is none.
     pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
-        let text = serde_json::to_string(&rules).unwrap_or_default();
+        let text = serde_json::to_string(&rules)?;
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
         let by_tool = ToolIndex::compile(rules.iter().map(|rule| (rule.name.as_str(), rule.tools.as_slice())))?;
         let compiled = rules.into_iter().map(Rule::compile).collect::<Result<_, _>>()?;

@@ -186,7 +186,7 @@ impl AuditStore<'_> {
         self,
         agent: &str,
         most: i64,
-        said: impl FnOnce(&[(i64, Vec<u8>)]) -> NewAudit,
+        said: impl FnOnce(&[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError>,
     ) -> Result<u64, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let mut gone: Vec<(i64, Vec<u8>)> = sqlx::query_as(
@@ -207,7 +207,7 @@ impl AuditStore<'_> {
         }
         if !gone.is_empty() {
             gone.sort_unstable();
-            self.append_row(&mut tx, &said(&gone)).await?;
+            self.append_row(&mut tx, &said(&gone)?).await?;
         }
         tx.commit().await?;
         Ok(gone.len() as u64)

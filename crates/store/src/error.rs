@@ -31,6 +31,15 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A defect of ours: a value has no JSON. Nothing happened.
+    #[error("{what} cannot be written as JSON: this is a fault in Umbra, please report it")]
+    Unserialisable {
+        /// The value, by what it is for.
+        what: &'static str,
+        /// The serializer's reason.
+        #[source]
+        error: serde_json::Error,
+    },
     /// A defect of ours: the statement and the schema do not fit.
     #[error("a statement failed")]
     Statement(#[source] sqlx::Error),

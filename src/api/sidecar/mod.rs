@@ -78,6 +78,7 @@ impl From<StepError> for Problem {
         match error {
             StepError::Unknown => Self::no_session(error.to_string()),
             StepError::Closed => Self::session_closed(error.to_string()),
+            StepError::Store(error) => error.into(),
         }
     }
 }

@@ -113,6 +113,7 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
             |problem, fault| problem.at(format!("/{}", fault.part), "format", fault.detail),
         ),
         AttachError::TooMany(_) => Problem::rate_limited(error.to_string()),
+        AttachError::Store(error) => error.into(),
     })?;
     let status = if attached.session.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(attached)).into_response())

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::flows::serialise::to_json;
 use crate::{
     briefing::{Briefing, Facts, Period, compose, latest_day, latest_week},
     flows::followers::Followers,
@@ -107,8 +108,7 @@ impl Followers {
             }),
         };
         let message = self.webhooks.load().address(&notice, self.clock.new_id());
-        // Numbers and texts always serialise.
-        let body = serde_json::to_string(&briefing).unwrap_or_default();
+        let body = to_json("briefing.body", &briefing)?;
         if self.store.briefings().file(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
             tracing::info!(%period, "a briefing is filed");
             self.outbox.notify_one();

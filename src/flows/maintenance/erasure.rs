@@ -8,6 +8,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
+use crate::flows::serialise::to_json;
 use crate::{
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
     flows::sessions::workspace::{FilesError, remove_gone},
@@ -154,8 +155,8 @@ async fn audit_lines(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Resul
 }
 
 /// The row that says whose payloads went. It names the rows, not what they held.
-fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> NewAudit {
-    NewAudit {
+fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError> {
+    Ok(NewAudit {
         id: Clock::system().new_id(),
         kind: AuditKind::Erasure,
         agent: Some(agent.to_owned()),
@@ -163,9 +164,9 @@ fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> NewAudit {
         run: None,
         call_id: None,
         tool: None,
-        body: serde_json::to_string(&ErasedPayloads::of(gone)).unwrap_or_default(),
+        body: to_json("audit.body", &ErasedPayloads::of(gone))?,
         payload: None,
-    }
+    })
 }
 
 /// Whose files go: those that name the agent or the task, and those of reviews of their events.
@@ -187,7 +188,8 @@ async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> 
 /// One step, again where another transaction was in the way.
 async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<Counts, StoreError> {
     let events = ids(&page);
-    let left: Vec<_> = page.into_iter().map(|event| (event.id, left_of(&event.payload))).collect();
+    let left = page.into_iter().map(|event| Ok((event.id, left_of(&event.payload)?)));
+    let left: Vec<_> = left.collect::<Result<_, StoreError>>()?;
     let mut ended = 0;
     let mut erased = again(async || {
         ended += store.upkeep().end_reviews_of(&events, replica).await?;
@@ -211,10 +213,10 @@ async fn again(mut what: impl AsyncFnMut() -> Result<Counts, StoreError>) -> Res
 }
 
 /// What is left of an event. Of one that cannot be read, nothing is.
-fn left_of(payload: &[u8]) -> Vec<u8> {
+fn left_of(payload: &[u8]) -> Result<Vec<u8>, StoreError> {
     let nothing = || StoredEvent { event: Event::default(), triggers: Vec::new(), marks: Vec::new() };
     let stored = serde_json::from_slice(payload).unwrap_or_else(|_| nothing());
-    serde_json::to_vec(&stored.erased()).unwrap_or_default()
+    Ok(to_json("event.payload", &stored.erased())?.into_bytes())
 }
 
 fn ids(page: &[Erasable]) -> Vec<EventId> {

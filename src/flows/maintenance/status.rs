@@ -6,6 +6,7 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::flows::serialise::to_json;
 use crate::flows::{maintenance::Maintenance, rules::Rules};
 use umbra_domain::{Mode, NanoUsd, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
@@ -221,8 +222,7 @@ impl Maintenance {
     /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
         let standing = self.rules.load().standing();
-        // Strings and numbers always serialise.
-        let text = serde_json::to_string(&standing).unwrap_or_default();
+        let text = to_json("worker.standing", &standing)?;
         match self.pulse.lease_name() {
             Some(worker) => self.store.queue().file_standing(worker, &text).await,
             None => Ok(()),

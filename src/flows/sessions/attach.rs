@@ -16,6 +16,7 @@ use super::{
     step::{Recorded, Situation},
     workspace::Held,
 };
+use crate::flows::serialise::to_json;
 use crate::ingest::{AttachRequest, ToolDefinition};
 use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
 use umbra_sidecar::{
@@ -134,10 +135,13 @@ pub enum AttachError {
     /// The agent has too many.
     #[error("this agent has {0} open sessions, as many as it may have (sidecar.max_sessions_per_agent): close one")]
     TooMany(u32),
+    /// A defect of ours.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Why a session takes no step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// There is no such session.
     #[error("there is no such session; ids look like ses_ and 32 hex digits")]
@@ -145,6 +149,9 @@ pub enum StepError {
     /// It is over.
     #[error("the session is closed: attach a new one with POST /v1/sessions")]
     Closed,
+    /// A defect of ours.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// What a session is that was not had for its end.
@@ -191,7 +198,7 @@ impl Sidecar {
             return Err(AttachError::Faults(faults));
         }
         let (usable, left_out) = usable(&request.tools);
-        let tools = if usable.is_empty() { None } else { Some(self.read_tools(&usable)) };
+        let tools = if usable.is_empty() { None } else { Some(self.read_tools(&usable)?) };
         let session = Session {
             task: request.task.as_deref().map(cleaned),
             task_id: request.task_id.as_deref().map(cleaned),
@@ -244,16 +251,16 @@ impl Sidecar {
     }
 
     /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
-    fn read_tools(&self, tools: &[ToolDefinition]) -> (String, String) {
+    fn read_tools(&self, tools: &[ToolDefinition]) -> Result<(String, String), StoreError> {
         tokio::task::block_in_place(|| {
             let tools = shown(tools, &self.boundary.rules.load().tools);
-            let body = serde_json::to_string(&tools).unwrap_or_default();
+            let body = to_json("session.tools", &tools)?;
             let digest: String = blake3::hash(body.as_bytes()).to_hex().chars().take(32).collect();
             if self.catalogue_made(&digest).is_none() {
                 let catalogue = Catalogue::of(tools.into_iter().map(listed).collect());
                 self.keep_catalogue(&digest, &Arc::new(catalogue));
             }
-            (digest, body)
+            Ok((digest, body))
         })
     }
 
@@ -271,7 +278,7 @@ impl Sidecar {
         let mut patience = self.patience(asked, None).at_least(TO_ATTACH);
         match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
             None => Ok(not_had(patience)),
-            Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await),
+            Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await?),
             Some(_) => Err(StepError::Unknown),
         }
     }
@@ -303,13 +310,13 @@ impl Sidecar {
         because: &str,
         outcome: Option<PatternOutcome>,
         mut patience: Patience<'_>,
-    ) -> Summary {
+    ) -> Result<Summary, StoreError> {
         let Some((mut step, mut held)) = self.hold(step, NOT_CLOSED, &mut patience).await else {
-            return not_had(patience);
+            return Ok(not_had(patience));
         };
         let documents = step.documents.iter().map(DocumentState::of).collect();
         if !step.is_open() {
-            return self.ended(step, outcome, documents, patience).await;
+            return Ok(self.ended(step, outcome, documents, patience).await);
         }
         self.seen.forget(step.session.id);
         step.session.state = SessionState::Closed;
@@ -328,7 +335,7 @@ impl Sidecar {
         let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) =
             (serde_json::json!({"because": because}), serde_json::json!({"documents": documents, "warnings": notices}));
-        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules).to_json();
+        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.
@@ -340,7 +347,7 @@ impl Sidecar {
             None => 0,
         };
         let (degraded, warnings) = patience.end();
-        Summary { session: Some(session), documents, patterns, degraded, warnings }
+        Ok(Summary { session: Some(session), documents, patterns, degraded, warnings })
     }
 
     /// A session that is over already: what its agent says of it only now, such as after it was closed for being idle, counts
@@ -386,7 +393,7 @@ impl Sidecar {
             let idle = step.now.duration_since(step.session.seen_at);
             if step.is_open() && idle.unsigned_abs() >= after {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
-                self.end(step, "idle", None, patience).await;
+                self.end(step, "idle", None, patience).await?;
             }
         }
         Ok(())

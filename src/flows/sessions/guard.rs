@@ -90,11 +90,11 @@ impl Sidecar {
         // Who asks is answered, also where the guardrail is no objective of the session.
         let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
         words.tell(&mut patience);
-        let recorded = Recorded::new(&request, before, marks, &judged, &rules);
+        let recorded = Recorded::new(&request, before, marks, &judged, &rules)?;
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             self.note(&judged, &scene.agent, Some(&mut step.session));
-            self.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await;
+            self.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await?;
         } else {
             self.note(&judged, &scene.agent, session.clone().as_mut());
         }

@@ -117,13 +117,13 @@ impl Sidecar {
             // In what is kept as well: whoever reads the stream is told, too.
             answer.warnings.append(&mut step.session.notices);
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
-            let recorded = Recorded::new(&request, before, marks, &answer, &rules);
+            let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);
             let missed = "this message is not kept";
-            self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await;
+            self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await?;
         } else {
             let mut session = session;
-            answer.inputs = Recorded::new(&request, before, marks, &(), &rules).inputs;
+            answer.inputs = Recorded::new(&request, before, marks, &(), &rules)?.inputs;
             answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
             if let Some(mut session) = session {
                 session.taint(answer.taints.iter().cloned());

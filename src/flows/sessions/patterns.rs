@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{Sidecar, cleaned, patience::Patience};
+use crate::flows::serialise::to_json;
 use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
 };
@@ -351,7 +352,7 @@ impl Sidecar {
 }
 
 async fn write(patterns: &mut Patterns<'_>, key: &str, pattern: &Pattern) -> Result<(), StoreError> {
-    let body = serde_json::to_string(pattern).unwrap_or_default();
+    let body = to_json("pattern.body", pattern)?;
     let row = PatternRow {
         key,
         id: pattern.id,

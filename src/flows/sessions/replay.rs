@@ -154,9 +154,10 @@ fn repeat(
         return;
     };
     let documents = documents_at(&recorded, texts, formats);
-    let (Some(documents), true) =
-        (documents, inputs_of(&recorded.asked, &recorded.before, &recorded.marks) == recorded.inputs)
-    else {
+    let (Some(documents), true) = (
+        documents,
+        inputs_of(&recorded.asked, &recorded.before, &recorded.marks).is_ok_and(|inputs| inputs == recorded.inputs),
+    ) else {
         told.unreadable.push(step.number);
         return;
     };

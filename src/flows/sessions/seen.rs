@@ -116,19 +116,23 @@ impl Sidecar {
 
     /// Keeps a step, and gives its files what they lack. What the session has become by it holds here, even if nobody could
     /// keep it.
+    ///
+    /// # Errors
+    /// The step cannot be serialised.
     pub(super) async fn write(
         &self,
         (step, mut held): (Stepping, Held),
         kind: StepKind,
         recorded: &Recorded,
         (missed, patience): (&str, &mut Patience<'_>),
-    ) {
+    ) -> Result<(), StepError> {
         self.seen.keep(&step.session, false);
-        let (recorded, writes) = (recorded.to_json(), held.plan(&step.documents));
+        let (recorded, writes) = (recorded.to_json()?, held.plan(&step.documents));
         if let Some(session) = patience.ask(missed, step.write(kind, &recorded)).await {
             self.seen.keep(&session, true);
             self.write_files(writes, patience).await;
         }
+        Ok(())
     }
 
     /// A session with its documents as they stand now, which somebody else may change; as it was seen last, and without

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Guarding, documents::parsed, judge::Scene};
+use crate::flows::serialise::{to_json, to_value};
 use umbra_domain::{Mark, sidecar::Since};
 use umbra_sidecar::{
     document::{
@@ -13,7 +14,7 @@ use umbra_sidecar::{
     },
     guard::{Changed, Standing},
 };
-use umbra_store::{documents::StoredDocument, sessions::Stepping};
+use umbra_store::{StoreError, documents::StoredDocument, sessions::Stepping};
 
 /// How things stood when a step was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,35 +87,44 @@ pub struct Recorded {
 
 impl Recorded {
     /// A step under the rules in force.
+    ///
+    /// # Errors
+    /// It cannot be serialised.
     pub fn new(
         asked: &impl Serialize,
         before: Situation,
         marks: Vec<Vec<Mark>>,
         answered: &impl Serialize,
         rules: &Guarding,
-    ) -> Self {
-        let asked = serde_json::to_value(asked).unwrap_or_default();
-        let inputs = inputs_of(&asked, &before, &marks);
+    ) -> Result<Self, StoreError> {
+        let asked = to_value("session_step.asked", asked)?;
+        let inputs = inputs_of(&asked, &before, &marks)?;
         let policy_version = rules.guardrail.version().to_owned();
-        let mut answered = serde_json::to_value(answered).unwrap_or_default();
+        let mut answered = to_value("session_step.answered", answered)?;
         for (key, text) in [("inputs", &inputs), ("policy_version", &policy_version)] {
             if let Some(place) = answered.get_mut(key) {
                 *place = text.as_str().into();
             }
         }
-        Self { asked, before, marks, answered, inputs, policy_version }
+        Ok(Self { asked, before, marks, answered, inputs, policy_version })
     }
 
     /// As it is kept.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    ///
+    /// # Errors
+    /// It cannot be serialised.
+    pub fn to_json(&self) -> Result<String, StoreError> {
+        to_json("session_step.body", self)
     }
 }
 
 /// Names what an answer is made of.
-pub fn inputs_of(asked: &impl Serialize, before: &Situation, marks: &[Vec<Mark>]) -> String {
-    let text = serde_json::to_string(&(asked, before, marks)).unwrap_or_default();
-    blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect()
+///
+/// # Errors
+/// It cannot be serialised.
+pub fn inputs_of(asked: &impl Serialize, before: &Situation, marks: &[Vec<Mark>]) -> Result<String, StoreError> {
+    let text = to_json("session_step.inputs", &(asked, before, marks))?;
+    Ok(blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect())
 }
 
 /// A document with what it was before, for the rules.

@@ -85,7 +85,7 @@ impl Sidecar {
             }
             let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
             answer.directives = directives(&answer);
-            let Recorded { inputs, policy_version, .. } = Recorded::new(&request, before, marks, &(), &rules);
+            let Recorded { inputs, policy_version, .. } = Recorded::new(&request, before, marks, &(), &rules)?;
             (answer.inputs, answer.policy_version) = (inputs, policy_version);
             (answer.degraded, answer.warnings) = patience.end();
             return Ok(answer);
@@ -131,11 +131,11 @@ impl Sidecar {
         }
         answer.directives = directives(&answer);
         answer.directives.append(&mut step.session.notices);
-        let recorded = Recorded::new(&request, before, marks, &answer, &rules);
+        let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let missed = "this turn is not kept: documents changed since the one before count as changed";
-        self.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await;
+        self.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await?;
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
     }
