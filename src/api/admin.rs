@@ -14,10 +14,12 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::invalid,
-    params::PathPart,
     problem::Problem,
 };
-use crate::ingest::{self, KeyRequest};
+use crate::{
+    api::missing::{Addressed, PathId},
+    ingest::{self, KeyRequest},
+};
 use umbra_domain::{
     KeyId,
     key::{Scope, mint},
@@ -119,12 +121,14 @@ pub async fn post_key(
 #[utoipa::path(delete, path = "/v1/admin/keys/{id}", tag = "admin",
     params(("id" = String, Path, description = "A key's id, such as `key_` and 32 hex digits")),
     responses((status = 204, description = "It does not work any more")))]
-pub async fn delete_key(State(api): State<Api>, caller: Caller, PathPart(id): PathPart) -> Result<StatusCode, Problem> {
+pub async fn delete_key(
+    State(api): State<Api>,
+    caller: Caller,
+    PathId(id): PathId<KeyId>,
+) -> Result<StatusCode, Problem> {
     caller.require(Scope::Admin)?;
-    let missing = || Problem::not_found("there is no such key; GET /v1/admin/keys lists them");
-    let id: KeyId = id.parse().map_err(|_| missing())?;
     if !api.flows.store.keys().revoke(id).await? {
-        return Err(missing());
+        return Err(KeyId::unknown());
     }
     api.keys.refresh().await?;
     tracing::info!(%id, "a key was revoked");

@@ -13,10 +13,13 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    params::{Params, PathPart, expect_reached, listing},
+    params::{Params, expect_reached, listing},
     problem::Problem,
 };
-use crate::flows::backtests::{PlanError, Tried};
+use crate::{
+    api::missing::{Addressed, PathId},
+    flows::backtests::{PlanError, Tried},
+};
 use umbra_config::{Models, quantity::parse_moment, shadows::load};
 use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope};
 use umbra_store::{
@@ -184,11 +187,7 @@ fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
 }
 
 async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
-    api.flows.store.backtests().get(id).await?.ok_or_else(missing)
-}
-
-fn missing() -> Problem {
-    Problem::not_found("there is no such backtest; GET /v1/backtests lists them")
+    api.flows.store.backtests().get(id).await?.ok_or_else(BacktestId::unknown)
 }
 
 /// Lists backtests, without what has come of them.
@@ -219,10 +218,10 @@ pub async fn list_backtests(
 pub async fn get_backtest(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<BacktestId>,
 ) -> Result<Json<Backtest>, Problem> {
     caller.require(Scope::Admin)?;
-    find(&api, id.parse().map_err(|_| missing())?).await.map(Json)
+    find(&api, id).await.map(Json)
 }
 
 /// Lists a backtest's events in order of receipt: those that the version watches, and those that the shadow reviewed.
@@ -240,11 +239,10 @@ pub async fn get_backtest(
 pub async fn list_items(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<BacktestId>,
     mut params: Params,
 ) -> Result<Json<Listing<Item>>, Problem> {
     caller.require(Scope::Admin)?;
-    let id: BacktestId = id.parse().map_err(|_| missing())?;
     let words = |words: Vec<&str>| words.join(", ");
     let changes = words(Change::ALL.iter().map(|change| change.as_str()).collect());
     let outcomes = words(ItemOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect());
@@ -272,13 +270,12 @@ pub async fn list_items(
 pub async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<BacktestId>,
     request: Request,
 ) -> Result<(StatusCode, Json<Backtest>), Problem> {
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
     let body: ResumeRequest = from_json(&api.bodies.read(request).await?)?;
-    let id: BacktestId = id.parse().map_err(|_| missing())?;
     let mut faults = Vec::new();
     let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
     if !faults.is_empty() {
@@ -299,9 +296,8 @@ pub async fn post_resume(
 pub async fn delete_backtest(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<BacktestId>,
 ) -> Result<StatusCode, Problem> {
     caller.require(Scope::Admin)?;
-    let id: BacktestId = id.parse().map_err(|_| missing())?;
-    if api.flows.store.backtests().delete(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(missing()) }
+    if api.flows.store.backtests().delete(id).await? { Ok(StatusCode::NO_CONTENT) } else { Err(BacktestId::unknown()) }
 }

@@ -20,12 +20,13 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
-    missing::{malformed, missing},
-    params::{Params, PathPart, expect_reached, listing, preferred_wait},
+    missing::missing,
+    params::{Params, expect_reached, listing, preferred_wait},
     problem::Problem,
     verdicts::waited,
 };
 use crate::{
+    api::missing::PathId,
     flows::events::{AcceptError, Accepted, Origin},
     ingest::{self, Fault, Incoming, code},
 };
@@ -228,10 +229,9 @@ pub async fn list_events(
 pub async fn get_event(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<EventId>,
 ) -> Result<Json<EventView>, Problem> {
     caller.require(Scope::Read)?;
-    let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
     let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));

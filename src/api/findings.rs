@@ -12,13 +12,13 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    missing::{malformed, missing},
-    params::{Params, PathPart, expect_reached, listing},
+    missing::missing,
+    params::{Params, expect_reached, listing},
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
     sarif,
 };
-use crate::findings::Observation;
+use crate::{api::missing::PathId, findings::Observation};
 use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, key::Scope};
 use umbra_store::{
     findings::{FindingFilter, FindingItem},
@@ -107,14 +107,13 @@ pub(super) fn finding_filter(params: &mut Params) -> FindingFilter {
 pub async fn get_finding(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<FindingId>,
 ) -> Result<Json<FindingItem>, Problem> {
     caller.require(Scope::Read)?;
-    Ok(Json(find(&api, &id).await?))
+    Ok(Json(find(&api, id).await?))
 }
 
-async fn find(api: &Api, id: &str) -> Result<FindingItem, Problem> {
-    let id: FindingId = id.parse().map_err(|_| malformed::<FindingId>())?;
+async fn find(api: &Api, id: FindingId) -> Result<FindingItem, Problem> {
     match api.flows.store.findings().get(id).await? {
         Some(finding) => Ok(finding),
         None => Err(missing(api, id).await),
@@ -168,7 +167,7 @@ pub struct Feedback {
 pub async fn patch_finding(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<FindingId>,
     request: Request,
 ) -> Result<Json<FindingItem>, Problem> {
     caller.require(Scope::Admin)?;
@@ -185,9 +184,9 @@ pub async fn patch_finding(
         })
     });
     let note = note.transpose()?;
-    let row = find(&api, &id).await?;
+    let row = find(&api, id).await?;
     api.flows.followers.judge_finding(&row, feedback.status.as_str(), note.as_deref()).await?;
-    Ok(Json(find(&api, &id).await?))
+    Ok(Json(find(&api, id).await?))
 }
 
 /// Lists finished reviews of every mode in the shape of the observations log, in order of finishing.

@@ -1,28 +1,75 @@
-//! 404 for what has an id: unknown, or no longer kept.
+//! Ids in paths, and the 404 of an id that is unknown or no longer kept.
 
+use std::str::FromStr;
+
+use axum::{
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+};
 use uuid::Uuid;
 
-use super::{Api, problem::Problem};
-use umbra_domain::{EventId, FindingId, ReviewId};
+use super::{Api, params::PathPart, problem::Problem};
+use umbra_domain::{ApprovalId, BacktestId, DeliveryId, EventId, FindingId, KeyId, ReviewId};
 use umbra_store::{events::received_at, retention::Kind};
 
-/// What was asked for by its id.
-pub(super) trait Kept: Copy {
-    /// Its word.
+/// An id that stands in a path.
+pub(super) trait Addressed: Copy + FromStr {
+    /// 404: no row has this id, or it is no id of this kind.
+    fn unknown() -> Problem;
+}
+
+/// An id of a kind whose rows are deleted for their age.
+pub(super) trait Kept: Addressed {
+    /// Word for what it names.
     const WORD: &'static str;
-    /// What an id of it begins with.
-    const PREFIX: &'static str;
-    /// How it is kept, and the setting that says how long.
+    /// Kind of row, and the setting that says how long it is kept.
     const KIND: (Kind, &'static str);
     /// The id itself.
     fn uuid(self) -> Uuid;
 }
 
+/// The only part of a path, an id; 404 where it is none of this kind.
+#[derive(Debug)]
+pub struct PathId<I>(pub I);
+
+impl<I: Addressed, S: Send + Sync> FromRequestParts<S> for PathId<I> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let PathPart(text) = PathPart::from_request_parts(parts, state).await?;
+        text.parse().map(Self).map_err(|_| I::unknown())
+    }
+}
+
+/// The two parts of a path, an id and a name.
+#[derive(Debug)]
+pub struct PathIdAndName<I>(pub I, pub String);
+
+impl<I: Addressed, S: Send + Sync> FromRequestParts<S> for PathIdAndName<I> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((text, name)) = Path::<(String, String)>::from_request_parts(parts, state).await?;
+        text.parse().map(|id| Self(id, name)).map_err(|_| I::unknown())
+    }
+}
+
+macro_rules! addressed {
+    ($($id:ident $word:literal $how:literal;)*) => {
+        $(impl Addressed for $id {
+            fn unknown() -> Problem {
+                Problem::not_found(concat!("there is no such ", $word, "; ", $how))
+            }
+        })*
+    };
+}
+
 macro_rules! kept {
-    ($($id:ident $word:literal $kind:expr, $setting:literal;)*) => {
+    ($($id:ident $word:literal $how:literal $kind:expr, $setting:literal;)*) => {
+        addressed! { $($id $word $how;)* }
+
         $(impl Kept for $id {
             const WORD: &'static str = $word;
-            const PREFIX: &'static str = $id::PREFIX;
             const KIND: (Kind, &'static str) = ($kind, $setting);
             fn uuid(self) -> Uuid {
                 self.0
@@ -32,14 +79,16 @@ macro_rules! kept {
 }
 
 kept! {
-    EventId "event" Kind::Event, "retention.events_days";
-    ReviewId "review" Kind::Review, "retention.reviews_days";
-    FindingId "finding" Kind::Review, "retention.reviews_days";
+    EventId "event" "ids look like evt_ and 32 hex digits" Kind::Event, "retention.events_days";
+    ReviewId "review" "ids look like rev_ and 32 hex digits" Kind::Review, "retention.reviews_days";
+    FindingId "finding" "ids look like fnd_ and 32 hex digits" Kind::Review, "retention.reviews_days";
 }
 
-/// What is asked for is no id of its kind.
-pub(super) fn malformed<I: Kept>() -> Problem {
-    Problem::not_found(format!("there is no such {}; ids look like {} and 32 hex digits", I::WORD, I::PREFIX))
+addressed! {
+    DeliveryId "dead letter" "ids look like whd_ and 32 hex digits";
+    BacktestId "backtest" "GET /v1/backtests lists them";
+    KeyId "key" "GET /v1/admin/keys lists them";
+    ApprovalId "approval" "a decision `ask` names its own";
 }
 
 /// There is no row with this id. Says so, or that it is too old to be kept.
@@ -52,6 +101,6 @@ pub(super) async fn missing<I: Kept>(api: &Api, id: I) -> Problem {
             I::WORD,
             received_at(EventId(id.uuid())).strftime("%Y-%m-%d")
         )),
-        Ok(_) => malformed::<I>(),
+        Ok(_) => I::unknown(),
     }
 }

@@ -78,19 +78,6 @@ impl<S: Send + Sync> FromRequestParts<S> for PathPart {
     }
 }
 
-/// The parts of the path, in order, or the problem that they cannot be read.
-#[derive(Debug)]
-pub struct PathParts<const N: usize>(pub [String; N]);
-
-impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathParts<N> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, Problem> {
-        let axum::extract::Path(read) = axum::extract::Path::<Vec<String>>::from_request_parts(parts, state).await?;
-        read.try_into().map(Self).map_err(|_| Problem::internal("a route with other parts than its handler reads"))
-    }
-}
-
 impl Params {
     /// The text of a parameter. Given twice is a fault.
     pub fn text(&mut self, name: &'static str) -> Option<String> {

@@ -17,11 +17,12 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::{invalid, refused},
-    missing::{malformed, missing},
-    params::{Params, PathPart, expect_reached, listing, preferred_wait, prefers_markdown},
+    missing::missing,
+    params::{Params, expect_reached, listing, preferred_wait, prefers_markdown},
     problem::Problem,
 };
 use crate::{
+    api::missing::PathId,
     findings,
     flows::events::{Origin, accept::OnDemand},
     ingest::{self, Incoming, ReviewRequest},
@@ -252,11 +253,10 @@ pub(super) fn mode_param(params: &mut Params) -> Option<i16> {
 pub async fn get_review(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<ReviewId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
-    let id: ReviewId = id.parse().map_err(|_| malformed::<ReviewId>())?;
     let Some(row) = api.flows.store.reviews().get(id).await? else { return Err(missing(&api, id).await) };
     let view = with_findings(&api, row).await?;
     if prefers_markdown(&headers) {

@@ -4,13 +4,8 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 
-use super::{
-    Api,
-    auth::Caller,
-    missing::{malformed, missing},
-    params::{Params, PathPart},
-    problem::Problem,
-};
+use super::{Api, auth::Caller, missing::missing, params::Params, problem::Problem};
+use crate::api::missing::PathId;
 use umbra_domain::{EventId, key::Scope};
 use umbra_store::verdicts::VerdictItem;
 
@@ -22,13 +17,12 @@ use umbra_store::verdicts::VerdictItem;
 pub async fn get_verdict(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<EventId>,
     mut params: Params,
 ) -> Result<Json<VerdictItem>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
-    let id: EventId = id.parse().map_err(|_| malformed::<EventId>())?;
     let Some(agent) = api.flows.store.verdicts().agent_of(id).await? else { return Err(missing(&api, id).await) };
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;

@@ -11,9 +11,10 @@ use utoipa::ToSchema;
 use super::{
     Api, Listing,
     auth::Caller,
-    params::{Params, PathPart, expect_reached, listing},
+    params::{Params, expect_reached, listing},
     problem::Problem,
 };
+use crate::api::missing::{Addressed, PathId};
 use umbra_domain::{DeliveryId, key::Scope};
 use umbra_store::{dead_letters::DeadLetter, seek::Feed};
 
@@ -102,21 +103,19 @@ pub struct Resent {
 pub async fn resend_dead(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<DeliveryId>,
     request: Request,
 ) -> Result<(StatusCode, Json<Resent>), Problem> {
     caller.require(Scope::Admin)?;
     api.bodies.read_nothing(request).await?;
-    let missing = || Problem::not_found("there is no such dead letter; ids look like whd_ and 32 hex digits");
-    let id: DeliveryId = id.parse().map_err(|_| missing())?;
-    let endpoint = api.flows.store.webhooks().dead_letter_endpoint(id).await?.ok_or_else(missing)?;
+    let endpoint = api.flows.store.webhooks().dead_letter_endpoint(id).await?.ok_or_else(DeliveryId::unknown)?;
     if api.flows.webhooks.load().named(&endpoint).is_none() {
         return Err(Problem::conflict(format!(
             "no webhook named {endpoint} is declared and enabled: declare it in the settings and reload"
         )));
     }
     if !api.flows.store.webhooks().resend(id).await? {
-        return Err(missing());
+        return Err(DeliveryId::unknown());
     }
     api.flows.followers.outbox.notify_one();
     Ok((StatusCode::ACCEPTED, Json(Resent { id, endpoint })))

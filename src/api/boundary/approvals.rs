@@ -12,7 +12,7 @@ use crate::{
         Api,
         auth::Caller,
         body::{Media, expect_media, from_json},
-        params::PathPart,
+        missing::{Addressed, PathId},
         problem::Problem,
     },
     flows::decisions::ApprovalError,
@@ -54,13 +54,11 @@ pub struct ApprovalRequest {
 pub async fn post_approval(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<ApprovalId>,
     request: Request,
 ) -> Result<Json<ApprovalItem>, Problem> {
     caller.require(Scope::Admin)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let missing = || Problem::not_found("there is no such approval; a decision `ask` names its own");
-    let id: ApprovalId = id.parse().map_err(|_| missing())?;
     let ApprovalRequest { decision, reason } = from_json(&api.bodies.read(request).await?)?;
     if reason.as_ref().is_some_and(|reason| reason.chars().count() > NOTE_CHARS || reason.contains('\0')) {
         return Err(Problem::invalid_request("the reason is too long").at(
@@ -75,7 +73,7 @@ pub async fn post_approval(
         ApprovalError::Unauthentic => Problem::conflict(error.to_string()),
         ApprovalError::Store(error) => error.into(),
     })?;
-    match answered.ok_or_else(missing)? {
+    match answered.ok_or_else(ApprovalId::unknown)? {
         (item, true) => Ok(Json(item)),
         (item, false) => Err(Problem::conflict(format!(
             "this approval is {} already: let the agent ask again",

@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{may_read, session_id};
+use super::may_read;
 use crate::{
     api::{
         Api, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
-        params::{Params, PathParts, listing},
+        missing::PathIdAndName,
+        params::{Params, listing},
         problem::Problem,
     },
     flows::sessions::{
@@ -24,6 +25,7 @@ use crate::{
         documents::{DocumentError, Revise, Revised, Revision, Version, parsed},
     },
 };
+use umbra_domain::SessionId;
 use umbra_domain::key::Scope;
 use umbra_sidecar::document::{
     Format, Section,
@@ -116,11 +118,10 @@ pub struct VersionView {
 pub async fn get_document(
     State(api): State<Api>,
     caller: Caller,
-    PathParts([id, name]): PathParts<2>,
+    PathIdAndName(id, name): PathIdAndName<SessionId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     may_read(&caller)?;
-    let id = session_id(&id)?;
     let found = api.flows.sidecar.document(id, &name, &|agent| caller.sees(agent)).await.map_err(refused)?;
     let document = found.ok_or_else(|| refused(DocumentError::NoDocument))?;
     let etag = etag(&document);
@@ -150,7 +151,7 @@ pub async fn get_document(
 pub async fn put_document(
     State(api): State<Api>,
     caller: Caller,
-    PathParts([id, name]): PathParts<2>,
+    PathIdAndName(id, name): PathIdAndName<SessionId>,
     request: Request,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
@@ -164,7 +165,7 @@ pub async fn put_document(
     };
     let revision =
         Revision { name, format: body.format, revise: Revise::Put(body.text), if_match, must_be_new, by: body.by };
-    revise(&api, &caller, &id, revision).await
+    revise(&api, &caller, id, revision).await
 }
 
 /// Edits a document by section and item: all edits, or none. Without `If-Match` they are made on what it is now; with it, on
@@ -180,7 +181,7 @@ pub async fn put_document(
 pub async fn patch_document(
     State(api): State<Api>,
     caller: Caller,
-    PathParts([id, name]): PathParts<2>,
+    PathIdAndName(id, name): PathIdAndName<SessionId>,
     request: Request,
 ) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
@@ -196,7 +197,7 @@ pub async fn patch_document(
     }
     let revise_by = Revise::Edits(body.edits);
     let revision = Revision { name, format: None, revise: revise_by, if_match, must_be_new: false, by: body.by };
-    revise(&api, &caller, &id, revision).await
+    revise(&api, &caller, id, revision).await
 }
 
 /// The versions of a document, oldest first.
@@ -209,20 +210,19 @@ pub async fn patch_document(
 pub async fn get_history(
     State(api): State<Api>,
     caller: Caller,
-    PathParts([id, name]): PathParts<2>,
+    PathIdAndName(id, name): PathIdAndName<SessionId>,
     mut params: Params,
 ) -> Result<Json<Listing<VersionView>>, Problem> {
     may_read(&caller)?;
     let seek = params.seek(FEED);
     params.finish()?;
-    let id = session_id(&id)?;
     let history = api.flows.sidecar.history(id, &name, seek, &|agent| caller.sees(agent)).await;
     let page = history.map_err(refused)?.ok_or_else(|| refused(DocumentError::NoDocument))?;
     Ok(listing(FEED, seek, page, |Version { version, at, entry }| VersionView { version, at, entry }).json())
 }
 
-async fn revise(api: &Api, caller: &Caller, id: &str, revision: Revision) -> Result<Response, Problem> {
-    let (id, name) = (session_id(id)?, revision.name.clone());
+async fn revise(api: &Api, caller: &Caller, id: SessionId, revision: Revision) -> Result<Response, Problem> {
+    let name = revision.name.clone();
     match api.flows.sidecar.revise(id, revision, &|agent| caller.sees(agent)).await {
         Ok(Revised { document, created, merged, warnings }) => {
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };

@@ -21,6 +21,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
+    api::missing::Addressed,
     flows::sessions::attach::StepError,
     ingest::{Fault, Limits},
 };
@@ -69,8 +70,10 @@ fn may_read(caller: &Caller) -> Result<(), Problem> {
     caller.require_any(&[Scope::Ingest, Scope::Read])
 }
 
-fn session_id(text: &str) -> Result<SessionId, Problem> {
-    text.parse().map_err(|_| StepError::Unknown.into())
+impl Addressed for SessionId {
+    fn unknown() -> Problem {
+        StepError::Unknown.into()
+    }
 }
 
 impl From<StepError> for Problem {

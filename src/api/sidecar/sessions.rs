@@ -12,17 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, read_wide, session_id};
+use super::{arrived, may_read, read_wide};
 use crate::{
     api::{
         Api, Listing,
         auth::Caller,
-        params::{Params, PathPart, expect_reached, listing},
+        missing::{Addressed, PathId},
+        params::{Params, expect_reached, listing},
         problem::Problem,
     },
     flows::sessions::attach::{AttachError, Attachment, DocumentState, Summary},
     ingest,
 };
+use umbra_domain::SessionId;
 use umbra_domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
 use umbra_store::{seek::Feed, sessions::SessionFilter};
 
@@ -154,11 +156,11 @@ pub async fn list_sessions(
 pub async fn get_session(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
 ) -> Result<Json<SessionView>, Problem> {
     may_read(&caller)?;
-    let found = api.flows.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
-    let (session, documents) = found.ok_or_else(unknown)?;
+    let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
+    let (session, documents) = found.ok_or_else(SessionId::unknown)?;
     Ok(Json(SessionView { session, documents }))
 }
 
@@ -169,11 +171,11 @@ pub async fn get_session(
 pub async fn get_policies(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
 ) -> Result<Json<PoliciesView>, Problem> {
     may_read(&caller)?;
-    let found = api.flows.sidecar.session(session_id(&id)?, &|agent| caller.sees(agent)).await?;
-    let (session, _) = found.ok_or_else(unknown)?;
+    let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
+    let (session, _) = found.ok_or_else(SessionId::unknown)?;
     let rules = api.flows.sidecar.rules.load();
     let in_force = rules.guardrail.in_force(&session.agent, session.route.as_deref(), &session.modes);
     Ok(Json(PoliciesView { policy_version: rules.guardrail.version().to_owned(), rules: in_force }))
@@ -187,16 +189,11 @@ pub async fn get_policies(
 pub async fn post_close(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
     request: Request,
 ) -> Result<Json<Summary>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
-    let id = session_id(&id)?;
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
-}
-
-fn unknown() -> Problem {
-    crate::flows::sessions::attach::StepError::Unknown.into()
 }

@@ -14,9 +14,15 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, may_read, read, session_id};
+use super::{arrived, may_read, read};
 use crate::{
-    api::{Api, auth::Caller, params::PathPart, problem::Problem, stream::frames},
+    api::{
+        Api,
+        auth::Caller,
+        missing::{Addressed, PathId},
+        problem::Problem,
+        stream::frames,
+    },
     flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
 };
@@ -120,13 +126,13 @@ pub struct MessageSchema {
 pub async fn post_turn(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
     request: Request,
 ) -> Result<Json<TurnAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let turn = read(&api, request, ingest::turn_request).await?;
-    Ok(Json(api.flows.sidecar.turn(asked, session_id(&id)?, turn, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.turn(asked, id, turn, &|agent| caller.sees(agent)).await?))
 }
 
 /// Tells what was said and done: it is held against the rules, and kept.
@@ -138,13 +144,13 @@ pub async fn post_turn(
 pub async fn post_message(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
     request: Request,
 ) -> Result<Json<MessageAnswer>, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
     let message = read(&api, request, ingest::message_request).await?;
-    Ok(Json(api.flows.sidecar.message(asked, session_id(&id)?, message, &|agent| caller.sees(agent)).await?))
+    Ok(Json(api.flows.sidecar.message(asked, id, message, &|agent| caller.sees(agent)).await?))
 }
 
 /// What the sidecar has to say to the agent, as server-sent events: `turn`, `message`, `guard` or `close`, whose data is what
@@ -156,13 +162,12 @@ pub async fn post_message(
 pub async fn get_messages(
     State(api): State<Api>,
     caller: Caller,
-    PathPart(id): PathPart,
+    PathId(id): PathId<SessionId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     may_read(&caller)?;
-    let id = session_id(&id)?;
     let found = api.flows.sidecar.session(id, &|agent| caller.sees(agent)).await?;
-    let (session, _) = found.ok_or_else(|| Problem::from(crate::flows::sessions::attach::StepError::Unknown))?;
+    let (session, _) = found.ok_or_else(SessionId::unknown)?;
     let last = api.flows.store.sessions().last_step(id).await?;
     let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
         Some(Some(after)) if (0..=last).contains(&after) => after,

@@ -6,10 +6,9 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::flows::serialise::to_json;
 use crate::{
     briefing::{Briefing, Facts, Period, compose, latest_day, latest_week},
-    flows::followers::Followers,
+    flows::{followers::Followers, serialise::to_json},
 };
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;

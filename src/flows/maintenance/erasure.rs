@@ -8,10 +8,12 @@ use std::{io, path::PathBuf, time::Duration};
 
 use uuid::Uuid;
 
-use crate::flows::serialise::to_json;
 use crate::{
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
-    flows::sessions::workspace::{FilesError, remove_gone},
+    flows::{
+        serialise::to_json,
+        sessions::workspace::{FilesError, remove_gone},
+    },
     workspace::Workspace,
 };
 use umbra_boundary::{journal, verify::ErasedPayloads};

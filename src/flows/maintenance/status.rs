@@ -6,8 +6,7 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::flows::serialise::to_json;
-use crate::flows::{maintenance::Maintenance, rules::Rules};
+use crate::flows::{maintenance::Maintenance, rules::Rules, serialise::to_json};
 use umbra_domain::{Mode, NanoUsd, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
 use umbra_store::{Store, StoreError};

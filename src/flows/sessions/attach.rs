@@ -16,8 +16,10 @@ use super::{
     step::{Recorded, Situation},
     workspace::Held,
 };
-use crate::flows::serialise::to_json;
-use crate::ingest::{AttachRequest, ToolDefinition};
+use crate::{
+    flows::serialise::to_json,
+    ingest::{AttachRequest, ToolDefinition},
+};
 use umbra_domain::{PatternOutcome, Session, SessionId, SessionState, StepKind};
 use umbra_sidecar::{
     document::{

@@ -1,7 +1,7 @@
 //! What a flush stores, in one statement.
 
 use jiff::{Timestamp, civil::Date};
-use jiff_sqlx::ToSqlx;
+use serde_json::{Value, json};
 use sqlx::{
     Arguments, PgExecutor,
     postgres::{PgArguments, PgQueryResult},
@@ -160,7 +160,7 @@ macro_rules! count_skips {
     () => {
         "INSERT INTO skip_count (shadow, reason, day, replica, n)
          SELECT shadow, reason, (clock() AT TIME ZONE zone)::date, $10, n
-         FROM unnest($11::text[], $12::int2[], $13::text[], $14::bigint[]) u(shadow, reason, zone, n)
+         FROM json_to_recordset($11::json) u(shadow text, reason int2, zone text, n int8)
          ORDER BY shadow COLLATE \"C\", reason
          ON CONFLICT (shadow, reason, day, replica) DO UPDATE SET n = skip_count.n + excluded.n"
     };
@@ -184,8 +184,8 @@ const WRITE_EVENTS: &str = concat!(
 const WRITE: &str = concat!(
     "/* intake.write */
      WITH f AS (
-         UPDATE feed SET last = last + cardinality($1::uuid[]) + cardinality($15::uuid[]) WHERE name = 'intake'
-         RETURNING last - cardinality($1::uuid[]) - cardinality($15::uuid[]) AS base
+         UPDATE feed SET last = last + cardinality($1::uuid[]) + json_array_length($12::json) WHERE name = 'intake'
+         RETURNING last - cardinality($1::uuid[]) - json_array_length($12::json) AS base
      ), e AS (",
     insert_events!(),
     "), r AS (
@@ -195,25 +195,29 @@ const WRITE: &str = concat!(
                 CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, (worker IS NOT NULL)::int,
                 coalesce(run, c.at), c.at, CASE WHEN worker IS NOT NULL THEN c.at END, scope, events, chars, not_before
          FROM f, (SELECT clock() AS at OFFSET 0) c,
-         unnest($15::uuid[], $16::text[], $17::int4[], $18::text[], $19::text[], $20::int2[], $21::int2[], $22::date[],
-                $23::uuid[], $32::int2[], $33::int4[], $34::int8[], $35::timestamptz[], $36::timestamptz[])
-             WITH ORDINALITY r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars,
-                               not_before, run, o)
+         ROWS FROM (json_to_recordset($12::json) AS (id uuid, shadow text, version int4, agent text, task text, trigger int2,
+                    mode int2, day date, worker uuid, scope int2, events int4, chars int8, not_before timestamptz,
+                    run timestamptz)) WITH ORDINALITY
+             r(id, shadow, version, agent, task, trigger, mode, day, worker, scope, events, chars, not_before, run, o)
      ), j AS (
          UPDATE review r SET events = u.events, chars = u.chars, run_at = u.run
-         FROM unnest($37::uuid[], $38::int4[], $39::int8[], $40::timestamptz[]) u(id, events, chars, run)
+         FROM json_to_recordset($13::json) u(id uuid, events int4, chars int8, run timestamptz)
          WHERE r.id = u.id
      ), m AS (
          UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
-         FROM unnest($24::text[], $25::text[], $26::text[], $27::date[], $28::bigint[], $29::timestamptz[])
-             u(shadow, agent, trigger, day, used, next_at)
+         FROM json_to_recordset($14::json) u(shadow text, agent text, trigger text, day date, used int8, next_at timestamptz)
          WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
      ), k AS (",
     count_skips!(),
     ")
      INSERT INTO review_event (review_id, event_id, shadow, later)
-     SELECT l.*, $42 FROM unnest($30::uuid[], $31::uuid[], $41::int4[]) l"
+     SELECT review, event, version, $16 FROM json_to_recordset($15::json) l(review uuid, event uuid, version int4)"
 );
+
+/// Rows of a table as one JSON parameter: a list of objects whose members are the columns.
+fn records<T>(rows: &[T], record: impl Fn(&T) -> Value) -> String {
+    Value::Array(rows.iter().map(record).collect()).to_string()
+}
 
 pub(super) async fn write<'e>(
     executor: impl PgExecutor<'e>,
@@ -230,7 +234,7 @@ pub(super) async fn write<'e>(
     };
     let bytes: usize = events.iter().map(|event| event.payload.len() + EVENT_BYTES).sum();
     let mut arguments = PgArguments::default();
-    arguments.reserve(42, bytes);
+    arguments.reserve(16, bytes);
     let just_events = reviews.is_empty() && joined.is_empty() && links.is_empty() && meters.is_empty();
     let query = sqlx::query_with(if just_events { WRITE_EVENTS } else { WRITE }, arguments)
         .bind(events.iter().map(|e| e.id.0).collect::<Vec<_>>())
@@ -243,47 +247,32 @@ pub(super) async fn write<'e>(
         .bind(pairs().map(|pair| pair.outcome).collect::<Vec<_>>())
         .bind(pairs().map(|pair| pair.trigger).collect::<Vec<_>>())
         .bind(replica)
-        .bind(skips.iter().map(|s| s.shadow.as_str()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.reason.code()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.zone.as_str()).collect::<Vec<_>>())
-        .bind(skips.iter().map(|s| s.n).collect::<Vec<_>>());
+        .bind(records(
+            skips,
+            |skip| json!({"shadow": skip.shadow, "reason": skip.reason.code(), "zone": skip.zone, "n": skip.n}),
+        ));
     if just_events {
         return Ok(query.execute(executor).await?);
     }
     let query = query
-        .bind(reviews.iter().map(|r| r.id.0).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.shadow.as_str()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.version).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.agent.as_str()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.task_id.as_deref()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.trigger.code()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.priority).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.day.to_sqlx()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.worker.map(|w| w.0)).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.key.shadow.as_str()).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.key.agent.as_str()).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.key.trigger).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.day.to_sqlx()).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.used).collect::<Vec<_>>())
-        .bind(meters.iter().map(|m| m.next_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(links.iter().map(|l| l.review.0).collect::<Vec<_>>())
-        .bind(links.iter().map(|l| l.event.0).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.scope.code()).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| whole(r.events)).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| i64::try_from(r.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.waits.map(|(not_before, _)| not_before.to_sqlx())).collect::<Vec<_>>())
-        .bind(reviews.iter().map(|r| r.waits.map(|(_, run_at)| run_at.to_sqlx())).collect::<Vec<_>>())
-        .bind(joined.iter().map(|j| j.id.0).collect::<Vec<_>>())
-        .bind(joined.iter().map(|j| whole(j.events)).collect::<Vec<_>>())
-        .bind(joined.iter().map(|j| i64::try_from(j.chars).unwrap_or(i64::MAX)).collect::<Vec<_>>())
-        .bind(joined.iter().map(|j| j.run_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(links.iter().map(|l| l.version).collect::<Vec<_>>())
+        .bind(records(reviews, |review| {
+            json!({"id": review.id.0, "shadow": review.shadow, "version": review.version, "agent": review.agent,
+                "task": review.task_id, "trigger": review.trigger.code(), "mode": review.priority, "day": review.day,
+                "worker": review.worker.map(|worker| worker.0), "scope": review.scope.code(), "events": review.events,
+                "chars": review.chars, "not_before": review.waits.map(|(not_before, _)| not_before),
+                "run": review.waits.map(|(_, run_at)| run_at)})
+        }))
+        .bind(records(
+            joined,
+            |one| json!({"id": one.id.0, "events": one.events, "chars": one.chars, "run": one.run_at}),
+        ))
+        .bind(records(meters, |meter| {
+            json!({"shadow": meter.key.shadow, "agent": meter.key.agent, "trigger": meter.key.trigger,
+                "day": meter.day, "used": meter.used, "next_at": meter.next_at})
+        }))
+        .bind(records(links, |link| json!({"review": link.review.0, "event": link.event.0, "version": link.version})))
         .bind(*later);
     Ok(query.execute(executor).await?)
-}
-
-fn whole(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 fn count(length: usize) -> i32 {
