@@ -2,13 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    pin::Pin,
     sync::{Mutex, PoisonError},
-    task::Poll,
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
+use futures_util::future::join_all;
 use rmcp::model::{
     ClientRequest, ErrorData, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ServerConfig,
     ServerResult, Tool, ToolsCapability,
@@ -178,7 +177,7 @@ impl Gateway {
     /// Starts what is not running, so that it can be said what is offered.
     pub(super) async fn connect(&self, agent: &str) {
         // Who is away: calls will say so.
-        all(self.open_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
+        join_all(self.open_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
     }
 
     /// What the servers offer, as one server would say it; their instructions only as far as `agent` may see them.
@@ -229,7 +228,7 @@ impl Gateway {
 
     /// Every tool that an agent may see, by its name here, in a stable order.
     pub(super) async fn list(&self, agent: &str, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
-        let looked = all(self.open_to(agent).map(|(_, stall)| self.look(stall, asking))).await;
+        let looked = join_all(self.open_to(agent).map(|(_, stall)| self.look(stall, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
             if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
@@ -308,29 +307,11 @@ impl Gateway {
     pub async fn close(&self) {
         self.underway.close();
         drop(timeout(LAST_WORDS, self.underway.wait()).await);
-        all(self.stalls.iter().map(|stall| stall.upstream.close())).await;
+        join_all(self.stalls.iter().map(|stall| stall.upstream.close())).await;
     }
 }
 
 /// The settings that all profiles share.
 fn alone(settings: &Mcp) -> Mcp {
     Mcp { profiles: BTreeMap::new(), ..settings.clone() }
-}
-
-/// Waits for all of them, which go on side by side.
-pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut waiting: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
-    let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (future, done) in waiting.iter_mut().zip(&mut done) {
-            if done.is_none()
-                && let Poll::Ready(output) = future.as_mut().poll(context)
-            {
-                *done = Some(output);
-            }
-        }
-        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }

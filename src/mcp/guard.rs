@@ -1,10 +1,10 @@
 //! What stands between a call and its server: the boundary's decision before it, the audit and the shadows behind it.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::gateway::all;
 use crate::{
     flows::{Flows, decisions::ReportError, events::Origin},
     ingest::Incoming,
@@ -178,7 +178,7 @@ impl Scribe {
             if batch.is_empty() {
                 return;
             }
-            all(batch.into_iter().map(|next| write(&self.flows, next))).await;
+            join_all(batch.into_iter().map(|next| write(&self.flows, next))).await;
         }
     }
 }

@@ -13,6 +13,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use rmcp::{
@@ -138,7 +139,7 @@ impl Profiles {
 
     /// Ends every server that was started.
     pub async fn close(&self) {
-        super::gateway::all(self.in_force.load().profiles.values().map(|profile| profile.gateway.close())).await;
+        join_all(self.in_force.load().profiles.values().map(|profile| profile.gateway.close())).await;
     }
 }
 

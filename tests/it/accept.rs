@@ -1,9 +1,10 @@
 //! A posted event: stored once, answered with what became of it, found again, reviewed.
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Umbra, all, until};
+use crate::support::{Umbra, until};
 
 const WATCH_ALL: &str = "
 shadow_agents:
@@ -82,7 +83,7 @@ async fn sixty_four_copies_at_once_are_one_event() {
         posts.push(umbra.post("/v1/events", &event));
     }
     let mut fresh = 0;
-    for answered in all(posts).await {
+    for answered in join_all(posts).await {
         assert_eq!(answered.status, 202, "{}", answered.text);
         fresh += usize::from(answered.headers.get("idempotent-replayed").is_none());
     }

@@ -2,10 +2,11 @@
 //!
 //! `UMBRA_SABOTAGE=1` makes reviews forget what joined them, and the stories that count must fail.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Schema, Umbra, all, judge,
+    Schema, Umbra, judge,
     model_server::{Answer, ModelServer, Seen},
     sabotage, until,
 };
@@ -287,7 +288,7 @@ async fn two_processes_and_kills_lose_no_event_of_a_batch() {
                 }
             })
             .collect();
-        all(posts).await;
+        join_all(posts).await;
         if round % 4 == 3 {
             let mut next = start().await;
             std::mem::swap(&mut servers[round / 4 % 2], &mut next);

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Schema, Umbra, all, judge,
+    Schema, Umbra, judge,
     model_server::{Answer, ModelServer},
     sabotage, until,
 };
@@ -50,7 +51,7 @@ async fn sound_replicas(n: usize, shadows: &str, settings: Option<&str>) -> (Sch
 async fn post_with_a_kill(servers: &mut [Umbra], event: impl Fn(usize) -> Value) {
     for (round, first) in (0..EVENTS).step_by(32).enumerate() {
         let posts: Vec<_> = (first..(first + 32).min(EVENTS)).map(|n| post(servers, n, event(n))).collect();
-        all(posts).await;
+        join_all(posts).await;
         if round == EVENTS / 64 {
             servers[1].kill();
         }
@@ -164,7 +165,7 @@ shadow_agents:
         // Until the money is gone, and so events are refused for it.
         for first in (0..).step_by(32) {
             let event = json!({"agent": "a", "triggers": ["error"], "output": "the tests pass"});
-            all((first..first + 32).map(|n| post(&servers, n, event.clone())).collect()).await;
+            join_all((first..first + 32).map(|n| post(&servers, n, event.clone()))).await;
             if schema.one::<i64>("SELECT count(*) FROM event WHERE 18 = ANY(outcomes)").await > 0 {
                 break;
             }

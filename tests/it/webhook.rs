@@ -9,12 +9,13 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::support::{
-    Schema, Umbra, all,
+    Schema, Umbra,
     model_server::{Answer, ModelServer, Seen},
     until,
 };
@@ -408,7 +409,7 @@ async fn breakers_and_reflexions_are_told_of_and_so_is_what_a_person_changes() {
     assert!(umbra.items("/v1/reflexions?status=open").await.is_empty());
     asked(&receiver, 3).await;
     // Of several who reset it at a time, one has changed something.
-    for answered in all((0..8).map(|_| reset()).collect()).await {
+    for answered in join_all((0..8).map(|_| reset())).await {
         assert_eq!(answered.status, 200, "{}", answered.text);
     }
     asked(&receiver, 4).await;

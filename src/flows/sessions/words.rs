@@ -5,8 +5,9 @@
 //! nothing, and is said. Nobody waits for a model while a session is locked: models are asked first, as the session stands then,
 //! and the step is judged by their answers when it is taken.
 
-use std::{future::poll_fn, task::Poll, time::Duration};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -134,7 +135,7 @@ impl Sidecar {
                     (question, answer)
                 }
             });
-            words.said.extend(together(asking).await);
+            words.said.extend(join_all(asking).await);
         }
         if longest > Duration::ZERO {
             patience.prolong(began.elapsed());
@@ -188,19 +189,4 @@ impl Sidecar {
             _ => Err(format!("{} came to no verdict", review.id)),
         }
     }
-}
-
-/// What several say who are asked at once, in their order.
-async fn together<T>(asking: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut asking: Vec<_> = asking.map(|one| (Box::pin(one), None)).collect();
-    poll_fn(|context| {
-        for (one, said) in asking.iter_mut().filter(|(_, said)| said.is_none()) {
-            if let Poll::Ready(answer) = one.as_mut().poll(context) {
-                *said = Some(answer);
-            }
-        }
-        if asking.iter().all(|(_, said)| said.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    asking.into_iter().filter_map(|(_, said)| said).collect()
 }

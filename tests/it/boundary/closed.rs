@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 use crate::{
     chaos::postgres,
     support::{
-        Umbra, all,
+        Umbra,
         boundary::{read, with, write},
         sabotage,
         server::client,
@@ -63,7 +64,7 @@ async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
             };
             (changes, answer)
         };
-        for (changes, answer) in all((start..count.min(start + 25)).map(one).collect()).await {
+        for (changes, answer) in join_all((start..count.min(start + 25)).map(one)).await {
             ran.calls += 1;
             let doubt = answer.as_ref().is_none_or(|answer| {
                 matches!(answer["reason"].as_str(), Some("deadline" | "unavailable" | "overloaded"))
@@ -197,7 +198,7 @@ async fn a_database_that_hangs_lets_reads_run_and_refuses_the_rest_with_a_reason
     let started = std::time::Instant::now();
     let many: Vec<Value> =
         (0..20).map(|n| if n % 4 == 0 { read(&format!("c{n}"), "a") } else { write(&format!("c{n}"), "a") }).collect();
-    let answers = all(many.iter().map(|call| umbra.decide(call)).collect()).await;
+    let answers = join_all(many.iter().map(|call| umbra.decide(call))).await;
     assert!(started.elapsed() < Duration::from_secs(5), "they waited for the database");
     for answer in &answers {
         if answer["effect"] == "read" {

@@ -1,10 +1,11 @@
 //! One decision: its answer, its repetition, its outcome, and who may ask.
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Umbra, all,
+    Umbra,
     boundary::{read, with, write},
 };
 
@@ -52,7 +53,7 @@ async fn a_repeated_call_gets_its_decision_and_another_under_its_id_is_refused()
     assert_eq!(umbra.decide(&write("c1", "other")).await["replayed"], false);
     // Sent at once, many times, it is decided once.
     let race = write("race", "writer");
-    let answers = all((0..20).map(|_| umbra.decide(&race)).collect()).await;
+    let answers = join_all((0..20).map(|_| umbra.decide(&race))).await;
     let fresh = answers.iter().filter(|answer| answer["replayed"] == false).count();
     assert!(fresh == 1 && answers.iter().all(|answer| answer["decision_id"] == answers[0]["decision_id"]), "{fresh}");
     assert_eq!(umbra.audit("kind=decision").await.len(), 3);

@@ -1,8 +1,9 @@
 //! Documents of a session: conditions, merges, histories, what they may be called.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{Umbra, all};
+use crate::support::Umbra;
 
 fn etag(answered: &crate::support::server::Answered) -> String {
     answered.headers.get("etag").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
@@ -28,7 +29,7 @@ async fn two_editors_of_one_document_lose_nothing() {
             text = put.body["text"].as_str().unwrap_or_default().to_owned();
         }
     };
-    let both = all(vec![editor("Left", "Right"), editor("Right", "Left")]).await;
+    let both = join_all(vec![editor("Left", "Right"), editor("Right", "Left")]).await;
     assert_eq!(both.len(), 2);
     let text = umbra.get(&path).await["text"].as_str().unwrap_or_default().to_owned();
     for section in ["Left", "Right"] {

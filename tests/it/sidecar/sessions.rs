@@ -1,9 +1,10 @@
 //! Sessions: who has them, how many, how they end, and that they outlive a process.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{RULES, tools};
-use crate::support::{Umbra, all, until};
+use crate::support::{Umbra, until};
 
 #[tokio::test]
 async fn a_session_moves_to_another_process_and_outlives_a_kill() {
@@ -60,7 +61,7 @@ async fn sessions_are_counted_exactly_and_can_be_found() {
     let second = Umbra::with().settings(settings).on(&first.schema).go().await;
     let attach = async |umbra: &Umbra| umbra.post("/v1/sessions", &json!({"agent": "a"})).await.status.as_u16();
     let both = (0..6).flat_map(|_| [&first, &second]).map(attach);
-    let answers = all(both.collect()).await;
+    let answers = join_all(both).await;
     assert_eq!(answers.iter().filter(|status| **status == 201).count(), 3, "{answers:?}");
     // Who has lost their ids finds them, and may close them.
     let listed = second.get("/v1/sessions?agent=a&state=open").await;

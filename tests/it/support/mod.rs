@@ -22,24 +22,6 @@ pub fn sabotage() -> bool {
     std::env::var_os("UMBRA_SABOTAGE").is_some_and(|value| value == "1")
 }
 
-/// Runs futures side by side on this task and answers in their order.
-pub async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
-    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
-    std::future::poll_fn(|cx| {
-        for (future, slot) in futures.iter_mut().zip(&mut done) {
-            if slot.is_none()
-                && let std::task::Poll::Ready(value) = future.as_mut().poll(cx)
-            {
-                *slot = Some(value);
-            }
-        }
-        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
-}
-
 /// Polls until `holds` answers something; fails with `what` at the deadline.
 pub async fn until<T>(what: &str, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + DEADLINE;
