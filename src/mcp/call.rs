@@ -20,7 +20,7 @@ use super::{
     upstream::{Asking, Upstream, UpstreamError},
 };
 use umbra_boundary::overlay::{self, Merge};
-use umbra_domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName};
+use umbra_domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName, json::encoded_len};
 
 /// Bytes of arguments, and of a result's text, that an event carries.
 const EVENT_TEXT: usize = 32 * 1024;
@@ -99,7 +99,7 @@ impl Gateway {
         };
         let max = self.settings().max_result_bytes;
         let answer = answer.and_then(|answer| match answer {
-            CallToolResponse::Complete(result) if results::size(&result) > max => {
+            CallToolResponse::Complete(result) if encoded_len(&result) > max => {
                 Err(UpstreamError::TooLarge { server: std::sync::Arc::clone(&upstream.server), bytes: max })
             }
             other => Ok(other),
@@ -122,7 +122,7 @@ impl Gateway {
         let outcome = CallOutcome {
             agent: call.agent.clone(),
             status: came.status,
-            result: came.result.clone().filter(|result| result.to_string().len() <= OUTCOME_BYTES),
+            result: came.result.clone().filter(|result| encoded_len(result) <= OUTCOME_BYTES),
             error: came.error.clone(),
             duration_ms,
         };

@@ -4,6 +4,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
 use super::guard::{Course, Ruling};
+use umbra_domain::json::encoded_len;
 
 /// Marks a result that no tool gave.
 const SHADOW: &str = "dev.umbra/shadow";
@@ -100,22 +101,6 @@ pub(super) fn text(result: &CallToolResult) -> String {
     texts.join("\n")
 }
 
-/// Bytes of a result as JSON.
-pub(super) fn size(result: &CallToolResult) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, result).map_or(usize::MAX, |()| count.0)
-}
-
 /// At most so many bytes of a text, whole characters.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -128,6 +113,6 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 /// JSON arguments within a bound; larger ones are left out of what shadows see.
 pub(super) fn bounded(arguments: &Map<String, Value>, most: usize) -> Value {
     let whole = Value::Object(arguments.clone());
-    let bytes = whole.to_string().len();
+    let bytes = encoded_len(&whole);
     if bytes <= most { whole } else { json!({"umbra": format!("{bytes} bytes of arguments, too large to be shown")}) }
 }

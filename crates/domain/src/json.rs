@@ -2,7 +2,10 @@
 //! serialised, but raw values. Out: its compact text. An event is mostly texts; the library looks at them byte by byte,
 //! which took longer than to read them. Here they are copied in runs, and eight bytes at a time are looked at.
 
-use std::{fmt, io::Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 use serde::{Serialize, Serializer, ser};
 use serde_json::Error;
@@ -15,6 +18,22 @@ pub fn written<T: Serialize + ?Sized>(value: &T, room: usize) -> Result<Vec<u8>,
     let mut out = Vec::with_capacity(room);
     value.serialize(Json(&mut out))?;
     Ok(out)
+}
+
+/// Bytes of the compact JSON of a value, counted without keeping it; the most there are where it cannot be written.
+pub fn encoded_len<T: Serialize + ?Sized>(value: &T) -> usize {
+    struct ByteCount(usize);
+    impl Write for ByteCount {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = ByteCount(0);
+    serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 
 /// Writes one value.

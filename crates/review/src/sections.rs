@@ -1,11 +1,11 @@
 //! The texts of an event: as labelled sections for a prompt, and as stored fields for evidence.
 //! In: a stored event. Out: sections with constant labels, fields by name. Never: a label that an agent wrote.
 
-use std::{borrow::Cow, io, ops::Range};
+use std::{borrow::Cow, ops::Range};
 
 use serde_json::{Map, Value};
 
-use umbra_domain::{Event, FieldName, Hit};
+use umbra_domain::{Event, FieldName, Hit, json::encoded_len};
 
 /// Most sections that an event has.
 pub(super) const MAX_SECTIONS: usize = 8;
@@ -59,9 +59,7 @@ pub(super) fn sections(event: &Event) -> Vec<Section<'_>> {
 pub(super) fn text_bytes(event: &Event) -> usize {
     let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let tool = event.tool.as_ref().map_or(0, |tool| {
-        let mut args = ByteCount(0);
-        let args =
-            if tool.args.is_null() || serde_json::to_writer(&mut args, &tool.args).is_err() { 0 } else { args.0 };
+        let args = if tool.args.is_null() { 0 } else { encoded_len(&tool.args) };
         tool.name.len() + args + len(&tool.result) + len(&tool.error)
     });
     about(event).len() + len(&event.task) + len(&event.input) + tool + len(&event.output)
@@ -179,18 +177,4 @@ fn inside<'a>(value: &'a Value, rest: &str) -> Option<&'a str> {
 /// A text as a JSON string, with its quotes.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-/// Counts what is written.
-struct ByteCount(usize);
-
-impl io::Write for ByteCount {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

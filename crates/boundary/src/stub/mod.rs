@@ -27,7 +27,7 @@ pub(super) use sample::sample;
 pub(super) use state::SharedMint;
 pub use state::{MAX_RECORD_BYTES, MAX_RECORDS, RunState};
 use template::{RenderError, Template};
-use umbra_domain::{Effect, ToolName};
+use umbra_domain::{Effect, ToolName, json::encoded_len};
 use umbra_policy::{EvalError, Scope};
 
 /// Largest stub that a call may bring along, in bytes of JSON.
@@ -204,7 +204,7 @@ pub fn answer_with(
     result: Value,
     state: &mut RunState,
 ) -> Result<Stub, StubError> {
-    if state::json_bytes(&result) > MAX_OVERRIDE_BYTES {
+    if encoded_len(&result) > MAX_OVERRIDE_BYTES {
         return Err(StubError::LargeOverride);
     }
     let contract = contracts.find(call.tool);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::StubError;
+use umbra_domain::json::encoded_len;
 
 /// Where the time of a run begins that names a seed and no time: 2026-01-01T00:00:00Z.
 const SEEDED_START: i64 = 1_767_225_600;
@@ -107,7 +108,7 @@ impl RunState {
 
     /// Stores a whole record, or its removal.
     pub(crate) fn record(&mut self, collection: &str, key: String, value: Option<Value>) -> Result<(), StubError> {
-        let size = |value: &Option<Value>| value.as_ref().map_or(0, json_bytes);
+        let size = |value: &Option<Value>| value.as_ref().map_or(0, encoded_len);
         let (mut count, mut bytes) = (1, key.len() + size(&value));
         for (name, records) in &self.records {
             for (other, stored) in records {
@@ -126,24 +127,6 @@ impl RunState {
         self.records.entry(collection.to_owned()).or_default().insert(key, value);
         Ok(())
     }
-}
-
-/// Bytes of a value as JSON, without writing it.
-pub(super) fn json_bytes(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A value that is JSON is written without fail.
-    drop(serde_json::to_writer(&mut count, value));
-    count.0
 }
 
 /// Makes ids, numbers and times for one call.

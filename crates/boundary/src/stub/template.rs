@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::state::SharedMint;
+use umbra_domain::json::encoded_len;
 use umbra_policy::{EvalError, Expression, Scope};
 
 /// What expressions of a template may call.
@@ -241,6 +242,6 @@ fn render(part: &Part, scope: &Scope<'_>, left: &mut usize) -> Result<Value, Ren
             return Ok(Value::Object(entries));
         }
     };
-    *left = left.checked_sub(super::state::json_bytes(&value)).ok_or(RenderError::Large)?;
+    *left = left.checked_sub(encoded_len(&value)).ok_or(RenderError::Large)?;
     Ok(value)
 }
