@@ -120,32 +120,18 @@ async fn find(api: &Api, id: FindingId) -> Result<FindingItem, Problem> {
     }
 }
 
-/// What people made of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FindingStatus {
-    /// Nobody has said anything yet.
-    Open,
-    /// It is right.
-    Confirmed,
-    /// It is wrong.
-    FalsePositive,
-    /// It was right and is dealt with.
-    Resolved,
-}
-
-impl FindingStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Confirmed => "confirmed",
-            Self::FalsePositive => "false_positive",
-            Self::Resolved => "resolved",
-        }
-    }
-
-    fn parse(word: &str) -> Option<Self> {
-        [Self::Open, Self::Confirmed, Self::FalsePositive, Self::Resolved].into_iter().find(|s| s.as_str() == word)
+umbra_domain::words! {
+    /// What people made of a finding.
+    #[derive(ToSchema)]
+    pub enum FindingStatus {
+        /// Nobody has said anything yet.
+        Open = "open",
+        /// It is right.
+        Confirmed = "confirmed",
+        /// It is wrong.
+        FalsePositive = "false_positive",
+        /// It was right and is dealt with.
+        Resolved = "resolved",
     }
 }
 

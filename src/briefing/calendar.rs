@@ -5,28 +5,20 @@ use jiff::{
     civil::{Date, ISOWeekDate, Weekday},
     tz::TimeZone,
 };
-use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A day or a week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A calendar day.
-    Day,
-    /// A week by ISO 8601: Monday to Sunday.
-    Week,
+umbra_domain::words! {
+    /// A day or a week.
+    #[derive(ToSchema)]
+    pub enum Kind {
+        /// A calendar day.
+        Day = "day",
+        /// A week by ISO 8601: Monday to Sunday.
+        Week = "week",
+    }
 }
 
 impl Kind {
-    /// The word in JSON and in tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-        }
-    }
-
     /// How many periods before are looked at for the trend.
     pub fn periods_before(self) -> i64 {
         match self {

@@ -109,8 +109,7 @@ pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<
         let agent = fields.required("agent", "who called", name);
         let status = fields.required("status", "ok or error", |tree, at, faults| {
             let word = text(tree, at, faults)?;
-            let known = [OutcomeStatus::Ok, OutcomeStatus::Error].into_iter().find(|status| status.as_str() == word);
-            known.or_else(|| faults.refuse(at, code::FORMAT, "must be one of ok, error"))
+            OutcomeStatus::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of ok, error"))
         });
         let result = fields.optional("result", any);
         let error = fields.optional("error", |tree, at, faults| bounded(tree, ERROR_BYTES, at, faults));

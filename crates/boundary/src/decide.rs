@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -36,29 +35,18 @@ pub struct Rules {
     pub required: Required,
 }
 
-/// What becomes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// Let it run.
-    Execute,
-    /// Do not let it run; answer with the stub.
-    Stub,
-    /// Do not let it run before somebody has approved it.
-    Ask,
-    /// Do not let it run.
-    Block,
-}
-
-impl Decision {
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Stub => "stub",
-            Self::Ask => "ask",
-            Self::Block => "block",
-        }
+umbra_domain::words! {
+    /// What becomes of a call.
+    #[derive(ToSchema)]
+    pub enum Decision {
+        /// Let it run.
+        Execute = "execute",
+        /// Do not let it run; answer with the stub.
+        Stub = "stub",
+        /// Do not let it run before somebody has approved it.
+        Ask = "ask",
+        /// Do not let it run.
+        Block = "block",
     }
 }
 

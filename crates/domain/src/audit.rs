@@ -9,44 +9,22 @@ use uuid::Uuid;
 
 use super::{ApprovalId, Execution, Override};
 
-/// What an audit row says happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AuditKind {
-    /// A call was decided.
-    Decision,
-    /// What came of a call.
-    Outcome,
-    /// An override of the execution was set or lifted.
-    Execution,
-    /// An approval was given or denied.
-    Approval,
-    /// Payloads were erased.
-    Erasure,
-    /// A call that was decided while the database was away, added later.
-    Merged,
-}
-
-impl AuditKind {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Decision, Self::Outcome, Self::Execution, Self::Approval, Self::Erasure, Self::Merged];
-
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Outcome => "outcome",
-            Self::Execution => "execution",
-            Self::Approval => "approval",
-            Self::Erasure => "erasure",
-            Self::Merged => "merged",
-        }
-    }
-
-    /// The kind that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+words! {
+    /// What an audit row says happened.
+    #[derive(ToSchema)]
+    pub enum AuditKind {
+        /// A call was decided.
+        Decision = "decision",
+        /// What came of a call.
+        Outcome = "outcome",
+        /// An override of the execution was set or lifted.
+        Execution = "execution",
+        /// An approval was given or denied.
+        Approval = "approval",
+        /// Payloads were erased.
+        Erasure = "erasure",
+        /// A call that was decided while the database was away, added later.
+        Merged = "merged",
     }
 }
 

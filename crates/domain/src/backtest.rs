@@ -6,35 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Assessment;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name {
-            $($(#[$inner])* $variant,)*
-        }
-
-        impl $name {
-            /// Each of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The word in JSON, as stored.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            /// The one that `word` names.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == word)
-            }
-        }
-    };
-}
-
 words! {
     /// Where a backtest stands.
-    BacktestState {
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum BacktestState {
         /// Its events are being looked through for the forecast.
         Planning = "planning",
         /// The forecast stands; it waits to be confirmed.
@@ -50,7 +25,8 @@ words! {
 
 words! {
     /// What becomes of an event in a backtest.
-    ItemOutcome {
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum ItemOutcome {
         /// It is still to be reviewed.
         Waiting = "waiting",
         /// It was reviewed.
@@ -66,7 +42,8 @@ words! {
 
 words! {
     /// How an event fares under the tried version, beside what really ran.
-    Change {
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum Change {
         /// FLAG now, and not before.
         NewlyFlagged = "newly_flagged",
         /// FLAG before, and not now.
@@ -103,7 +80,8 @@ impl Change {
 
 words! {
     /// From what the cost that is to be expected was reckoned.
-    Basis {
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum Basis {
         /// The built-in checks review, which costs nothing.
         Checks = "checks",
         /// What this shadow's reviews by the same model have cost.
@@ -176,7 +154,7 @@ mod tests {
     fn words_are_those_of_json() {
         for change in Change::ALL {
             assert_eq!(serde_json::to_value(change).ok(), Some(change.as_str().into()));
-            assert_eq!(Change::parse(change.as_str()), Some(*change));
+            assert_eq!(Change::parse(change.as_str()), Some(change));
         }
         for state in BacktestState::ALL {
             assert_eq!(serde_json::to_value(state).ok(), Some(state.as_str().into()));

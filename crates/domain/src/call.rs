@@ -77,21 +77,12 @@ impl std::fmt::Debug for CallOutcome {
     }
 }
 
-/// Whether a call went well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutcomeStatus {
-    /// The tool answered.
-    Ok,
-    /// The tool failed.
-    Error,
-}
-
-impl OutcomeStatus {
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-        }
+words! {
+    /// Whether a call went well.
+    pub enum OutcomeStatus {
+        /// The tool answered.
+        Ok = "ok",
+        /// The tool failed.
+        Error = "error",
     }
 }

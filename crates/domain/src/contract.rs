@@ -168,49 +168,27 @@ pub struct Staleness {
     pub max_age: Option<Duration>,
 }
 
-/// What happens to a live call of this tool when no decision can be stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnUnavailable {
-    /// It is not executed.
-    #[default]
-    Block,
-    /// It is executed where the last known state was live, and audited to a local file first.
-    Allow,
-}
-
-impl OnUnavailable {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Block, Self::Allow];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Allow => "allow",
-        }
+words! {
+    /// What happens to a live call of this tool when no decision can be stored.
+    #[derive(Default)]
+    pub enum OnUnavailable {
+        /// It is not executed.
+        #[default]
+        Block = "block",
+        /// It is executed where the last known state was live, and audited to a local file first.
+        Allow = "allow",
     }
 }
 
-/// Whether the arguments of a call can make more of a tool that reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Arguments {
-    /// They may: a call whose arguments are not understood as a read is none.
-    #[default]
-    LookedAt,
-    /// They cannot, whatever they say: the operator vouches for it.
-    Trusted,
-}
-
-impl Arguments {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::LookedAt, Self::Trusted];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LookedAt => "looked_at",
-            Self::Trusted => "trusted",
-        }
+words! {
+    /// Whether the arguments of a call can make more of a tool that reads.
+    #[derive(Default)]
+    pub enum Arguments {
+        /// They may: a call whose arguments are not understood as a read is none.
+        #[default]
+        LookedAt = "looked_at",
+        /// They cannot, whatever they say: the operator vouches for it.
+        Trusted = "trusted",
     }
 }
 
@@ -250,25 +228,13 @@ pub struct Stale {
     pub why: StaleWhy,
 }
 
-/// Why a contract is not believed any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StaleWhy {
-    /// Live results in a row did not fit it.
-    Misfits,
-    /// No live result has confirmed it for too long.
-    Age,
-}
-
-impl StaleWhy {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Misfits, Self::Age];
-
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Misfits => "misfits",
-            Self::Age => "age",
-        }
+words! {
+    /// Why a contract is not believed any more.
+    pub enum StaleWhy {
+        /// Live results in a row did not fit it.
+        Misfits = "misfits",
+        /// No live result has confirmed it for too long.
+        Age = "age",
     }
 }
 

@@ -16,70 +16,34 @@ pub enum Outcome {
     Skipped,
 }
 
-macro_rules! skip_reasons {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal;)*) => {
-        /// Why a matched event was not reviewed. The first that applies wins, in this order.
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-        )]
-        #[serde(rename_all = "snake_case")]
-        pub enum SkipReason {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl SkipReason {
-            /// Every reason, in order of precedence.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// The word in JSON.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word,)* }
-            }
-
-            /// A small stable number, as stored.
-            pub fn code(self) -> i16 {
-                match self { $(Self::$name => $code,)* }
-            }
-        }
-    };
-}
-
-skip_reasons! {
-    /// The shadow is switched off.
-    ShadowDisabled = 10, "shadow_disabled";
-    /// The event is Umbra's own traffic, or may be.
-    LoopGuard = 11, "loop_guard";
-    /// The sample left it out.
-    NotSampled = 12, "not_sampled";
-    /// The task cost less than the floor.
-    CostBelowFloor = 13, "cost_below_floor";
-    /// A review of the same shadow, agent and trigger was made lately.
-    Cooldown = 14, "cooldown";
-    /// This agent's reviews of the day are used up.
-    TargetCap = 15, "target_cap";
-    /// The shadow's reviews of the day are used up.
-    DailyCap = 16, "daily_cap";
-    /// The shadow's tokens of the day are used up.
-    TokenCap = 17, "token_cap";
-    /// The shadow's money of the day is used up.
-    UsdCap = 18, "usd_cap";
-    /// Too much was waiting.
-    Overload = 19, "overload";
-    /// The model could not be reached in the calls that a review may make.
-    ProviderUnavailable = 20, "provider_unavailable";
-    /// The event was erased on request before its review.
-    Erased = 21, "erased";
-}
-
-impl SkipReason {
-    /// The reason with this stored number.
-    pub fn from_code(code: i16) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.code() == code)
-    }
-
-    /// The reason that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+words! {
+    /// Why a matched event was not reviewed. The first that applies wins, in this order.
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum SkipReason {
+        /// The shadow is switched off.
+        ShadowDisabled = "shadow_disabled" as 10,
+        /// The event is Umbra's own traffic, or may be.
+        LoopGuard = "loop_guard" as 11,
+        /// The sample left it out.
+        NotSampled = "not_sampled" as 12,
+        /// The task cost less than the floor.
+        CostBelowFloor = "cost_below_floor" as 13,
+        /// A review of the same shadow, agent and trigger was made lately.
+        Cooldown = "cooldown" as 14,
+        /// This agent's reviews of the day are used up.
+        TargetCap = "target_cap" as 15,
+        /// The shadow's reviews of the day are used up.
+        DailyCap = "daily_cap" as 16,
+        /// The shadow's tokens of the day are used up.
+        TokenCap = "token_cap" as 17,
+        /// The shadow's money of the day is used up.
+        UsdCap = "usd_cap" as 18,
+        /// Too much was waiting.
+        Overload = "overload" as 19,
+        /// The model could not be reached in the calls that a review may make.
+        ProviderUnavailable = "provider_unavailable" as 20,
+        /// The event was erased on request before its review.
+        Erased = "erased" as 21,
     }
 }
 

@@ -6,68 +6,31 @@ use utoipa::ToSchema;
 
 use super::OverrideId;
 
-/// Whether calls run. The order is that of strictness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Execution {
-    /// Calls run.
-    Live,
-    /// Reads run; whatever would change something is answered by a stub, and nothing runs.
-    Shadow,
-}
-
-impl Execution {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Live, Self::Shadow];
-
-    /// The word in JSON, YAML and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Shadow => "shadow",
-        }
-    }
-
-    /// The execution that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|execution| execution.as_str() == word)
+words! {
+    /// Whether calls run. The order is that of strictness.
+    #[derive(PartialOrd, Ord, ToSchema)]
+    pub enum Execution {
+        /// Calls run.
+        Live = "live",
+        /// Reads run; whatever would change something is answered by a stub, and nothing runs.
+        Shadow = "shadow",
     }
 }
 
-/// What an override is for. The order is from wide to narrow: the narrowest that applies wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OverrideScope {
-    /// Every call.
-    Global,
-    /// Every call in an environment.
-    Environment,
-    /// Every call of the agents that a glob names.
-    Agent,
-    /// Every call in a session.
-    Session,
-    /// Every call of the tools that a glob names.
-    Tool,
-}
-
-impl OverrideScope {
-    /// All of them, from wide to narrow.
-    pub const ALL: [Self; 5] = [Self::Global, Self::Environment, Self::Agent, Self::Session, Self::Tool];
-
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Global => "global",
-            Self::Environment => "environment",
-            Self::Agent => "agent",
-            Self::Session => "session",
-            Self::Tool => "tool",
-        }
-    }
-
-    /// The scope that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
+words! {
+    /// What an override is for. The order is from wide to narrow: the narrowest that applies wins.
+    #[derive(PartialOrd, Ord, ToSchema)]
+    pub enum OverrideScope {
+        /// Every call.
+        Global = "global",
+        /// Every call in an environment.
+        Environment = "environment",
+        /// Every call of the agents that a glob names.
+        Agent = "agent",
+        /// Every call in a session.
+        Session = "session",
+        /// Every call of the tools that a glob names.
+        Tool = "tool",
     }
 }
 

@@ -4,128 +4,46 @@ use serde::{Deserialize, Serialize};
 
 use super::{EventId, FieldName};
 
-/// How bad a finding is.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing.
-    Info,
-    /// Worth a look.
-    Warning,
-    /// Must not pass.
-    Critical,
-}
-
-impl Severity {
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
-    }
-
-    /// The severity that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Info, Self::Warning, Self::Critical].into_iter().find(|s| s.as_str() == word)
-    }
-
-    /// A small stable number, as stored; higher is worse.
-    pub fn code(self) -> i16 {
-        match self {
-            Self::Info => 0,
-            Self::Warning => 1,
-            Self::Critical => 2,
-        }
-    }
-
-    /// The severity with this stored number.
-    pub fn from_code(code: i16) -> Self {
-        match code {
-            0 => Self::Info,
-            1 => Self::Warning,
-            _ => Self::Critical,
-        }
+words! {
+    /// How bad a finding is.
+    #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Severity {
+        /// Worth knowing.
+        Info = "info" as 0,
+        /// Worth a look.
+        Warning = "warning" as 1,
+        /// Must not pass.
+        Critical = "critical" as 2,
     }
 }
 
-/// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// Credentials, unsafe operations, attacks.
-    Security,
-    /// Contradicts what is known.
-    Factual,
-    /// Missing or cut off.
-    Completeness,
-    /// Beside the task.
-    Relevance,
-    /// Below what the agent usually delivers, or badly made.
-    Quality,
-    /// From a shadow's own criteria.
-    Custom,
-}
-
-impl Category {
-    /// Every category.
-    pub const ALL: [Self; 6] =
-        [Self::Security, Self::Factual, Self::Completeness, Self::Relevance, Self::Quality, Self::Custom];
-
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Security => "security",
-            Self::Factual => "factual",
-            Self::Completeness => "completeness",
-            Self::Relevance => "relevance",
-            Self::Quality => "quality",
-            Self::Custom => "custom",
-        }
-    }
-
-    /// The category that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.as_str() == word)
+words! {
+    /// What a finding is about.
+    #[derive(schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Category {
+        /// Credentials, unsafe operations, attacks.
+        Security = "security",
+        /// Contradicts what is known.
+        Factual = "factual",
+        /// Missing or cut off.
+        Completeness = "completeness",
+        /// Beside the task.
+        Relevance = "relevance",
+        /// Below what the agent usually delivers, or badly made.
+        Quality = "quality",
+        /// From a shadow's own criteria.
+        Custom = "custom",
     }
 }
 
-/// Who found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// A built-in check.
-    Check,
-    /// A model.
-    Model,
-}
-
-impl Source {
-    /// The word in JSON and in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Check => "check",
-            Self::Model => "model",
-        }
-    }
-
-    /// The source that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Check, Self::Model].into_iter().find(|source| source.as_str() == word)
+words! {
+    /// Who found it.
+    #[derive(utoipa::ToSchema)]
+    pub enum Source {
+        /// A built-in check.
+        Check = "check",
+        /// A model.
+        Model = "model",
     }
 }
 

@@ -4,81 +4,34 @@ use serde::{Deserialize, Serialize};
 
 use super::{Category, FieldName, Severity};
 
-/// The families of built-in checks, as `checks:` in a shadow names them.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckName {
-    /// Credentials in text.
-    Secrets,
-    /// Destructive or privileged shell commands.
-    Commands,
-    /// Text that addresses an assistant or the reviewer.
-    Injection,
-    /// Cut-off output.
-    Truncation,
-    /// Empty or refused output, and placeholders in it.
-    Emptiness,
-    /// Hidden or bidirectional characters.
-    Hidden,
-    /// Calls that a task repeats over and over, and text that an output repeats.
-    Loops,
-    /// Personal data in what an agent hands out.
-    Pii,
-    /// Output that its tool call contradicts.
-    Contradictions,
-    /// Hosts that an agent reaches and should not.
-    OutsideHosts,
+words! {
+    /// The families of built-in checks, as `checks:` in a shadow names them.
+    #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum CheckName {
+        /// Credentials in text.
+        Secrets = "secrets",
+        /// Destructive or privileged shell commands.
+        Commands = "commands",
+        /// Text that addresses an assistant or the reviewer.
+        Injection = "injection",
+        /// Cut-off output.
+        Truncation = "truncation",
+        /// Empty or refused output, and placeholders in it.
+        Emptiness = "emptiness",
+        /// Hidden or bidirectional characters.
+        Hidden = "hidden",
+        /// Calls that a task repeats over and over, and text that an output repeats.
+        Loops = "loops",
+        /// Personal data in what an agent hands out.
+        Pii = "pii",
+        /// Output that its tool call contradicts.
+        Contradictions = "contradictions",
+        /// Hosts that an agent reaches and should not.
+        OutsideHosts = "outside_hosts",
+    }
 }
 
 impl CheckName {
-    /// Every check.
-    pub const ALL: [Self; 10] = [
-        Self::Secrets,
-        Self::Commands,
-        Self::Injection,
-        Self::Truncation,
-        Self::Emptiness,
-        Self::Hidden,
-        Self::Loops,
-        Self::Pii,
-        Self::Contradictions,
-        Self::OutsideHosts,
-    ];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Secrets => "secrets",
-            Self::Commands => "commands",
-            Self::Injection => "injection",
-            Self::Truncation => "truncation",
-            Self::Emptiness => "emptiness",
-            Self::Hidden => "hidden",
-            Self::Loops => "loops",
-            Self::Pii => "pii",
-            Self::Contradictions => "contradictions",
-            Self::OutsideHosts => "outside_hosts",
-        }
-    }
-
-    /// The check that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|check| check.as_str() == word)
-    }
-
     /// What its findings are about.
     pub fn category(self) -> Category {
         match self {

@@ -2,7 +2,6 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// How every key begins.
@@ -13,37 +12,18 @@ pub fn mint(random: [u8; 32]) -> String {
     format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
 }
 
-/// What a key permits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Post events, for the agents that the key is bound to.
-    Ingest,
-    /// Read everything.
-    Read,
-    /// Ask the boundary.
-    Decide,
-    /// Change configuration, keys and findings.
-    Admin,
-}
-
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Self; 4] = [Self::Ingest, Self::Read, Self::Decide, Self::Admin];
-
-    /// The word in JSON and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Read => "read",
-            Self::Decide => "decide",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The scope that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
+words! {
+    /// What a key permits.
+    #[derive(ToSchema)]
+    pub enum Scope {
+        /// Post events, for the agents that the key is bound to.
+        Ingest = "ingest",
+        /// Read everything.
+        Read = "read",
+        /// Ask the boundary.
+        Decide = "decide",
+        /// Change configuration, keys and findings.
+        Admin = "admin",
     }
 }
 

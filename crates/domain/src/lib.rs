@@ -1,6 +1,9 @@
 //! The nouns of the product, as the user meets them in YAML, URLs and tables.
 //! Plain data and its rules; no input or output, nothing of the rooms.
 
+#[macro_use]
+mod words;
+
 pub mod audit;
 pub mod backtest;
 pub mod breaker;

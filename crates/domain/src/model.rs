@@ -6,37 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{NanoUsd, PricePerMtok};
 
-/// The wire protocol by which a model is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    /// Anthropic's messages API.
-    Anthropic,
-    /// OpenAI's chat completions API, or any server compatible with it.
-    Openai,
-    /// Google's generateContent API.
-    Gemini,
-    /// No model: the built-in checks alone.
-    Checks,
-}
-
-impl Provider {
-    /// Every provider.
-    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Gemini, Self::Checks];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Openai => "openai",
-            Self::Gemini => "gemini",
-            Self::Checks => "checks",
-        }
-    }
-
-    /// The provider that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.as_str() == word)
+words! {
+    /// The wire protocol by which a model is reached.
+    #[derive(schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Provider {
+        /// Anthropic's messages API.
+        Anthropic = "anthropic",
+        /// OpenAI's chat completions API, or any server compatible with it.
+        Openai = "openai",
+        /// Google's generateContent API.
+        Gemini = "gemini",
+        /// No model: the built-in checks alone.
+        Checks = "checks",
     }
 }
 

@@ -5,89 +5,56 @@ use serde_json::Value;
 
 use super::Severity;
 
-/// What a notice is about: the word in an endpoint's `events`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Topic {
-    /// A finding.
-    Finding,
-    /// A verdict.
-    Verdict,
-    /// A breaker.
-    Breaker,
-    /// A reflexion.
-    Reflexion,
-    /// A daily briefing or a weekly report.
-    Briefing,
-    /// The boundary around tools.
-    Boundary,
-}
-
-impl Topic {
-    /// Every topic.
-    pub const ALL: [Self; 6] =
-        [Self::Finding, Self::Verdict, Self::Breaker, Self::Reflexion, Self::Briefing, Self::Boundary];
-
-    /// The word in YAML.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Finding => "finding",
-            Self::Verdict => "verdict",
-            Self::Breaker => "breaker",
-            Self::Reflexion => "reflexion",
-            Self::Briefing => "briefing",
-            Self::Boundary => "boundary",
-        }
+words! {
+    /// What a notice is about: the word in an endpoint's `events`.
+    #[derive(PartialOrd, Ord)]
+    pub enum Topic {
+        /// A finding.
+        Finding = "finding",
+        /// A verdict.
+        Verdict = "verdict",
+        /// A breaker.
+        Breaker = "breaker",
+        /// A reflexion.
+        Reflexion = "reflexion",
+        /// A daily briefing or a weekly report.
+        Briefing = "briefing",
+        /// The boundary around tools.
+        Boundary = "boundary",
     }
 }
 
-/// What happened: the `type` of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoticeKind {
-    /// Something was found.
-    FindingCreated,
-    /// An output was accepted or rejected.
-    VerdictDecided,
-    /// A breaker recommends to stop an agent.
-    BreakerOpened,
-    /// A breaker lets an agent try.
-    BreakerHalfOpen,
-    /// A breaker recommends nothing any more.
-    BreakerClosed,
-    /// A breaker has been open for long.
-    BreakerStillOpen,
-    /// A fault recurs.
-    ReflexionOpened,
-    /// A fault recurs no more.
-    ReflexionClosed,
-    /// A briefing or report was filed.
-    BriefingReady,
-    /// Live results no longer fit a contract, or none has confirmed it for too long.
-    ContractStale,
-    /// A call was seen that no decision was asked for.
-    CallUnguarded,
-    /// A call ran although it was told not to.
-    CallUnexpected,
+words! {
+    /// What happened: the `type` of a message.
+    pub enum NoticeKind {
+        /// Something was found.
+        FindingCreated = "finding.created",
+        /// An output was accepted or rejected.
+        VerdictDecided = "verdict.decided",
+        /// A breaker recommends to stop an agent.
+        BreakerOpened = "breaker.opened",
+        /// A breaker lets an agent try.
+        BreakerHalfOpen = "breaker.half_open",
+        /// A breaker recommends nothing any more.
+        BreakerClosed = "breaker.closed",
+        /// A breaker has been open for long.
+        BreakerStillOpen = "breaker.still_open",
+        /// A fault recurs.
+        ReflexionOpened = "reflexion.opened",
+        /// A fault recurs no more.
+        ReflexionClosed = "reflexion.closed",
+        /// A briefing or report was filed.
+        BriefingReady = "briefing.ready",
+        /// Live results no longer fit a contract, or none has confirmed it for too long.
+        ContractStale = "contract.stale",
+        /// A call was seen that no decision was asked for.
+        CallUnguarded = "call.unguarded",
+        /// A call ran although it was told not to.
+        CallUnexpected = "call.unexpected",
+    }
 }
 
 impl NoticeKind {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FindingCreated => "finding.created",
-            Self::VerdictDecided => "verdict.decided",
-            Self::BreakerOpened => "breaker.opened",
-            Self::BreakerHalfOpen => "breaker.half_open",
-            Self::BreakerClosed => "breaker.closed",
-            Self::BreakerStillOpen => "breaker.still_open",
-            Self::ReflexionOpened => "reflexion.opened",
-            Self::ReflexionClosed => "reflexion.closed",
-            Self::BriefingReady => "briefing.ready",
-            Self::ContractStale => "contract.stale",
-            Self::CallUnguarded => "call.unguarded",
-            Self::CallUnexpected => "call.unexpected",
-        }
-    }
-
     /// What it is about.
     pub fn topic(self) -> Topic {
         match self {

@@ -9,33 +9,10 @@ use utoipa::ToSchema;
 
 use super::{NanoUsd, PatternId, ReviewId, ToolName};
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($(#[$of])* $variant,)+ }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The word in JSON and tables.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-
-            /// What `word` names.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == word)
-            }
-        }
-    };
-}
-
 words! {
     /// How a task ended that was done in a way.
-    PatternOutcome {
+    #[derive(PartialOrd, Ord, Default, ToSchema)]
+    pub enum PatternOutcome {
         /// It was done.
         #[default]
         Succeeded = "succeeded",
@@ -46,7 +23,8 @@ words! {
 
 words! {
     /// Who says that a task was done in a way.
-    PatternSource {
+    #[derive(PartialOrd, Ord, Default, ToSchema)]
+    pub enum PatternSource {
         /// Somebody recorded it.
         #[default]
         Recorded = "recorded",
@@ -57,7 +35,8 @@ words! {
 
 words! {
     /// What becomes of a pattern.
-    PatternStatus {
+    #[derive(PartialOrd, Ord, Default, ToSchema)]
+    pub enum PatternStatus {
         /// It is offered for tasks like its own.
         #[default]
         Active = "active",
@@ -234,15 +213,15 @@ mod tests {
     fn words_are_those_of_json() {
         for one in PatternOutcome::ALL {
             assert_eq!(serde_json::to_value(one).ok(), Some(one.as_str().into()));
-            assert_eq!(PatternOutcome::parse(one.as_str()), Some(*one));
+            assert_eq!(PatternOutcome::parse(one.as_str()), Some(one));
         }
         for one in PatternSource::ALL {
             assert_eq!(serde_json::to_value(one).ok(), Some(one.as_str().into()));
-            assert_eq!(PatternSource::parse(one.as_str()), Some(*one));
+            assert_eq!(PatternSource::parse(one.as_str()), Some(one));
         }
         for one in PatternStatus::ALL {
             assert_eq!(serde_json::to_value(one).ok(), Some(one.as_str().into()));
-            assert_eq!(PatternStatus::parse(one.as_str()), Some(*one));
+            assert_eq!(PatternStatus::parse(one.as_str()), Some(one));
         }
         assert_eq!(PatternStatus::parse("gone"), None);
     }

@@ -4,95 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use super::Effect;
 
-/// What a rule says of a call that it matches; a later one wins over an earlier one.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum GuardVerdict {
-    /// It may run.
-    #[default]
-    Allow,
-    /// It may run, and the caller is told why that is worth a thought.
-    Warn,
-    /// A person must approve it first.
-    Ask,
-    /// It does not run.
-    Block,
-}
-
-impl GuardVerdict {
-    /// Every verdict, weakest first.
-    pub const ALL: [Self; 4] = [Self::Allow, Self::Warn, Self::Ask, Self::Block];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Warn => "warn",
-            Self::Ask => "ask",
-            Self::Block => "block",
-        }
-    }
-
-    /// The verdict that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
+words! {
+    /// What a rule says of a call that it matches; a later one wins over an earlier one.
+    #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum GuardVerdict {
+        /// It may run.
+        #[default]
+        Allow = "allow",
+        /// It may run, and the caller is told why that is worth a thought.
+        Warn = "warn",
+        /// A person must approve it first.
+        Ask = "ask",
+        /// It does not run.
+        Block = "block",
     }
 }
 
-/// Whether what a rule says holds.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PolicyMode {
-    /// It holds.
-    #[default]
-    Enforce,
-    /// It is recorded beside what holds, and changes nothing.
-    Audit,
-}
-
-impl PolicyMode {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Enforce, Self::Audit];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Audit => "audit",
-        }
-    }
-
-    /// The mode that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+words! {
+    /// Whether what a rule says holds.
+    #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum PolicyMode {
+        /// It holds.
+        #[default]
+        Enforce = "enforce",
+        /// It is recorded beside what holds, and changes nothing.
+        Audit = "audit",
     }
 }
 

@@ -6,62 +6,29 @@ use utoipa::ToSchema;
 
 use super::{Effect, PatternOutcome, SessionId, ToolAnnotations, ToolName};
 
-/// What a sidecar does for an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Objective {
-    /// It says which tools fit.
-    ToolSelection,
-    /// It says which documents are due.
-    TodoEnforcement,
-    /// It holds calls and messages against the rules.
-    Guardrail,
-    /// It keeps what worked, and offers it for the next task like it.
-    PatternCapture,
-}
-
-impl Objective {
-    /// All of them: what a session has that names none.
-    pub const ALL: [Self; 4] = [Self::ToolSelection, Self::TodoEnforcement, Self::Guardrail, Self::PatternCapture];
-
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ToolSelection => "tool_selection",
-            Self::TodoEnforcement => "todo_enforcement",
-            Self::Guardrail => "guardrail",
-            Self::PatternCapture => "pattern_capture",
-        }
-    }
-
-    /// The objective that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|objective| objective.as_str() == word)
+words! {
+    /// What a sidecar does for an agent.
+    #[derive(PartialOrd, Ord, ToSchema)]
+    pub enum Objective {
+        /// It says which tools fit.
+        ToolSelection = "tool_selection",
+        /// It says which documents are due.
+        TodoEnforcement = "todo_enforcement",
+        /// It holds calls and messages against the rules.
+        Guardrail = "guardrail",
+        /// It keeps what worked, and offers it for the next task like it.
+        PatternCapture = "pattern_capture",
     }
 }
 
-/// Whether a session goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionState {
-    /// It takes steps.
-    Open,
-    /// It was closed, or nobody used it for as long as `sidecar.idle_close` says.
-    Closed,
-}
-
-impl SessionState {
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
-
-    /// The state that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Open, Self::Closed].into_iter().find(|state| state.as_str() == word)
+words! {
+    /// Whether a session goes on.
+    #[derive(ToSchema)]
+    pub enum SessionState {
+        /// It takes steps.
+        Open = "open",
+        /// It was closed, or nobody used it for as long as `sidecar.idle_close` says.
+        Closed = "closed",
     }
 }
 
@@ -268,34 +235,18 @@ pub struct ShownTool {
     pub annotations: ToolAnnotations,
 }
 
-/// What kind of step a session took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    /// The agent asked what to do next.
-    Turn,
-    /// The agent said what was said or done.
-    Message,
-    /// The agent asked about one call or message.
-    Guard,
-    /// The session was closed.
-    Close,
-}
-
-impl StepKind {
-    /// The word in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Message => "message",
-            Self::Guard => "guard",
-            Self::Close => "close",
-        }
-    }
-
-    /// The kind that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Turn, Self::Message, Self::Guard, Self::Close].into_iter().find(|kind| kind.as_str() == word)
+words! {
+    /// What kind of step a session took.
+    #[derive(ToSchema)]
+    pub enum StepKind {
+        /// The agent asked what to do next.
+        Turn = "turn",
+        /// The agent said what was said or done.
+        Message = "message",
+        /// The agent asked about one call or message.
+        Guard = "guard",
+        /// The session was closed.
+        Close = "close",
     }
 }
 

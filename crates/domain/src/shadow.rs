@@ -63,34 +63,21 @@ pub struct BatchRules {
     pub max_wait: Duration,
 }
 
-/// How the reviewed data is marked in a prompt, so that a model tells it from its orders.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Datamark {
-    /// Not at all: only tags stand around it.
-    Off,
-    /// Each line begins with a mark of the call.
-    #[default]
-    Lines,
-    /// So it does, and a sign stands for each space.
-    Words,
+words! {
+    /// How the reviewed data is marked in a prompt, so that a model tells it from its orders.
+    #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Datamark {
+        /// Not at all: only tags stand around it.
+        Off = "off",
+        /// Each line begins with a mark of the call.
+        #[default]
+        Lines = "lines",
+        /// So it does, and a sign stands for each space.
+        Words = "words",
+    }
 }
 
 impl Datamark {
-    /// Every way.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Lines, Self::Words];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Lines => "lines",
-            Self::Words => "words",
-        }
-    }
-
     /// Whether it is the ordinary one.
     pub fn is_ordinary(&self) -> bool {
         *self == Self::default()

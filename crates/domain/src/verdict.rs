@@ -7,26 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Assessment, ReviewId};
 
-/// What an active shadow's silence, or doubt, means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Otherwise {
-    /// The agent goes on.
-    Accept,
-    /// The agent does it again.
-    Reject,
-}
-
-impl Otherwise {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Accept, Self::Reject];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::Reject => "reject",
-        }
+words! {
+    /// What an active shadow's silence, or doubt, means.
+    #[derive(schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Otherwise {
+        /// The agent goes on.
+        Accept = "accept",
+        /// The agent does it again.
+        Reject = "reject",
     }
 }
 
@@ -47,39 +35,22 @@ impl Default for VerdictRules {
     }
 }
 
-/// Where an output stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// Finally: the agent may go on.
-    Accepted,
-    /// Finally: it should be done again.
-    Rejected,
-    /// A review may still decide.
-    Pending,
-    /// No active shadow reviews it.
-    NotReviewed,
+words! {
+    /// Where an output stands.
+    #[derive(utoipa::ToSchema)]
+    pub enum Standing {
+        /// Finally: the agent may go on.
+        Accepted = "accepted",
+        /// Finally: it should be done again.
+        Rejected = "rejected",
+        /// A review may still decide.
+        Pending = "pending",
+        /// No active shadow reviews it.
+        NotReviewed = "not_reviewed",
+    }
 }
 
 impl Standing {
-    /// Every standing.
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Rejected, Self::Pending, Self::NotReviewed];
-
-    /// The word in JSON and in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Rejected => "rejected",
-            Self::Pending => "pending",
-            Self::NotReviewed => "not_reviewed",
-        }
-    }
-
-    /// The standing that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|standing| standing.as_str() == word)
-    }
-
     /// Whether it stands for good.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Accepted | Self::Rejected)

@@ -25,33 +25,34 @@ pub struct Failure {
     pub charge: Charge,
 }
 
-/// What went wrong with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FailureKind {
-    /// No connection came about, or it broke before the whole answer was read.
-    Connect,
-    /// The deadline passed, or the provider said that it did (408).
-    Timeout,
-    /// Too many requests (429).
-    RateLimited,
-    /// The provider has no capacity (503, 529).
-    Overloaded,
-    /// Any other fault on its side (5xx).
-    ServerError,
-    /// The account's money or quota is used up; waiting does not help (402, some 429).
-    SpendLimit,
-    /// The key is missing, wrong or not permitted (401, 403).
-    Auth,
-    /// The provider did not accept the request (400, 413, 422 and other 4xx).
-    BadRequest,
-    /// There is no such model or address (404), or no such alias.
-    NotFound,
-    /// An answer came that is not of the protocol, or too long.
-    BadReply,
-    /// Our breaker is open: nothing was sent.
-    BreakerOpen,
-    /// The outbound policy forbids the address, or a redirect led elsewhere.
-    Refused,
+umbra_domain::words! {
+    /// What went wrong with a call.
+    pub enum FailureKind {
+        /// No connection came about, or it broke before the whole answer was read.
+        Connect = "connect",
+        /// The deadline passed, or the provider said that it did (408).
+        Timeout = "timeout",
+        /// Too many requests (429).
+        RateLimited = "rate_limited",
+        /// The provider has no capacity (503, 529).
+        Overloaded = "overloaded",
+        /// Any other fault on its side (5xx).
+        ServerError = "server_error",
+        /// The account's money or quota is used up; waiting does not help (402, some 429).
+        SpendLimit = "spend_limit",
+        /// The key is missing, wrong or not permitted (401, 403).
+        Auth = "auth",
+        /// The provider did not accept the request (400, 413, 422 and other 4xx).
+        BadRequest = "bad_request",
+        /// There is no such model or address (404), or no such alias.
+        NotFound = "not_found",
+        /// An answer came that is not of the protocol, or too long.
+        BadReply = "bad_reply",
+        /// Our breaker is open: nothing was sent.
+        BreakerOpen = "breaker_open",
+        /// The outbound policy forbids the address, or a redirect led elsewhere.
+        Refused = "refused",
+    }
 }
 
 impl FailureKind {
@@ -66,24 +67,6 @@ impl FailureKind {
                 | Self::ServerError
                 | Self::BreakerOpen
         )
-    }
-
-    /// A stable word, for tables and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Timeout => "timeout",
-            Self::RateLimited => "rate_limited",
-            Self::Overloaded => "overloaded",
-            Self::ServerError => "server_error",
-            Self::SpendLimit => "spend_limit",
-            Self::Auth => "auth",
-            Self::BadRequest => "bad_request",
-            Self::NotFound => "not_found",
-            Self::BadReply => "bad_reply",
-            Self::BreakerOpen => "breaker_open",
-            Self::Refused => "refused",
-        }
     }
 }
 

@@ -311,7 +311,7 @@ impl BriefingStore<'_> {
                 fingerprint: row.fingerprint,
                 rule: row.rule,
                 category: row.category,
-                severity: Severity::from_code(row.severity),
+                severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
                 description: row.description,
                 times: row.times,
                 before: row.before,

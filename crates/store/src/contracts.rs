@@ -79,7 +79,7 @@ fn time(row: &PgRow, column: &str) -> Result<Option<Timestamp>, StoreError> {
 
 fn state(row: &PgRow) -> Result<ContractState, StoreError> {
     let why: Option<String> = row.try_get("stale_why")?;
-    let why = why.and_then(|why| StaleWhy::ALL.into_iter().find(|one| one.as_str() == why));
+    let why = why.as_deref().and_then(StaleWhy::parse);
     let version: i64 = row.try_get("version")?;
     Ok(ContractState {
         tool: row.try_get("tool")?,

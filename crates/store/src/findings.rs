@@ -87,7 +87,7 @@ impl From<FindingRow> for FindingItem {
             watched_agent: row.agent,
             trigger: Trigger::from_code(row.trigger),
             mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
-            severity: Severity::from_code(row.severity),
+            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
             category: row.category,
             description: row.description,
             recommendation: row.recommendation,

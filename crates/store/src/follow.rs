@@ -17,24 +17,15 @@ use super::{
 use crate::{reviews::Review, verdicts::VerdictItem};
 use umbra_domain::{EventId, ReviewId};
 
-/// Who follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follower {
-    /// What is stored because of a review.
-    Consequences,
-    /// What is written to files.
-    Artifacts,
-    /// Patterns of tasks that reviews approve.
-    Patterns,
-}
-
-impl Follower {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Consequences => "consequences",
-            Self::Artifacts => "artifacts",
-            Self::Patterns => "patterns",
-        }
+umbra_domain::words! {
+    /// Who follows.
+    pub enum Follower {
+        /// What is stored because of a review.
+        Consequences = "consequences",
+        /// What is written to files.
+        Artifacts = "artifacts",
+        /// Patterns of tasks that reviews approve.
+        Patterns = "patterns",
     }
 }
 
@@ -68,7 +59,7 @@ impl ReviewStore<'_> {
         let mut tx = begin(&self.0.work).await?;
         let from: Option<i64> =
             sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
-                .bind(follower.name())
+                .bind(follower.as_str())
                 .fetch_optional(&mut *tx)
                 .await?;
         let Some(from) = from else {
@@ -105,7 +96,7 @@ impl ReviewStore<'_> {
             "/* follow.skip */ UPDATE follower f SET seq = feed.last FROM feed
              WHERE f.name = $1 AND feed.name = 'result' AND f.seq < feed.last",
         )
-        .bind(follower.name())
+        .bind(follower.as_str())
         .execute(&self.0.work)
         .await?;
         Ok(())
@@ -143,7 +134,7 @@ impl Following {
             self.patterns().number().await?;
         }
         sqlx::query("/* follow.done */ UPDATE follower SET seq = $2 WHERE name = $1 AND seq < $2")
-            .bind(self.follower.name())
+            .bind(self.follower.as_str())
             .bind(self.until)
             .execute(&mut *self.tx)
             .await?;

@@ -417,7 +417,7 @@ impl From<CountRow> for Recurrence {
             events: count(row.events),
             first_at: time(row.first_at),
             last_at: time(row.last_at),
-            severity: Severity::from_code(row.severity.unwrap_or(0)),
+            severity: Severity::from_code(row.severity.unwrap_or(0)).unwrap_or(Severity::Critical),
             category: row.category.as_deref().and_then(Category::parse).unwrap_or(Category::Custom),
             source: row.source.as_deref().and_then(Source::parse).unwrap_or(Source::Model),
             rule: row.rule.unwrap_or_default(),
@@ -430,7 +430,7 @@ impl From<Row> for ReflexionRow {
         Self {
             id: ReflexionId(row.id),
             key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
-            severity: Severity::from_code(row.severity),
+            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
             category: Category::parse(&row.category).unwrap_or(Category::Custom),
             source: Source::parse(&row.source).unwrap_or(Source::Model),
             rule: row.rule,

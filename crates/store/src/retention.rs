@@ -30,24 +30,15 @@ const OF_REVIEWS: [&str; 6] =
 /// Tables whose rows belong to an event by `event_id` and go with the last of its reviews.
 const OF_EVENTS: [&str; 1] = ["verdict"];
 
-/// What is kept by age.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Events.
-    Event,
-    /// Reviews and what hangs on them.
-    Review,
-    /// Counters of days.
-    Count,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Review => "review",
-            Self::Count => "count",
-        }
+umbra_domain::words! {
+    /// What is kept by age.
+    pub enum Kind {
+        /// Events.
+        Event = "event",
+        /// Reviews and what hangs on them.
+        Review = "review",
+        /// Counters of days.
+        Count = "count",
     }
 }
 
@@ -82,7 +73,7 @@ impl UpkeepStore<'_> {
     pub async fn kept_since(self, kind: Kind) -> Result<(Date, Uuid), StoreError> {
         let (before, first_id): (jiff_sqlx::Date, Uuid) =
             sqlx::query_as("/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1")
-                .bind(kind.word())
+                .bind(kind.as_str())
                 .fetch_one(&self.0.read)
                 .await?;
         Ok((before.to_jiff(), first_id))
@@ -283,7 +274,7 @@ impl Sweep {
             "/* retention.note */ UPDATE retention SET before = greatest(before, $2), first_id = greatest(first_id, $3)
              WHERE kind = $1 AND (before < $2 OR first_id < $3)",
         )
-        .bind(kind.word())
+        .bind(kind.as_str())
         .bind(before.to_sqlx())
         .bind(first_id)
         .execute(&mut *self.connection)

@@ -5,36 +5,23 @@ use sqlx::{Postgres, QueryBuilder};
 
 use super::{StoreError, aggregates::UpkeepStore};
 
-/// What numbers the items of lists: a row of table `feed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Feed {
-    /// Events and reservations of reviews.
-    Intake,
-    /// Finished reviews, findings, and what follows from them.
-    Result,
-    /// Dead letters.
-    Dead,
-    /// Backtests.
-    Backtest,
-    /// The audit.
-    Audit,
-    /// Patterns.
-    Pattern,
-    /// Sessions of the sidecar.
-    Session,
-}
-
-impl Feed {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Intake => "intake",
-            Self::Result => "result",
-            Self::Dead => "dead",
-            Self::Backtest => "backtest",
-            Self::Audit => "audit",
-            Self::Pattern => "pattern",
-            Self::Session => "session",
-        }
+umbra_domain::words! {
+    /// What numbers the items of lists: a row of table `feed`.
+    pub enum Feed {
+        /// Events and reservations of reviews.
+        Intake = "intake",
+        /// Finished reviews, findings, and what follows from them.
+        Result = "result",
+        /// Dead letters.
+        Dead = "dead",
+        /// Backtests.
+        Backtest = "backtest",
+        /// The audit.
+        Audit = "audit",
+        /// Patterns.
+        Pattern = "pattern",
+        /// Sessions of the sidecar.
+        Session = "session",
     }
 }
 
@@ -44,7 +31,7 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn newest(self, feed: Feed) -> Result<i64, StoreError> {
-        let last = sqlx::query_scalar("/* seek.newest */ SELECT last FROM feed WHERE name = $1").bind(feed.name());
+        let last = sqlx::query_scalar("/* seek.newest */ SELECT last FROM feed WHERE name = $1").bind(feed.as_str());
         Ok(last.fetch_one(&self.0.read).await?)
     }
 }

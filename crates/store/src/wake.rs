@@ -4,21 +4,13 @@ use sqlx::postgres::PgListener;
 
 use super::{StoreError, aggregates::QueueStore};
 
-/// What other processes are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
-    /// Jobs wait.
-    Jobs,
-    /// Reviews ended.
-    Reviews,
-}
-
-impl News {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Jobs => "jobs",
-            Self::Reviews => "reviews",
-        }
+umbra_domain::words! {
+    /// What other processes are told.
+    pub enum News {
+        /// Jobs wait.
+        Jobs = "jobs",
+        /// Reviews ended.
+        Reviews = "reviews",
     }
 }
 
@@ -31,7 +23,11 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer; the others find jobs at their next poll, and waiting requests look when their time is over.
     pub async fn ring(self, news: News) -> Result<(), StoreError> {
-        sqlx::query("SELECT pg_notify($1, $2)").bind(self.channel()).bind(news.word()).execute(&self.0.control).await?;
+        sqlx::query("SELECT pg_notify($1, $2)")
+            .bind(self.channel())
+            .bind(news.as_str())
+            .execute(&self.0.control)
+            .await?;
         Ok(())
     }
 
@@ -57,7 +53,6 @@ impl Listener {
     /// The database stays away: listen again later.
     pub async fn heard(&mut self) -> Result<Option<News>, StoreError> {
         let notification = self.0.try_recv().await?;
-        Ok(notification
-            .and_then(|heard| [News::Jobs, News::Reviews].into_iter().find(|news| news.word() == heard.payload())))
+        Ok(notification.and_then(|heard| News::parse(heard.payload())))
     }
 }

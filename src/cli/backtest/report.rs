@@ -59,7 +59,7 @@ pub(super) fn result(backtest: &Backtest) -> String {
     let mut changes = table::new(&["beside what ran", "events", "the first of them"]);
     for change in Change::ALL {
         let Some(difference) = backtest.diff.as_ref().and_then(|diff| diff.get(change.as_str())) else { continue };
-        let shown = if *change == Change::Same { 0 } else { 3 };
+        let shown = if change == Change::Same { 0 } else { 3 };
         let ids: Vec<String> = difference.event_ids.iter().take(shown).map(ToString::to_string).collect();
         changes.add_row([&change.as_str().replace('_', " "), &difference.count.to_string(), &ids.join(" ")]);
     }

@@ -38,39 +38,25 @@ pub const MAX_LISTED: usize = 10_000;
 /// Most places of noise that are listed.
 const MAX_NOISE: usize = 200;
 
-/// What differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = RunDifferenceKind)]
-pub enum Kind {
-    /// The same call, in another place among the others.
-    Order,
-    /// A value in the arguments.
-    Arguments,
-    /// A call that the second run does not make.
-    Missing,
-    /// A call that only the second run makes.
-    Extra,
-    /// What was decided.
-    Decision,
-    /// Whether it went well.
-    Outcome,
-    /// No difference, but nothing that can be compared: the arguments were erased on request.
-    Erased,
-}
-
-impl Kind {
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Order => "order",
-            Self::Arguments => "arguments",
-            Self::Missing => "missing",
-            Self::Extra => "extra",
-            Self::Decision => "decision",
-            Self::Outcome => "outcome",
-            Self::Erased => "erased",
-        }
+umbra_domain::words! {
+    /// What differs.
+    #[derive(PartialOrd, Ord, ToSchema)]
+    #[schema(as = RunDifferenceKind)]
+    pub enum Kind {
+        /// The same call, in another place among the others.
+        Order = "order",
+        /// A value in the arguments.
+        Arguments = "arguments",
+        /// A call that the second run does not make.
+        Missing = "missing",
+        /// A call that only the second run makes.
+        Extra = "extra",
+        /// What was decided.
+        Decision = "decision",
+        /// Whether it went well.
+        Outcome = "outcome",
+        /// No difference, but nothing that can be compared: the arguments were erased on request.
+        Erased = "erased",
     }
 }
 

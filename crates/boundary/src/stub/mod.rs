@@ -46,29 +46,17 @@ pub struct Call<'a> {
     pub recorded: &'a [Recorded],
 }
 
-/// What a stub was held against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ValidatedAgainst {
-    /// The contract's output schema.
-    Contract,
-    /// The output schema that the tool's server declares.
-    OutputSchema,
-    /// The shape of recorded results.
-    RecordedResults,
-    /// Nothing but that it is not null: no schema is known.
-    Nothing,
-}
-
-impl ValidatedAgainst {
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Contract => "contract",
-            Self::OutputSchema => "output_schema",
-            Self::RecordedResults => "recorded_results",
-            Self::Nothing => "nothing",
-        }
+umbra_domain::words! {
+    /// What a stub was held against.
+    pub enum ValidatedAgainst {
+        /// The contract's output schema.
+        Contract = "contract",
+        /// The output schema that the tool's server declares.
+        OutputSchema = "output_schema",
+        /// The shape of recorded results.
+        RecordedResults = "recorded_results",
+        /// Nothing but that it is not null: no schema is known.
+        Nothing = "nothing",
     }
 }
 

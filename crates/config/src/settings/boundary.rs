@@ -14,26 +14,15 @@ use super::{
 };
 use umbra_domain::Execution;
 
-/// Which reads the audit has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuditedReads {
-    /// Every one.
-    All,
-    /// One in ten.
-    Sampled,
-    /// None that may run.
-    None,
-}
-
-impl AuditedReads {
-    const ALL: [Self; 3] = [Self::All, Self::Sampled, Self::None];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Sampled => "sampled",
-            Self::None => "none",
-        }
+umbra_domain::words! {
+    /// Which reads the audit has.
+    pub enum AuditedReads {
+        /// Every one.
+        All = "all",
+        /// One in ten.
+        Sampled = "sampled",
+        /// None that may run.
+        None = "none",
     }
 }
 

@@ -10,97 +10,46 @@ use super::{
     SidecarVerdict,
 };
 
-/// What a rule wants of a document. What is not there fulfils none of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentNeed {
-    /// The document is there; where a section is named, that is there too, and not empty.
-    Exists,
-    /// It was changed in substance since: words were added or changed, or an item was given another state. Whatever else is
-    /// changed is no update: what is removed, blanks, case and signs, titles, comments and front matter.
-    Updated,
-    /// It has items with boxes, and none of them is open. Without any it is no finished work; YAML has none.
-    Complete,
-}
-
-impl DocumentNeed {
-    /// Every need.
-    pub const ALL: [Self; 3] = [Self::Exists, Self::Updated, Self::Complete];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exists => "exists",
-            Self::Updated => "updated",
-            Self::Complete => "complete",
-        }
-    }
-
-    /// The need that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|need| need.as_str() == word)
+words! {
+    /// What a rule wants of a document. What is not there fulfils none of it.
+    #[derive(schemars::JsonSchema, ToSchema)]
+    pub enum DocumentNeed {
+        /// The document is there; where a section is named, that is there too, and not empty.
+        Exists = "exists",
+        /// It was changed in substance since: words were added or changed, or an item was given another state. Whatever else is
+        /// changed is no update: what is removed, blanks, case and signs, titles, comments and front matter.
+        Updated = "updated",
+        /// It has items with boxes, and none of them is open. Without any it is no finished work; YAML has none.
+        Complete = "complete",
     }
 }
 
-/// Since when a document must have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Since {
-    /// Since the last turn of the session.
-    #[default]
-    Turn,
-    /// Since the sidecar was attached.
-    Session,
-}
-
-impl Since {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Turn, Self::Session];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Session => "session",
-        }
-    }
-
-    /// The time that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|since| since.as_str() == word)
+words! {
+    /// Since when a document must have changed.
+    #[derive(Default, schemars::JsonSchema, ToSchema)]
+    pub enum Since {
+        /// Since the last turn of the session.
+        #[default]
+        Turn = "turn",
+        /// Since the sidecar was attached.
+        Session = "session",
     }
 }
 
-/// Texts of a session that checks look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TextOf {
-    /// A message.
-    Message,
-    /// The arguments of a call.
-    Call,
-    /// What a tool answered.
-    Result,
+words! {
+    /// Texts of a session that checks look at.
+    #[derive(schemars::JsonSchema, ToSchema)]
+    pub enum TextOf {
+        /// A message.
+        Message = "message",
+        /// The arguments of a call.
+        Call = "call",
+        /// What a tool answered.
+        Result = "result",
+    }
 }
 
 impl TextOf {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Message, Self::Call, Self::Result];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Call => "call",
-            Self::Result => "result",
-        }
-    }
-
-    /// The kind that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-
     /// Whether a check looks at such texts at all. One that needs two of them (`contradictions`) looks at none.
     pub fn is_seen_by(self, check: CheckName) -> bool {
         match check {

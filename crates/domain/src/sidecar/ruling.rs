@@ -5,82 +5,35 @@ use utoipa::ToSchema;
 
 use super::DocumentNeed;
 
-/// What the guardrail answers; a later one wins over an earlier one.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SidecarVerdict {
-    /// Nothing stands against it.
-    #[default]
-    Allow,
-    /// It may go on, and the agent is told why that is worth a thought.
-    Warn,
-    /// It must not go on.
-    Block,
+words! {
+    /// What the guardrail answers; a later one wins over an earlier one.
+    #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, ToSchema)]
+    pub enum SidecarVerdict {
+        /// Nothing stands against it.
+        #[default]
+        Allow = "allow",
+        /// It may go on, and the agent is told why that is worth a thought.
+        Warn = "warn",
+        /// It must not go on.
+        Block = "block",
+    }
 }
 
 impl SidecarVerdict {
-    /// Every verdict, weakest first.
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Warn, Self::Block];
     /// Those that a rule about documents, texts or words may have.
     pub const OF_RULES: [Self; 2] = [Self::Warn, Self::Block];
-
-    /// The word in YAML and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Warn => "warn",
-            Self::Block => "block",
-        }
-    }
-
-    /// The verdict that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
-    }
 }
 
-/// What decided an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckedBy {
-    /// A rule about calls or documents.
-    Rule,
-    /// A built-in check.
-    Check,
-    /// A model.
-    Model,
-}
-
-impl CheckedBy {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Rule, Self::Check, Self::Model];
-
-    /// The word in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rule => "rule",
-            Self::Check => "check",
-            Self::Model => "model",
-        }
-    }
-
-    /// The one that `word` names.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|by| by.as_str() == word)
+words! {
+    /// What decided an answer.
+    #[derive(schemars::JsonSchema, ToSchema)]
+    pub enum CheckedBy {
+        /// A rule about calls or documents.
+        Rule = "rule",
+        /// A built-in check.
+        Check = "check",
+        /// A model.
+        Model = "model",
     }
 }
 

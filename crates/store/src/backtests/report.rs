@@ -270,7 +270,8 @@ impl BacktestStore<'_> {
         .fetch_all(&self.0.read)
         .await?;
         for (severity, category, n) in findings {
-            *result.severities.entry(Severity::from_code(severity).as_str()).or_default() += n;
+            let severity = Severity::from_code(severity).unwrap_or(Severity::Critical);
+            *result.severities.entry(severity.as_str()).or_default() += n;
             if let Some(category) = Category::parse(&category) {
                 *result.categories.entry(category.as_str()).or_default() += n;
             }

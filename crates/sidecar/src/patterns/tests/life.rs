@@ -159,7 +159,7 @@ proptest! {
     fn every_use_is_counted_and_statuses_keep_their_rule(
         pattern in any_pattern(),
         uses in proptest::collection::vec(
-            (proptest::sample::select(PatternOutcome::ALL), proptest::sample::select(PatternSource::ALL)), 0..30,
+            (proptest::sample::select(PatternOutcome::ALL.to_vec()), proptest::sample::select(PatternSource::ALL.to_vec())), 0..30,
         ),
     ) {
         let mut now = pattern;

@@ -53,7 +53,7 @@ fn any_text() -> impl Strategy<Value = Option<String>> {
 
 fn any_new() -> impl Strategy<Value = NewPattern> {
     let texts = (any::<String>(), any_text(), any_words(9), any_text(), any_text(), any_text(), any_text());
-    let outcome = proptest::sample::select(PatternOutcome::ALL);
+    let outcome = proptest::sample::select(PatternOutcome::ALL.to_vec());
     // What may be told of money; in JSON it is dollars, to the last billionth.
     let sums = (proptest::option::of(0..=1_000_000_000_000_000_i64), proptest::option::of(any::<u64>()));
     (texts, any_tools(), outcome, sums).prop_map(|(texts, tools, outcome, (cost, ms))| {
@@ -65,8 +65,8 @@ fn any_new() -> impl Strategy<Value = NewPattern> {
 
 /// Any pattern of one of two agents, whose status and counts need not fit each other.
 fn any_pattern() -> impl Strategy<Value = Pattern> {
-    let life = (0..6_u32, 0..6_u32, proptest::sample::select(PatternStatus::ALL), any_text());
-    let source = proptest::sample::select(PatternSource::ALL);
+    let life = (0..6_u32, 0..6_u32, proptest::sample::select(PatternStatus::ALL.to_vec()), any_text());
+    let source = proptest::sample::select(PatternSource::ALL.to_vec());
     let origin = (source, any::<String>(), proptest::option::of(any::<u128>()), 0..4_000_000_000_000_i64);
     (any::<u128>(), any_new(), any::<bool>(), life, origin).prop_map(|(id, new, first, life, origin)| {
         let (source, by, review, at) = origin;
