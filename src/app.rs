@@ -52,7 +52,7 @@ mod mcp;
 mod serve;
 
 pub use mcp::{Caller, Proxy, accept_tools, proxy};
-pub use serve::{Ready, admission, api_of, guard, limits, serve};
+pub use serve::{Ready, api_of, guard, limits, serve};
 
 /// The settings as the command line left them, and where they came from.
 #[derive(Debug, Clone)]

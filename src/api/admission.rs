@@ -1,14 +1,14 @@
-//! How many requests of a class may be worked on at once; the one too many is refused at once.
+//! Admission control: bounds the requests of each class that are under way, as the section `server` of the settings says.
 //!
 //! In: a request and its class. Out: the request, with its place among the admitted; or a 503 with `Retry-After`,
-//! before a byte of the body is read. Never: a queue. Who waits in one has mostly gone when its turn comes, and
-//! the work is done for nobody.
+//! before a byte of the body is read. There is no queue: a client that waits in one has mostly gone when its turn comes.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
+use umbra_config::settings::Server;
 
 /// What kind of work a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,31 +29,6 @@ pub enum Class {
     Health,
 }
 
-/// How many requests at once, by class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AdmissionLimits {
-    /// See [`Class::Ingest`].
-    pub ingest: usize,
-    /// See [`Class::Read`].
-    pub read: usize,
-    /// See [`Class::Decide`].
-    pub decide: usize,
-    /// See [`Class::Mcp`].
-    pub mcp: usize,
-    /// See [`Class::Wait`].
-    pub wait: usize,
-    /// See [`Class::Stream`].
-    pub stream: usize,
-}
-
-impl Default for AdmissionLimits {
-    /// Ingest is carried in batches of 256, so two of them are under way; reads share few database connections;
-    /// a decision takes microseconds; a wait takes a little memory, and a stream some more.
-    fn default() -> Self {
-        Self { ingest: 512, read: 64, decide: 256, mcp: 1024, wait: 4096, stream: 256 }
-    }
-}
-
 /// Admits requests. Cheap to clone; all clones count together.
 #[derive(Debug, Clone)]
 pub struct Admission {
@@ -72,16 +47,16 @@ pub struct Place(
 );
 
 impl Admission {
-    /// With these limits.
-    pub fn new(limits: AdmissionLimits) -> Self {
+    /// With the bounds of these settings.
+    pub fn new(server: &Server) -> Self {
         let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self {
-            ingest: places(limits.ingest),
-            read: places(limits.read),
-            decide: places(limits.decide),
-            mcp: places(limits.mcp),
-            wait: places(limits.wait),
-            stream: places(limits.stream),
+            ingest: places(server.ingest_concurrency),
+            read: places(server.read_concurrency),
+            decide: places(server.decide_concurrency),
+            mcp: places(server.mcp_concurrency),
+            wait: places(server.wait_concurrency),
+            stream: places(server.max_streams),
         }
     }
 

@@ -14,7 +14,7 @@ use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audi
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
-        admission::{Admission, AdmissionLimits},
+        admission::Admission,
         auth::KeyRing,
         body::BodyReader,
         front::{BodyLimits, Front, HostGuard, Limits, Site},
@@ -137,7 +137,7 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
-    let admission = admission(setup);
+    let admission = Admission::new(&settings.server);
     let router = api::router(api.clone(), &admission).merge(dashboard::router());
     let site = Site::new(router, guard, flows.clock.clone()).with(api::shortcut(api, &admission));
     front.serve(site, tasks, limits(setup));
@@ -246,7 +246,8 @@ pub fn api_of(
             encoded: server.max_body_bytes,
             decoded: server.max_decoded_bytes,
             patience: server.body_timeout,
-            ..BodyLimits::default()
+            min_rate: u32::try_from(server.min_body_rate).unwrap_or(u32::MAX),
+            in_flight: server.max_in_flight_bytes,
         }),
         limits: ingest::Limits {
             event_bytes: server.max_event_bytes,
@@ -264,17 +265,6 @@ pub fn api_of(
     })
 }
 
-/// Admission of requests, as the settings bound it.
-pub fn admission(setup: &Setup) -> Admission {
-    let server = &setup.settings.server;
-    Admission::new(AdmissionLimits {
-        ingest: server.ingest_concurrency,
-        read: server.read_concurrency,
-        stream: server.max_streams,
-        ..AdmissionLimits::default()
-    })
-}
-
 /// Limits of connections, as the settings say.
 pub fn limits(setup: &Setup) -> Limits {
     let server = &setup.settings.server;
@@ -282,9 +272,11 @@ pub fn limits(setup: &Setup) -> Limits {
         max_connections: server.max_connections,
         first_byte: server.first_byte_timeout,
         headers: server.header_timeout,
+        idle: server.idle_timeout,
+        write_stall: server.write_timeout,
         max_headers: server.max_headers,
         max_header_bytes: server.max_header_bytes,
-        ..Limits::default()
+        drain_idle: server.drain_idle_timeout,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -109,6 +110,22 @@ async fn the_time_that_was_fixed_at_accept_decides_and_a_late_result_changes_not
         assert_eq!(reviews[0]["assessment"], opposite, "the opposite opinion came too late: {reviews:?}");
         assert_eq!(verdict_on(&umbra, &pending.body).await, verdict);
     }
+}
+
+#[tokio::test]
+async fn more_requests_that_wait_than_the_settings_admit_are_refused_at_once() {
+    let model = ModelServer::start(|_| Answer::Hang).await;
+    let settings = format!("{}server: {{wait_concurrency: 1}}\n", settings(&model));
+    let umbra = Umbra::with().shadows(&judging(", verdict_within: 30s")).settings(&settings).go().await;
+    let agents = [clean("first"), clean("second")];
+    let answers = join_all(agents.iter().map(|event| post_and_wait(&umbra, event, 3))).await;
+    let [refused, pending] = if answers[0].status == 503 { [0, 1] } else { [1, 0] }.map(|index| &answers[index]);
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (503, &json!("overloaded")));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!((pending.status.as_u16(), &pending.body["verdict"]["verdict"]), (202, &json!("pending")));
+    // Requests that do not wait are counted apart, and the place is free again.
+    assert_eq!(umbra.event(&clean("third")).await["verdict"]["verdict"], "pending");
+    assert_eq!(post_and_wait(&umbra, &clean("fourth"), 1).await.status, 202);
 }
 
 #[tokio::test]

@@ -29,13 +29,14 @@ use tokio::{
 };
 use umbra::{
     api::{
-        admission::{Admission, AdmissionLimits, Class},
+        admission::{Admission, Class},
         body::{BodyReader, Media, expect_media, from_json},
         front::{BodyLimits, Front, HostGuard, Limits, Site},
         problem::Problem,
     },
     lifecycle::Tasks,
 };
+use umbra_config::settings;
 use umbra_domain::clock::Clock;
 
 /// Longer than anything here takes; only a fault reaches it.
@@ -72,7 +73,7 @@ impl Server {
     pub fn start(limits: Limits, bodies: BodyLimits) -> Self {
         let shared = Shared {
             bodies: BodyReader::new(bodies),
-            admission: Admission::new(AdmissionLimits { read: 2, ..AdmissionLimits::default() }),
+            admission: Admission::new(&settings::Server { read_concurrency: 2, ..settings::Server::default() }),
             held: Arc::default(),
             go: Arc::new(Semaphore::new(0)),
             released: Arc::default(),

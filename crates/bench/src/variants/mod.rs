@@ -10,8 +10,8 @@ use anyhow::Context;
 use axum::Router;
 use clap::{Args, ValueEnum};
 use umbra::{
-    api::{auth::KeyRing, front},
-    app::{App, Database, Overrides, Setup, admission, api_of, guard, limits},
+    api::{admission::Admission, auth::KeyRing, front},
+    app::{App, Database, Overrides, Setup, api_of, guard, limits},
     lifecycle::Tasks,
     telemetry,
 };
@@ -64,7 +64,7 @@ pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
     let api = api_of(&setup, &flows, keys, telemetry::start_metrics(), &tasks, None);
     let address = front.local_addr();
     let clock = flows.clock.clone();
-    let admission = admission(&setup);
+    let admission = Admission::new(&setup.settings.server);
     let site = match options.variant {
         Variant::Nodb => {
             let decisions = routes::deciding_alone(api.clone(), &admission);

@@ -33,6 +33,12 @@ section! {
         header_timeout: Duration = secs(5), Time(ms(100)..=secs(600));
         /// Longest time in which a request's body may arrive.
         body_timeout: Duration = secs(10), Time(ms(100)..=secs(600));
+        /// Bytes a second that must have arrived on average for a body to take longer than `body_timeout`.
+        min_body_rate: usize = 64 * 1024, Bytes(KIB..=64 * MIB);
+        /// Longest time that a connection may be idle between two requests. Pools of clients keep theirs for 60 to 90 s.
+        idle_timeout: Duration = secs(75), Time(ms(100)..=secs(3600));
+        /// Longest time in which a client takes no byte of an answer.
+        write_timeout: Duration = secs(30), Time(ms(100)..=secs(600));
         /// Largest head of a request (request line and headers).
         max_header_bytes: usize = 16 * 1024, Bytes(8 * KIB..=MIB);
         /// Most headers in a request.
@@ -41,6 +47,8 @@ section! {
         max_body_bytes: usize = 1024 * 1024, Bytes(KIB..=64 * MIB);
         /// Largest body after decompression, or as it arrives where it is not compressed.
         max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
+        /// Most bytes of all bodies that are held at a time; a request whose body does not fit is answered 503.
+        max_in_flight_bytes: usize = 64 * 1024 * 1024, Bytes(64 * KIB..=16 * 1024 * MIB);
         /// Largest single event, as JSON.
         max_event_bytes: usize = 256 * 1024, Bytes(KIB..=16 * MIB);
         /// Most events in one batch.
@@ -53,12 +61,20 @@ section! {
         ingest_concurrency: usize = 256, whole(1..=10_000).to();
         /// Most requests that read at a time; more are answered 503.
         read_concurrency: usize = 64, whole(1..=10_000).to();
-        /// Most streams of findings at a time; more are answered 503.
+        /// Most requests at a time that ask for decisions or belong to sessions; more are answered 503.
+        decide_concurrency: usize = 256, whole(1..=10_000).to();
+        /// Most requests of MCP clients at a time, each as long as its tool runs; more are answered 503.
+        mcp_concurrency: usize = 1_024, whole(1..=100_000).to();
+        /// Most requests at a time that wait for a review or a verdict; more are answered 503.
+        wait_concurrency: usize = 4_096, whole(1..=100_000).to();
+        /// Most streams at a time: of findings, of the audit, of sessions; more are answered 503.
         max_streams: usize = 256, whole(1..=10_000).to();
         /// Between signs of life of a stream that has nothing to say.
         stream_keep_alive: Duration = secs(15), Time(ms(100)..=secs(300));
         /// Longest time that requests and reviews under way have to end after SIGTERM.
         drain_timeout: Duration = secs(25), Time(secs(1)..=secs(600));
+        /// Longest time after SIGTERM in which an idle connection may begin one more request.
+        drain_idle_timeout: Duration = secs(1), Time(ms(0)..=secs(60));
         /// Longest time that a request may wait for a verdict (`Prefer: wait=N`).
         max_wait: Duration = secs(60), Time(ms(100)..=secs(60));
     }
@@ -68,6 +84,13 @@ section! {
                 keys.first_of(["max_decoded_bytes", "max_body_bytes"]),
                 "max_decoded_bytes is below max_body_bytes",
                 "a body need not be compressed: raise max_decoded_bytes or lower max_body_bytes",
+            );
+        }
+        if server.max_in_flight_bytes < server.max_decoded_bytes {
+            keys.fault(
+                keys.first_of(["max_in_flight_bytes", "max_decoded_bytes"]),
+                "max_in_flight_bytes is below max_decoded_bytes",
+                "the largest body would never fit: raise max_in_flight_bytes or lower max_decoded_bytes",
             );
         }
         if server.max_event_bytes > server.max_decoded_bytes {

@@ -66,7 +66,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 
 #[test]
 fn every_bound_holds() {
-    let cases: [(&str, usize, &[&str]); 50] = [
+    let cases: [(&str, usize, &[&str]); 52] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),
@@ -78,6 +78,8 @@ fn every_bound_holds() {
         ("server:\n  max_body_bytes: -1", 2, &["out of bounds"]),
         ("server:\n  max_body_bytes: 8MiB", 2, &["max_decoded_bytes is below"]),
         ("server:\n  max_decoded_bytes: 1MiB\n  max_event_bytes: 2MiB", 3, &["max_event_bytes is above"]),
+        ("server:\n  max_in_flight_bytes: 1MiB", 2, &["max_in_flight_bytes is below"]),
+        ("server:\n  decide_concurrency: 0", 2, &["out of bounds", "1 to 10000"]),
         ("server:\n  max_wait: 2m", 2, &["out of bounds"]),
         ("server: [a]", 1, &["a list stands where keys"]),
         ("servr: {}", 1, &["unknown key", "`server`"]),
