@@ -26,24 +26,8 @@ pub fn misspelling_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     near.filter(|(near, _)| (1..=bound).contains(near)).min_by_key(|(near, _)| *near).map(|(_, known)| known)
 }
 
-/// Optimal string alignment: edits, and swaps of neighbours, between two words.
+/// Edits, and swaps of neighbours, between the first 64 characters of two words.
 fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &y) in b.iter().enumerate() {
-            let at = |row: &[usize], k: usize| row.get(k).copied().unwrap_or(usize::MAX - 1);
-            let mut best = (at(&last, j + 1) + 1).min(at(&row, j) + 1).min(at(&last, j) + usize::from(x != y));
-            let swapped = i > 0 && j > 0 && b.get(j - 1) == Some(&x) && a.get(i - 1) == Some(&y);
-            if swapped {
-                best = best.min(at(&before, j - 1) + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or(0)
+    let start = |text: &str| text.chars().take(64).collect::<String>();
+    strsim::osa_distance(&start(a), &start(b))
 }
