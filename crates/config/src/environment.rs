@@ -113,7 +113,7 @@ impl Environment {
         let mut faults = Faults::default();
         for name in names {
             if self.get(name).is_some_and(|key| !key.trim().chars().all(|c| matches!(c, ' '..='~'))) {
-                let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+                let at = faults.add_variable(name);
                 let message = "the key holds a line break or another character that no header may have";
                 faults.fault_showing(at, Show::Nothing, message, "set the variable to the key alone");
             }
@@ -126,23 +126,22 @@ impl Environment {
     pub(super) fn overlay(&self, root: &mut Node, faults: &mut Faults) {
         for (name, path) in ALIASES {
             if let Some(value) = self.get(name) {
-                let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
-                put(root, path, at, Kind::Text(value.to_owned()), at.source);
+                let at = faults.add_variable(name);
+                put(root, path, at, Kind::Text(value.to_owned()), at.source, faults);
             }
         }
         // Settings of this layer drop the `_file` twins of earlier layers, but not each other's.
         let mut layer = None;
         for (name, value) in &self.set {
             let Some(path) = name.strip_prefix(PREFIX) else { continue };
-            let source = faults.add_source(name, "");
-            let layer = *layer.get_or_insert(source);
-            let at = Place { source, line: 1, column: 1 };
+            let at = faults.add_variable(name);
+            let layer = *layer.get_or_insert(at.source);
             let path = path.to_lowercase();
             let path: Vec<&str> = path.split("__").collect();
-            put(root, &path, at, value_of(value, at), layer);
+            put(root, &path, at, value_of(value, at.source), layer, faults);
         }
         for name in self.empty.iter().filter(|name| name.starts_with(PREFIX)) {
-            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let at = faults.add_variable(name);
             let help = "give it a value, or unset it: a variable that something else should have filled may be missing";
             faults.warn(at, "is set to nothing and counts as not set", help);
         }
@@ -160,7 +159,7 @@ impl Environment {
             if settings.is_empty() {
                 paths(&settings_schema(), "", &mut settings);
             }
-            let at = Place { source: faults.add_source(name, ""), line: 1, column: 1 };
+            let at = faults.add_variable(name);
             let word = name.get(6..).unwrap_or_default().trim_matches('_').replace("__", "_");
             let near = nearest(&word, settings.iter().map(|(word, _)| word.as_str()));
             let meant = near.and_then(|near| settings.iter().find(|(word, _)| word == near));
@@ -212,49 +211,35 @@ fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
 }
 
 /// The value as YAML, or as plain text.
-fn value_of(value: &str, at: Place) -> Kind {
+fn value_of(value: &str, source: usize) -> Kind {
     // What cannot be read as YAML is text, so faults of the attempt are dropped.
-    let mut node = parse(at.source, value, &mut Faults::default());
-    if let Some(node) = &mut node {
-        settle(node, at);
-    }
-    node.map_or_else(|| Kind::Text(value.to_owned()), |node| node.kind)
-}
-
-/// Gives every node within a variable the variable's place.
-fn settle(node: &mut Node, at: Place) {
-    node.at = at;
-    match &mut node.kind {
-        Kind::List(items) => items.iter_mut().for_each(|item| settle(item, at)),
-        Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
-            entry.at = at;
-            settle(&mut entry.value, at);
-        }),
-        _ => {}
-    }
+    parse(source, value, &mut Faults::default()).map_or_else(|| Kind::Text(value.to_owned()), |node| node.kind)
 }
 
 /// Sets one value in the tree, making the mappings on its way. Twins (`key_file` of `key`, and the other way
-/// round) from sources before `layer` go: the later layer decides alone.
-fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize) {
+/// round) from sources before `layer` go: the later layer decides alone. A key within a value that has none is a fault.
+fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize, faults: &mut Faults) {
     let Some((key, rest)) = path.split_first() else {
         *node = Node { kind, at };
         return;
     };
-    if !matches!(node.kind, Kind::Map(_)) {
+    if node.kind == Kind::Null {
         *node = Node { kind: Kind::Map(Vec::new()), at };
     }
-    let Kind::Map(entries) = &mut node.kind else { return };
+    let Kind::Map(entries) = &mut node.kind else {
+        let message = format!("{} stands where `{key}` would be set", node.kind.describe());
+        return faults.fault(at, message, "set the whole value, or keys within it, not both");
+    };
     if rest.is_empty() {
         let twin = key.strip_suffix("_file").map_or_else(|| format!("{key}_file"), str::to_owned);
         entries.retain(|entry| entry.key != twin || entry.value.at.source >= layer);
     }
     if let Some(entry) = entries.iter_mut().find(|entry| entry.key == *key) {
         entry.at = at;
-        put(&mut entry.value, rest, at, kind, layer);
+        put(&mut entry.value, rest, at, kind, layer, faults);
     } else {
         let mut value = Node { kind: Kind::Null, at };
-        put(&mut value, rest, at, kind, layer);
+        put(&mut value, rest, at, kind, layer, faults);
         entries.push(Entry { key: (*key).to_owned(), at, value });
     }
 }

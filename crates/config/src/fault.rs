@@ -165,6 +165,11 @@ impl Faults {
         self.sources.len() - 1
     }
 
+    /// Takes an environment variable up as a source, whose value is never shown, and gives the place of its value.
+    pub fn add_variable(&mut self, name: &str) -> Place {
+        Place { source: self.add_source(name, ""), line: 1, column: 1 }
+    }
+
     /// Runs `read` with one more part in the path.
     pub fn within<T>(&mut self, part: String, read: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(part);

@@ -91,6 +91,23 @@ fn faults_name_the_variable() {
 }
 
 #[test]
+fn a_key_within_a_value_without_keys_is_a_fault() {
+    let found = faults(over("webhooks: []\n", &[("UMBRA__WEBHOOKS__NAME", "pager")]));
+    one_fault("list", &found, 1, &["UMBRA__WEBHOOKS__NAME:1:1: a list stands where `name` would be set"]);
+    let found = faults(over("{}", &[("UMBRA__SERVER", "x"), ("UMBRA__SERVER__BIND", "127.0.0.1:0")]));
+    let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown[0].starts_with("UMBRA__SERVER:1:1: server: text stands where keys"), "{shown:?}");
+    assert!(shown[1].starts_with("UMBRA__SERVER__BIND:1:1: text stands where `bind`"), "{shown:?}");
+}
+
+#[test]
+fn a_fault_within_a_variable_has_its_place_there() {
+    let found = faults(over("{}", &[("UMBRA__OUTBOUND__ALLOW", "[a, 'http://x']")]));
+    one_fault("list", &found, 1, &["UMBRA__OUTBOUND__ALLOW:1:5: outbound.allow[1]"]);
+}
+
+#[test]
 fn values_are_not_shown() {
     for name in ["DATABASE_URL", "UMBRA__DATABASE__URL", "UMBRA__DATABASE__PASSWORD", "UMBRA__DATABSE__URL"] {
         let report = over("{}", &[(name, "hunter2 hunter2")]).unwrap_err();
