@@ -120,15 +120,18 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
         reject_unsupported_tags: true,
         with_snippet: false,
     };
-    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
-        Ok(Spanned { value: Raw::Null, .. }) => {
+    match serde_saphyr::from_str_with_options::<Node>(text, options) {
+        Ok(Node { kind: Kind::Null, .. }) => {
             faults.fault(whole, "the file is empty", "see the example in config/, or leave the file out");
             None
         }
-        Ok(raw) => Some(node(raw, source)),
+        Ok(mut root) => {
+            set_source(&mut root, source);
+            Some(root)
+        }
         Err(error) => {
             let (message, help) = explain(&error);
-            let at = error.location().map_or(whole, |location| place(source, location));
+            let at = error.location().map_or(whole, |location| Place { source, ..place(location) });
             faults.fault_showing(at, Show::Line, message, help);
             None
         }
@@ -194,101 +197,87 @@ fn exceeded(breach: &BudgetBreach) -> String {
     }
 }
 
-fn place(source: usize, location: Location) -> Place {
+/// The place within a source that is not noted yet.
+fn place(location: Location) -> Place {
     let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    Place { source, line: whole(location.line()), column: whole(location.column()) }
+    Place { source: 0, line: whole(location.line()), column: whole(location.column()) }
 }
 
-fn node(raw: Spanned<Raw>, source: usize) -> Node {
-    let at = place(source, raw.referenced);
-    let kind = match raw.value {
-        Raw::Null => Kind::Null,
-        Raw::Flag(flag) => Kind::Flag(flag),
-        Raw::Whole(number) => Kind::Whole(number),
-        Raw::Decimal(number) => Kind::Decimal(number),
-        Raw::Text(text) => Kind::Text(text),
-        Raw::List(items) => Kind::List(items.into_iter().map(|item| node(item, source)).collect()),
-        Raw::Map(entries) => Kind::Map(
-            entries
-                .into_iter()
-                .map(|(key, value)| Entry {
-                    at: place(source, key.referenced),
-                    key: key.value,
-                    value: node(value, source),
-                })
-                .collect(),
-        ),
-    };
-    Node { kind, at }
-}
-
-/// A value as the parser gives it.
-#[derive(Debug)]
-enum Raw {
-    Null,
-    Flag(bool),
-    Whole(i128),
-    Decimal(f64),
-    Text(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
+/// Notes the source of a node and of all below it.
+fn set_source(node: &mut Node, source: usize) {
+    node.at.source = source;
+    match &mut node.kind {
+        Kind::List(items) => items.iter_mut().for_each(|item| set_source(item, source)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
+            entry.at.source = source;
+            set_source(&mut entry.value, source);
+        }),
+        _ => {}
     }
 }
 
-struct RawVisitor;
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Spanned::deserialize(deserializer)
+            .map(|Spanned { value, referenced, .. }| Self { kind: value, at: place(referenced) })
+    }
+}
 
-impl<'de> de::Visitor<'de> for RawVisitor {
-    type Value = Raw;
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KindVisitor)
+    }
+}
+
+struct KindVisitor;
+
+impl<'de> de::Visitor<'de> for KindVisitor {
+    type Value = Kind;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
+    fn visit_unit<E>(self) -> Result<Kind, E> {
+        Ok(Kind::Null)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Raw, E> {
-        Ok(Raw::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<Kind, E> {
+        Ok(Kind::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Raw, E> {
-        Ok(Raw::Whole(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<Kind, E> {
+        Ok(Kind::Whole(number.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Raw, E> {
-        Ok(Raw::Whole(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<Kind, E> {
+        Ok(Kind::Whole(number.into()))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Raw, E> {
-        Ok(Raw::Decimal(number))
+    fn visit_f64<E>(self, number: f64) -> Result<Kind, E> {
+        Ok(Kind::Decimal(number))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Kind, E> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(E::custom(format!("a text of {} bytes; at most {MAX_TEXT_BYTES} are read", text.len())));
         }
-        Ok(Raw::Text(text.to_owned()))
+        Ok(Kind::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Kind, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Raw::List(list))
+        Ok(Kind::List(list))
     }
 
-    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Kind, A::Error> {
         let mut map = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            map.push(entry);
+        while let Some((Spanned { value: key, referenced, .. }, value)) = entries.next_entry()? {
+            map.push(Entry { key, at: place(referenced), value });
         }
-        Ok(Raw::Map(map))
+        Ok(Kind::Map(map))
     }
 }
