@@ -1,7 +1,7 @@
 //! What numbers may look like: counts, money, durations and sizes. Nodes in, values within their bounds out; the
 //! same bounds as JSON Schema.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{marker::PhantomData, ops::RangeInclusive, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -13,55 +13,64 @@ use super::{
     tree::{Kind, Node},
 };
 
-/// A whole number within bounds.
-pub(super) struct Whole {
+/// A whole number within bounds, as an integer type that holds them.
+pub(super) struct Whole<T> {
     range: RangeInclusive<u64>,
     hint: &'static str,
+    integer: PhantomData<T>,
 }
 
 /// A whole number within `range`.
-pub(super) fn whole(range: RangeInclusive<u64>) -> Whole {
-    Whole { range, hint: "" }
+pub(super) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> Whole<T> {
+    Whole { range, hint: "", integer: PhantomData }
 }
 
-impl Whole {
+impl<T> Whole<T> {
     /// What to say besides when the number is out of bounds.
     pub fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
-
-    /// The same as another integer type, which must hold the whole range.
-    pub fn to<T: TryFrom<u64>>(self) -> impl Shape<Value = T> {
-        Mapped { shape: self, convert: |number| T::try_from(number).ok() }
-    }
 }
 
-impl Shape for Whole {
-    type Value = u64;
+impl<T: TryFrom<u64>> Shape for Whole<T> {
+    type Value = T;
 
-    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<u64> {
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
         let (min, max) = (*self.range.start(), *self.range.end());
         let help = format!("write a whole number from {min} to {max}{}", self.hint);
         let number = match node.kind {
-            Kind::Whole(number) => number,
+            Kind::Whole(number) => Some(number),
             // `1e12` is a decimal in YAML; as a count it is out of bounds, not of the wrong kind.
             #[expect(clippy::cast_possible_truncation, reason = "saturates, which is out of bounds as well")]
-            Kind::Decimal(number) if number.fract() == 0.0 => number as i128,
-            _ => {
-                faults.fault(node.at, format!("{} is not a whole number", shown(node)), help);
-                return None;
-            }
+            Kind::Decimal(number) if number.fract() == 0.0 => Some(number as i128),
+            _ => None,
         };
-        let value = u64::try_from(number).ok().filter(|value| self.range.contains(value));
-        if value.is_none() {
-            faults.fault(node.at, format!("{number} is out of bounds"), help);
-        }
-        value
+        bounded(node, number, "a whole number", help, faults, |number| {
+            let number = u64::try_from(number).ok().filter(|number| self.range.contains(number))?;
+            T::try_from(number).ok()
+        })
     }
 
     fn schema(&mut self) -> Value {
         json!({"type": "integer", "minimum": self.range.start(), "maximum": self.range.end()})
     }
+}
+
+/// The value that `within` makes of what was read. Notes a fault where nothing was read, or `within` gives nothing.
+fn bounded<R, V>(
+    node: &Node,
+    read: Option<R>,
+    what: &str,
+    help: String,
+    faults: &mut Faults,
+    within: impl FnOnce(R) -> Option<V>,
+) -> Option<V> {
+    let wrong = if read.is_some() { "out of bounds".to_owned() } else { format!("not {what}") };
+    let value = read.and_then(within);
+    if value.is_none() {
+        faults.fault(node.at, format!("{} is {wrong}", shown(node)), help);
+    }
+    value
 }
 
 /// A number within bounds, such as money.
@@ -84,18 +93,13 @@ impl<T> Shape for Decimal<T> {
         let (min, max) = (*self.range.start(), *self.range.end());
         let help = format!("write {} from {min} to {max}", self.what);
         let number = match node.kind {
-            Kind::Whole(number) => number as f64,
-            Kind::Decimal(number) => number,
-            _ => {
-                faults.fault(node.at, format!("{} is not {}", shown(node), self.what), help);
-                return None;
-            }
+            Kind::Whole(number) => Some(number as f64),
+            Kind::Decimal(number) => Some(number),
+            _ => None,
         };
-        let value = self.range.contains(&number).then(|| (self.convert)(number)).flatten();
-        if value.is_none() {
-            faults.fault(node.at, format!("{number} is out of bounds"), help);
-        }
-        value
+        bounded(node, number, self.what, help, faults, |number| {
+            self.range.contains(&number).then(|| (self.convert)(number)).flatten()
+        })
     }
 
     fn schema(&mut self) -> Value {
@@ -117,15 +121,7 @@ impl Shape for Time {
             Kind::Whole(0) => Some(Duration::ZERO),
             _ => None,
         };
-        let Some(time) = time else {
-            faults.fault(node.at, format!("{} is not a duration", shown(node)), help);
-            return None;
-        };
-        if !self.0.contains(&time) {
-            faults.fault(node.at, format!("{} is out of bounds", shown(node)), help);
-            return None;
-        }
-        Some(time)
+        bounded(node, time, "a duration", help, faults, |time| self.0.contains(&time).then_some(time))
     }
 
     fn schema(&mut self) -> Value {
@@ -147,15 +143,9 @@ impl Shape for Bytes {
             Kind::Whole(number) => Some(*number),
             _ => None,
         };
-        let Some(bytes) = bytes else {
-            faults.fault(node.at, format!("{} is not a size", shown(node)), help);
-            return None;
-        };
-        let value = u64::try_from(bytes).ok().filter(|bytes| self.0.contains(bytes));
-        if value.is_none() {
-            faults.fault(node.at, format!("{} is out of bounds", shown(node)), help);
-        }
-        value.and_then(|bytes| usize::try_from(bytes).ok())
+        bounded(node, bytes, "a size", help, faults, |bytes| {
+            usize::try_from(u64::try_from(bytes).ok().filter(|bytes| self.0.contains(bytes))?).ok()
+        })
     }
 
     fn schema(&mut self) -> Value {
@@ -163,23 +153,5 @@ impl Shape for Bytes {
             {"type": "integer", "minimum": self.0.start(), "maximum": self.0.end()},
             {"type": "string", "pattern": "^[0-9]+ *(B|KiB|MiB|GiB)$"},
         ]})
-    }
-}
-
-/// A shape whose values are turned into something else.
-struct Mapped<S, F> {
-    shape: S,
-    convert: F,
-}
-
-impl<S: Shape, T, F: Fn(S::Value) -> Option<T>> Shape for Mapped<S, F> {
-    type Value = T;
-
-    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
-        self.shape.read(node, faults).and_then(&self.convert)
-    }
-
-    fn schema(&mut self) -> Value {
-        self.shape.schema()
     }
 }

@@ -26,6 +26,6 @@ section! {
         /// The log is rotated before it holds more bytes than this.
         observations_max_bytes: usize = 64 * 1024 * 1024, Bytes(KIB..=64 * 1024 * MIB);
         /// Full files that are kept beside the one that is written: observations.jsonl.1 is the newest.
-        observations_keep: u32 = 10, whole(1..=1000).to();
+        observations_keep: u32 = 10, whole(1..=1000);
     }
 }

@@ -45,9 +45,9 @@ section! {
         /// Largest arguments of a call, as JSON.
         max_arguments_bytes: usize = 64 * 1024, Bytes(KIB..=16 * MIB);
         /// Most calls that wait for a decision; of more, whatever changes something is refused.
-        queue_calls: usize = 4_096, whole(1..=1_000_000).to();
+        queue_calls: usize = 4_096, whole(1..=1_000_000);
         /// Most calls in one transaction.
-        flush_calls: usize = 256, whole(1..=10_000).to();
+        flush_calls: usize = 256, whole(1..=10_000);
         /// Approvals of calls that a rule asks for.
         approvals: Approvals = Approvals::default(), nested();
         /// What is kept of calls.
@@ -106,7 +106,7 @@ section! {
         /// the data directory when not set.
         dir: Option<PathBuf> = None, Maybe(path());
         /// A file is full at so many MiB; full ones are kept for ever.
-        max_log_size_mb: u64 = 500, whole(1..=1_000_000).to();
+        max_log_size_mb: u64 = 500, whole(1..=1_000_000);
     }
 }
 

@@ -26,7 +26,7 @@ section! {
         /// The schema that holds the tables. Services with different schemas do not see each other.
         schema: String = "umbra".to_owned(), text("a schema's name", 63, parse_schema);
         /// Most connections, over all pools of this process.
-        max_connections: u32 = 16, whole(3..=1_000).to();
+        max_connections: u32 = 16, whole(3..=1_000);
         /// Start although Postgres has `fsync` off or the role is a superuser. A metric says so.
         allow_unsafe: bool = false, Flag;
     }

@@ -67,7 +67,7 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let max_output_tokens = keys.optional(
         "max_output_tokens",
         "Most tokens that it may write in one call (1024 unless set); a batch of events has so many for each, up to 8192.",
-        whole(16..=200_000).to(),
+        whole(16..=200_000),
     );
     let timeout =
         keys.optional("timeout", "Longest that one call may take (60s unless set).", Time(secs(1)..=secs(600)));

@@ -11,6 +11,6 @@ section! {
         /// Least share of its judged findings that people confirmed.
         floor: f64 = 0.8, decimal("a share", 0.0..=1.0, Some);
         /// Fewest findings that people must have judged.
-        min_feedback: u32 = 20, whole(1..=100_000).to();
+        min_feedback: u32 = 20, whole(1..=100_000);
     }
 }

@@ -15,9 +15,9 @@ section! {
     /// Who works on reviews, and when work counts as abandoned.
     Queue {
         /// Reviews at a time in this process. 0 makes a front that only accepts.
-        workers: usize = 8, whole(0..=256).to();
+        workers: usize = 8, whole(0..=256);
         /// Workers kept for active shadows, whose verdicts somebody may wait for. Must leave one for the others.
-        active_slots: usize = 2, whole(0..=255).to();
+        active_slots: usize = 2, whole(0..=255);
         /// Between signs of life of a process.
         heartbeat: Duration = secs(3), Time(ms(100)..=secs(60));
         /// A process whose last sign of life is older starts no review.
@@ -27,11 +27,11 @@ section! {
         /// Between looks at the queue when nothing wakes it.
         poll: Duration = secs(1), Time(ms(50)..=secs(60));
         /// Most times that a review is started; after them it ends with what the built-in checks found.
-        max_attempts: u32 = 8, whole(1..=100).to();
+        max_attempts: u32 = 8, whole(1..=100);
         /// Longest that a review waits for a model or for money before it ends so.
         give_up_after: Duration = secs(1_800), Time(secs(10)..=secs(86_400));
         /// Reviews waiting beyond which further events are skipped as `overload`.
-        max_queued: u32 = 10_000, whole(1..=1_000_000).to();
+        max_queued: u32 = 10_000, whole(1..=1_000_000);
     }
     rules check;
 }

@@ -19,7 +19,7 @@ section! {
     /// How long things are kept. What is older is deleted in the background, by one process at a time.
     Retention {
         /// Hours in which an event's id, sent again, is answered with the first answer.
-        idempotency_hours: u32 = 72, whole(1..=720).to();
+        idempotency_hours: u32 = 72, whole(1..=720);
         /// Days that events are kept after their receipt; `never` (or 0) keeps them for ever.
         events_days: u32 = 30, Days;
         /// Days that reviews are kept, with their findings, verdicts and calls; at least as long as events.
@@ -44,7 +44,7 @@ impl Shape for Days {
                 faults.fault(node.at, "this is no number of days", help);
                 None
             }
-            _ => whole(0..=MOST_DAYS).hint(" days; 0 or `never` deletes nothing").to().read(node, faults),
+            _ => whole(0..=MOST_DAYS).hint(" days; 0 or `never` deletes nothing").read(node, faults),
         }
     }
 

@@ -26,7 +26,7 @@ section! {
         allowed_hosts: Vec<String> = Vec::new(),
             List { len: 0..=64, single: true, item: text("a host name", 253, super::outbound::host_name) };
         /// Most connections at a time; more are refused.
-        max_connections: usize = 12_000, whole(1..=100_000).to();
+        max_connections: usize = 12_000, whole(1..=100_000);
         /// Longest silence before the first byte of a request.
         first_byte_timeout: Duration = secs(5), Time(ms(100)..=secs(600));
         /// Longest time in which a request's headers may arrive.
@@ -42,7 +42,7 @@ section! {
         /// Largest head of a request (request line and headers).
         max_header_bytes: usize = 16 * 1024, Bytes(8 * KIB..=MIB);
         /// Most headers in a request.
-        max_headers: usize = 64, whole(8..=1_000).to();
+        max_headers: usize = 64, whole(8..=1_000);
         /// Largest compressed body as it arrives.
         max_body_bytes: usize = 1024 * 1024, Bytes(KIB..=64 * MIB);
         /// Largest body after decompression, or as it arrives where it is not compressed.
@@ -52,23 +52,23 @@ section! {
         /// Largest single event, as JSON.
         max_event_bytes: usize = 256 * 1024, Bytes(KIB..=16 * MIB);
         /// Most events in one batch.
-        max_batch_events: usize = 1_000, whole(1..=10_000).to();
+        max_batch_events: usize = 1_000, whole(1..=10_000);
         /// Deepest nesting of an event's JSON.
-        json_depth: usize = 32, whole(4..=120).to();
+        json_depth: usize = 32, whole(4..=120);
         /// Most values (objects, lists, texts, numbers) in an event's JSON.
-        json_nodes: usize = 20_000, whole(100..=1_000_000).to();
+        json_nodes: usize = 20_000, whole(100..=1_000_000);
         /// Most requests that write events at a time; more are answered 503.
-        ingest_concurrency: usize = 256, whole(1..=10_000).to();
+        ingest_concurrency: usize = 256, whole(1..=10_000);
         /// Most requests that read at a time; more are answered 503.
-        read_concurrency: usize = 64, whole(1..=10_000).to();
+        read_concurrency: usize = 64, whole(1..=10_000);
         /// Most requests at a time that ask for decisions or belong to sessions; more are answered 503.
-        decide_concurrency: usize = 256, whole(1..=10_000).to();
+        decide_concurrency: usize = 256, whole(1..=10_000);
         /// Most requests of MCP clients at a time, each as long as its tool runs; more are answered 503.
-        mcp_concurrency: usize = 1_024, whole(1..=100_000).to();
+        mcp_concurrency: usize = 1_024, whole(1..=100_000);
         /// Most requests at a time that wait for a review or a verdict; more are answered 503.
-        wait_concurrency: usize = 4_096, whole(1..=100_000).to();
+        wait_concurrency: usize = 4_096, whole(1..=100_000);
         /// Most streams at a time: of findings, of the audit, of sessions; more are answered 503.
-        max_streams: usize = 256, whole(1..=10_000).to();
+        max_streams: usize = 256, whole(1..=10_000);
         /// Between signs of life of a stream that has nothing to say.
         stream_keep_alive: Duration = secs(15), Time(ms(100)..=secs(300));
         /// Longest time that requests and reviews under way have to end after SIGTERM.

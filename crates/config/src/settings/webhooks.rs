@@ -147,7 +147,7 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     let timeout =
         keys.optional("timeout", "Longest that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
     let max_in_flight =
-        keys.optional("max_in_flight", "Most deliveries to it at a time (4 unless set).", whole(1..=64).to());
+        keys.optional("max_in_flight", "Most deliveries to it at a time (4 unless set).", whole(1..=64));
     let secrets = secrets(keys, env, variable, file);
     let url = url?;
     let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));

@@ -43,7 +43,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
             Off(Record(|keys: &mut Keys<'_>| Some(batch(keys)))),
         )
         .flatten();
-    let cap = || whole(1..=1_000_000).hint(SWITCH_OFF).to();
+    let cap = || whole(1..=1_000_000).hint(SWITCH_OFF);
     let cost = CostControl {
         max_reviews_per_day: keys.optional("max_reviews_per_day", "Most reviews a day.", cap()),
         max_reviews_per_target_per_day: keys.optional(
@@ -105,11 +105,11 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
 
 /// Bounds of a batch.
 fn batch(keys: &mut Keys<'_>) -> BatchRules {
-    let max_events = keys.optional("max_events", "Most events in one review (8 unless set).", whole(2..=50).to());
+    let max_events = keys.optional("max_events", "Most events in one review (8 unless set).", whole(2..=50));
     let max_chars = keys.optional(
         "max_chars",
         "Most characters of their texts (12000 unless set). An event that has more alone is reviewed by itself.",
-        whole(100..=200_000).to(),
+        whole(100..=200_000),
     );
     let max_wait = keys.optional(
         "max_wait",

@@ -71,7 +71,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     let max_input_chars = keys.optional(
         "max_input_chars",
         "Most characters of an event that the model is shown (24000 unless set).",
-        whole(1_000..=200_000).to(),
+        whole(1_000..=200_000),
     );
     let (datamark, canary) = protocol(keys);
     let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);

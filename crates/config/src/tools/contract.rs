@@ -40,7 +40,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
     let version = keys.optional(
         "version",
         "Its edition: raise it with each change; the audit stores tool@version (1 unless set).",
-        whole(1..=1_000_000).to(),
+        whole(1..=1_000_000),
     );
     let effect = keys.required(
         "effect",
@@ -251,7 +251,7 @@ fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
     let live_mismatches = keys.optional(
         "live_mismatches",
         "After so many live results in a row that do not fit it; 3 unless set.",
-        whole(1..=1_000).to(),
+        whole(1..=1_000),
     );
     let max_age = keys.optional(
         "max_age",
