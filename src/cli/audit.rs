@@ -33,7 +33,7 @@ pub(super) enum Action {
     /// if anything does not fit.
     #[command(after_help = "\
 With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
-payloads that went without a signed erasure, overrides, approvals, runs, sessions and answers that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
+payloads that went without a signed erasure, overrides, approvals, runs and sessions that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
 are not what their rows are, each compared byte by byte.
 With checkpoints that were kept elsewhere (--checkpoint) it finds even what somebody did before them who has the folder too.
 With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.

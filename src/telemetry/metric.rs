@@ -56,7 +56,7 @@ metrics_list! {
     WEBHOOK_BACKLOG = "umbra_webhook_backlog", gauge, "Messages by endpoint and state: waiting, dead.";
     DECISIONS = "umbra_decisions_total", counter, "Decided calls of tools by decision and effect.";
     DECISIONS_CLOSED = "umbra_decisions_closed_total", counter, "Calls answered without the database, so that nothing could be changed, by reason: unavailable, deadline, overloaded.";
-    DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed.";
+    DECISION_FLUSHES = "umbra_decision_flushes_total", counter, "Transactions of decisions by result: stored, retried, bisected, failed, inconsistent (a row that cannot be read, or a value that cannot be written; the log says which).";
     DECISION_FLUSH_SECONDS = "umbra_decision_flush_seconds", histogram(Seconds), "One transaction of decisions, from its first statement to its commit.";
     ENVIRONMENT = "umbra_environment", gauge, "1 for the environment that this process is of: the setting `boundary.environment`.";
     STALE_CONTRACTS = "umbra_stale_contracts", gauge, "Contracts in force that live results no longer fit, or that none has confirmed for too long.";
@@ -65,8 +65,8 @@ metrics_list! {
     UNEXPECTED_CALLS = "umbra_unexpected_calls_total", counter, "Calls that were answered by a stub or refused, and ran all the same, as their outcomes say.";
     AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge, "1 while the audit's folder cannot be written: its files fall behind the database, and nothing can be noted while that is away.";
     AUDIT_UNMERGED = "umbra_audit_unmerged_bytes", gauge, "Bytes of decisions that were made without the database and are not in the audit yet.";
-    AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Faults of unmerged.jsonl by problem: forged (stretches of lines that no server wrote, set aside), missing (places at which lines are gone or out of order).";
-    UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that no server of this installation wrote as they are, and that are not obeyed, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`, `call`, `audit` (it stood where the next row was to).";
+    AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Stretches of lines of unmerged.jsonl that cannot be read, and were set aside.";
+    UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that are not obeyed since they fail authentication or say less than the audit, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`.";
     SIDECAR_RULINGS = "umbra_sidecar_rulings_total", counter, "What the guardrail said, by decision: allow, warn, block.";
     SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive, workspace.";
     SIDECAR_FILES = "umbra_sidecar_files_total", counter, "Files of documents by what became of them: given (written), taken (a change of somebody else's became one of the document), aside (it could not be taken, and lies beside), failed (the directory could not be read or written).";

@@ -23,8 +23,7 @@ pub struct Answer {
     pub decision: Decision,
     /// Why it may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`, `approval_required`,
     /// `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; of a repeated call `call_finished` (its outcome
-    /// is stored), `execution_changed` (calls do not run any more) and `unauthentic_answer` (what is stored as its answer was not
-    /// written by a server that holds the key).
+    /// is stored) and `execution_changed` (calls do not run any more).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same in words, with what to do.

@@ -1,15 +1,15 @@
-//! Whether runs, sessions and answers stand as their keyed hashes and the audit say. In: rows of the audit, in order, then rows of the
-//! tables. Out: what does not fit. Pure.
+//! Compares runs and sessions with their keyed hashes and with the audit. In: rows of the audit, in order, then rows of the
+//! tables. Out: each difference. Pure.
 //!
 //! The audit says of a run that it stays in shadow, and of a session what it carries. A row that says less was changed or set
 //! back. One that is gone may be past; decisions go by the audit then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::genuine::{CallSaid, RowKey, RunSaid};
+use super::genuine::{RowKey, RunSaid};
 use umbra_domain::{
     Execution,
-    audit::{AuditKind, AuditRow, Binding, Labels, StandingCall, StandingRun, StandingSession},
+    audit::{AuditKind, AuditRow, Binding, Labels, StandingRun, StandingSession},
 };
 
 /// What is to be thought of a row.
@@ -63,17 +63,6 @@ impl Bound {
         let said = RunSaid { agent, run, in_shadow, began_in_shadow, parent, started_by, session };
         let other = format!("{named} is not as a server that holds this key wrote it: it counts as shadow");
         judged(key.map(|key| key.of_run(&said)), mac.as_deref(), other)
-    }
-
-    /// Holds what was answered to a call against its keyed hash.
-    pub fn call(key: &RowKey, row: &StandingCall) -> Thought {
-        let StandingCall { agent, call_id, body, decision, answer, mac } = row;
-        let should = key.of_call(&CallSaid { agent, call_id, body, decision, answer });
-        let other = format!(
-            "what is stored as the answer to the call {call_id:?} of {agent:?} is not as a server that holds this key wrote it: \
-             it is not given"
-        );
-        judged(Some(should), mac.as_deref(), other)
     }
 
     /// Holds a session against what the audit says of it.

@@ -1,8 +1,8 @@
-//! That an override, an approval, a run or what was answered to a call was written by one of our processes, and is as it was
-//! written: each row carries a keyed hash of what it says. In: a key, what a row says. Out: the hash. Pure.
+//! Keyed hashes (MACs) of the rows that decisions rest on: overrides, approvals and runs. In: a key, the content of a row.
+//! Out: its hash. Pure.
 //!
-//! The key comes from that of the audit's folder and is not in the database. It hashes and does not sign, since these rows are
-//! looked at by each decision, and only by processes that have the key.
+//! The key is derived from that of the audit's folder and is not in the database. A hash is enough, and cheaper than a
+//! signature: only processes with the key check these rows, and each decision does.
 
 use jiff::Timestamp;
 
@@ -59,21 +59,6 @@ pub struct RunSaid<'a> {
     pub session: Option<&'a str>,
 }
 
-/// What a call says that was decided.
-#[derive(Debug, Clone, Copy)]
-pub struct CallSaid<'a> {
-    /// Who called.
-    pub agent: &'a str,
-    /// The caller's id.
-    pub call_id: &'a str,
-    /// Keyed hash of the request.
-    pub body: &'a [u8],
-    /// What was decided.
-    pub decision: &'a str,
-    /// What was answered, as JSON.
-    pub answer: &'a str,
-}
-
 impl RowKey {
     /// The key that comes from a secret.
     pub fn of(secret: &[u8]) -> Self {
@@ -114,19 +99,6 @@ impl RowKey {
             .field(&[u8::from(*in_shadow), u8::from(*began_in_shadow)]);
         let names = [parent, started_by, session];
         self.keyed(names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes))))
-    }
-
-    /// The keyed hash of what was answered to a call.
-    pub fn of_call(&self, said: &CallSaid<'_>) -> Hash {
-        let CallSaid { agent, call_id, body, decision, answer } = said;
-        self.keyed(
-            Fields::of("umbra-call")
-                .field(agent.as_bytes())
-                .field(call_id.as_bytes())
-                .field(body)
-                .field(decision.as_bytes())
-                .field(answer.as_bytes()),
-        )
     }
 
     fn keyed(&self, fields: Fields) -> Hash {

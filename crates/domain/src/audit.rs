@@ -226,23 +226,6 @@ pub struct StandingSession {
     pub labels: Labels,
 }
 
-/// A call whose answer was not erased, as the table has it.
-#[derive(Debug, Clone)]
-pub struct StandingCall {
-    /// Who called.
-    pub agent: String,
-    /// The caller's id.
-    pub call_id: String,
-    /// Keyed hash of its request.
-    pub body: Vec<u8>,
-    /// What was decided.
-    pub decision: String,
-    /// What was answered, as JSON.
-    pub answer: String,
-    /// The keyed hash of all that; none in rows of before there were such.
-    pub mac: Option<Vec<u8>>,
-}
-
 /// Both tables, as they stood when the audit had its last number.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {

@@ -77,8 +77,6 @@ pub struct KnownCall {
     pub outcome: Option<String>,
     /// The outcome's number in the audit.
     pub outcome_seq: Option<i64>,
-    /// The keyed hash of what it says, in hex; none in rows of before there were such.
-    pub mac: Option<String>,
 }
 
 /// A run.
@@ -444,7 +442,7 @@ SELECT clock(),
   FROM execution_override o WHERE expires_at IS NULL OR expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'call_id', call_id, 'body', encode(c.body, 'hex'),
       'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer, 'outcome', encode(outcome, 'hex'),
-      'outcome_seq', outcome_seq, 'mac', encode(c.mac, 'hex'),
+      'outcome_seq', outcome_seq,
       'approval_state', (SELECT CASE WHEN a.expires_at > clock() THEN a.state ELSE 'expired' END
                          FROM approval a WHERE a.id = c.approval))), '[]')::text
   FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)

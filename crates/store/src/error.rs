@@ -56,11 +56,6 @@ impl StoreError {
         matches!(self, Self::Unavailable(_) | Self::Contended { .. })
     }
 
-    /// Whether a row stands where one of the audit was to: none of ours, since ours draw their numbers.
-    pub fn is_taken_number(&self) -> bool {
-        matches!(self, Self::Data { sqlstate, constraint: Some(name) } if sqlstate == "23505" && name == "audit_pkey")
-    }
-
     /// Whether one value is at fault, such as a text that cannot be kept.
     pub fn is_value(&self) -> bool {
         matches!(self, Self::Data { sqlstate, .. } if sqlstate.starts_with("22"))

@@ -45,21 +45,6 @@ impl AuditStore<'_> {
         Ok(seq.fetch_one(&self.0.control).await?)
     }
 
-    /// Numbers of the audit go on behind rows that stand ahead of it, which nobody drew a number for; answers the last of them,
-    /// if there is one. They stay: `umbra audit verify` tells.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn step_over(self) -> Result<Option<i64>, StoreError> {
-        let last = sqlx::query_scalar(
-            "/* audit.step_over */ UPDATE feed SET last = a.last
-             FROM (SELECT max(seq) AS last FROM audit, (SELECT last FROM feed WHERE name = 'audit') f
-                   WHERE seq > f.last AND seq <= f.last + 10000) a
-             WHERE name = 'audit' AND a.last > feed.last RETURNING feed.last",
-        );
-        Ok(last.fetch_optional(&self.0.control).await?)
-    }
-
     /// Notes how far the files of a folder are. It only grows.
     ///
     /// # Errors

@@ -1,12 +1,9 @@
-//! What calls are held to, read row by row: runs, sessions and answers, for who compares them with the audit.
+//! Runs and sessions in pages of rows, for `umbra audit verify`.
 
 use sqlx::Row;
 
 use super::{StoreError, aggregates::DecisionStore, decisions::Named};
-use umbra_domain::audit::{Labels, StandingCall, StandingRun, StandingSession};
-
-/// Agent, id, keyed hash of the request, decision, answer, keyed hash.
-type CallRow = (String, String, Vec<u8>, String, String, Option<Vec<u8>>);
+use umbra_domain::audit::{Labels, StandingRun, StandingSession};
 
 impl DecisionStore<'_> {
     /// The runs behind one, by agent and name, at most so many.
@@ -33,31 +30,6 @@ impl DecisionStore<'_> {
             })
         };
         rows.iter().map(run).collect()
-    }
-
-    /// The calls behind one whose answers were not erased, by agent and id, at most so many.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn standing_calls(self, after: &Named, limit: i64) -> Result<Vec<StandingCall>, StoreError> {
-        let rows: Vec<CallRow> = sqlx::query_as(
-            "/* standing.calls */ SELECT agent, call_id, body, decision, answer, mac FROM call
-             WHERE (agent, call_id) > ($1, $2) AND answer IS NOT NULL ORDER BY agent, call_id LIMIT $3",
-        )
-        .bind(&after.0)
-        .bind(&after.1)
-        .bind(limit)
-        .fetch_all(&self.0.read)
-        .await?;
-        let call = |(agent, call_id, body, decision, answer, mac)| StandingCall {
-            agent,
-            call_id,
-            body,
-            decision,
-            answer,
-            mac,
-        };
-        Ok(rows.into_iter().map(call).collect())
     }
 
     /// The sessions behind one, by agent and name, at most so many.

@@ -115,8 +115,7 @@ pub struct OutcomeSchema {
 /// cannot be decided in time is answered all the same, and lets nothing be changed. A refusal is no HTTP error: `decision`
 /// is `block`, and `reason` says why. A `call_id` that is sent again gets its answer again (`replayed`), and no row in the
 /// audit; where that answer was `execute`, it is `block` once the outcome is stored (`call_finished`) and while calls do not
-/// run that ran when it was decided (`execution_changed`). What somebody put in its answer's place in the database is not given
-/// (`unauthentic_answer`).
+/// run that ran when it was decided (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
     responses((status = 200, description = "What becomes of it", body = Answer),
         (status = 422, description = "The call_id was used for another call",

@@ -1,15 +1,11 @@
-//! What calls are held to, row by row, held against the audit.
+//! Compares runs and sessions, row by row, with their keyed hashes and with the audit.
 
 use super::{Failure, PAGE};
-use umbra_boundary::{
-    bound::{Bound, Thought},
-    genuine::RowKey,
-    verify::Verifier,
-};
+use umbra_boundary::{bound::Thought, genuine::RowKey, verify::Verifier};
 use umbra_store::Store;
 
-/// Compares runs, answers and sessions with what their keyed hashes and the audit say; answers what is worth knowing. It comes after the
-/// audit was read: what that says of a row, the row says by then. `others`: servers with keys of their own write there, too.
+/// Notes each difference as a fault and returns warnings. Called after the audit was read: a row is never behind what the
+/// audit said of it before. `others`: servers with keys of their own write to this database, too.
 pub(super) async fn compare(
     store: &Store,
     verifier: &mut Verifier,
@@ -32,21 +28,6 @@ pub(super) async fn compare(
         ));
     }
     after = Default::default();
-    of_before = 0;
-    while let Some(key) = key {
-        let page = store.decisions().standing_calls(&after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = (last.agent.clone(), last.call_id.clone());
-        for call in &page {
-            of_before += take(verifier, Bound::call(key, call), others.then_some(&mut by_others));
-        }
-    }
-    if of_before > 0 {
-        warnings.push(format!(
-            "{of_before} answers have no keyed hash, as those of before there were such: they are not given again"
-        ));
-    }
-    after = Default::default();
     loop {
         let page = store.decisions().standing_sessions(&after, PAGE).await?;
         let Some(last) = page.last() else { break };
@@ -57,7 +38,7 @@ pub(super) async fn compare(
     }
     if by_others > 0 {
         warnings.push(format!(
-            "{by_others} runs and answers are not known by this folder's key, and may be those of the servers whose checkpoints were \
+            "{by_others} runs are not known by this folder's key, and may be those of the servers whose checkpoints were \
              given: put one checkpoint-key into the folders of all"
         ));
     }

@@ -1,5 +1,5 @@
-//! What was found that none of our processes wrote: lines of an outage, overrides, approvals, runs, sessions, answers. None of it is obeyed; it is told
-//! once in the log, counted, and degrades `/readyz` until somebody has looked.
+//! Rows and lines that are not obeyed: overrides, approvals and runs that fail authentication, sessions with fewer labels than
+//! the audit says, unreadable lines of an outage. Each is logged once, counted, and degrades `/readyz`.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -27,10 +27,6 @@ pub(super) enum Row<'r> {
     Approval(Uuid),
     /// A run: its agent, its name.
     Run(&'r str, &'r str),
-    /// What was answered to a call: its agent, its id.
-    Call(&'r str, &'r str),
-    /// A row of the audit that stood where the next one was to: its number.
-    Number(i64),
     /// A session that carries less than the audit says: its agent, its name.
     Session(&'r str, &'r str),
 }
@@ -59,17 +55,14 @@ impl Row<'_> {
             Self::Approval(_) => "approval",
             Self::Run(..) => "boundary_run",
             Self::Session(..) => "boundary_session",
-            Self::Call(..) => "call",
-            Self::Number(_) => "audit",
         }
     }
 
     fn name(self) -> String {
         match self {
             Self::Approval(id) => id.to_string(),
-            Self::Number(seq) => seq.to_string(),
             // No name has a NUL.
-            Self::Run(agent, name) | Self::Session(agent, name) | Self::Call(agent, name) => format!("{agent}\0{name}"),
+            Self::Run(agent, name) | Self::Session(agent, name) => format!("{agent}\0{name}"),
         }
     }
 
@@ -83,15 +76,6 @@ impl Row<'_> {
             Self::Run(..) => tracing::error!(
                 "a run was not written by a server that holds our key, or the audit says more of it: it is in shadow; umbra audit verify \
                  names it; find out who can write to the database"
-            ),
-            Self::Call(..) => tracing::error!(
-                "what is stored as the answer to a call was not written by a server that holds our key: it is not given; umbra audit \
-                 verify names it; find out who can write to the database"
-            ),
-            Self::Number(seq) => tracing::error!(
-                seq,
-                "the audit has a row that no server wrote, where the next one was to stand: what comes is written behind it; umbra audit \
-                 verify names it; find out who can write to the database"
             ),
             Self::Session(..) => tracing::error!(
                 "a session has lost what the audit says it carries: it counts all the same; umbra audit verify names it; find out who \
@@ -145,8 +129,8 @@ impl Doubts {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lines.load(Ordering::Relaxed) {
             return Some(
-                "the audit's folder has lines that no server wrote (unmerged.refused): they are not in the audit; find out who can \
-                 write there, and move the file away",
+                "the audit's folder has lines that cannot be read (unmerged.refused): they are not in the audit; look at them, and \
+                 move the file away",
             );
         }
         if self.refused.load(Ordering::Relaxed) {
@@ -170,14 +154,6 @@ impl Doubts {
             "boundary_run" => {
                 "a run in the database was not written by a server that holds this one's key (checkpoint-key), or the audit says more \
                  of it, and is in shadow: umbra audit verify names it; find out who can write to the database, and begin another run"
-            }
-            "audit" => {
-                "the audit has a row that no server wrote, where the next one was to stand: what comes is written behind it; umbra audit \
-                 verify names it; find out who can write to the database"
-            }
-            "call" => {
-                "what is stored as the answer to a call was not written by a server that holds this one's key (checkpoint-key), and is \
-                 not given: umbra audit verify names it; find out who can write to the database"
             }
             _ => {
                 "a session in the database has lost what the audit says it carries, which counts all the same: umbra audit verify \

@@ -1,20 +1,18 @@
-//! Which overrides, approvals, runs and answers count: those that a process wrote that has our key, and that the audit does not
-//! gainsay.
+//! Authenticates overrides, approvals and runs: a row counts if its keyed hash fits and the audit does not contradict it.
 //!
-//! An override of which that cannot be said counts as shadow, whatever it says: it may have been a shadow that somebody
-//! changed. So does a run. An approval of which it cannot be said is none, and an
-//! answer runs nothing.
+//! An override that fails counts as shadow, whatever it says: it may have been a shadow before. So does a run. An approval
+//! that fails approves nothing.
 
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
 use super::{Boundary, doubts::Row};
-use umbra_boundary::genuine::{ApprovalSaid, CallSaid, RowKey, RunSaid};
+use umbra_boundary::genuine::{ApprovalSaid, RowKey, RunSaid};
 use umbra_domain::{Execution, Override};
 use umbra_store::{
     StoreError,
-    decisions::{Judge, KnownApproval, KnownCall, KnownParent, KnownRun, Named, NewCall},
+    decisions::{Judge, KnownApproval, KnownParent, KnownRun, Named},
     execution::{StoredApproval, StoredOverride},
 };
 
@@ -44,26 +42,7 @@ pub(super) fn said<'a>(known: &'a KnownApproval, digest: &'a [u8], state: &'a st
     ApprovalSaid { id: *id, agent, tool, digest, rule, state, asked_at: *asked_at, expires_at: *expires_at }
 }
 
-/// What is to be stored of a call, with its keyed hash.
-pub(super) fn keyed(key: &RowKey, call: NewCall) -> NewCall {
-    let NewCall { agent, call_id, body, decision, answer, .. } = &call;
-    let mac = key.of_call(&CallSaid { agent, call_id, body, decision, answer }).to_vec();
-    NewCall { mac, ..call }
-}
-
 impl Boundary {
-    /// Whether what was answered to a call is what one of our processes answered.
-    pub(super) fn vouches_for(&self, known: &KnownCall, answer: &str) -> bool {
-        let KnownCall { agent, call_id, body, decision, mac, .. } = known;
-        let body = hex::decode(body).unwrap_or_default();
-        let said = CallSaid { agent, call_id, body: &body, decision, answer };
-        let is_ours = *mac == Some(hex::encode(self.rows.of_call(&said)));
-        if !is_ours {
-            self.doubts.meet(Row::Call(agent, call_id));
-        }
-        is_ours
-    }
-
     /// The overrides that are in force, from wide to narrow, as they count.
     ///
     /// # Errors

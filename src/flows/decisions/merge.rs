@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::{Boundary, spool::Faults};
+use super::Boundary;
 use crate::telemetry::metric;
 use umbra_store::StoreError;
 
@@ -53,29 +53,16 @@ impl Boundary {
     async fn merge(&self) -> Result<u64, MergeError> {
         let Some(mut taken) = block_in_place(|| self.spool.take())? else { return Ok(0) };
         let mut merged = 0;
-        while let Some(page) = block_in_place(|| taken.page(&self.rows))? {
-            let done = self.store.decisions().merge(page).await;
-            if let Err(error) = &done {
-                // The next look finds it all again.
-                self.steps_over(error).await;
-            }
-            merged += done?;
+        while let Some(page) = block_in_place(|| taken.page())? {
+            merged += self.store.decisions().merge(page).await?;
         }
-        let Faults { refused, gaps } = block_in_place(|| taken.done())?;
+        let refused = block_in_place(|| taken.done())?;
         if refused > 0 {
-            metrics::counter!(metric::AUDIT_REFUSED_LINES, "problem" => "forged").increment(refused);
+            metrics::counter!(metric::AUDIT_REFUSED_LINES).increment(refused);
             tracing::error!(
                 stretches = refused,
-                "unmerged.jsonl had lines that no server of this installation wrote: they are in unmerged.refused, and not in the \
-                 audit; find out who can write to the audit's folder"
-            );
-        }
-        if gaps > 0 {
-            metrics::counter!(metric::AUDIT_REFUSED_LINES, "problem" => "missing").increment(gaps);
-            tracing::error!(
-                places = gaps,
-                "lines of unmerged.jsonl are missing or out of order: what was decided while the database was away is not all in \
-                 the audit; find out who can write to the audit's folder"
+                "unmerged.jsonl had lines that cannot be read: they are in unmerged.refused and not in the audit; look at \
+                 them, and move that file away"
             );
         }
         Ok(merged)

@@ -4,7 +4,6 @@
 //! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
-mod chain;
 mod closed;
 mod descent;
 mod doubts;
@@ -175,7 +174,7 @@ impl Boundary {
     ) -> (Self, DecisionWriter) {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
         let files = Arc::<AuditFiles>::default();
-        let spool = Spool::new(&settings.dir, Arc::clone(&files), installation.clone());
+        let spool = Spool::new(&settings.dir, Arc::clone(&files));
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
         let boundary = Self(Arc::new(Parts {
@@ -238,6 +237,7 @@ impl Boundary {
             Some(Err(unanswered)) => {
                 let words = match unanswered {
                     Unanswered::Refused => "the database refuses the row that is to say so (the log says why)",
+                    Unanswered::Unreadable => "a stored row that the decision needs cannot be read (the log says why)",
                     _ => "the database does not answer",
                 };
                 let closed = Closed { reason: "unavailable", words, handed: true };

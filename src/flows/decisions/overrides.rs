@@ -81,12 +81,7 @@ impl Boundary {
             self.said(AuditKind::Execution, &body)
         };
         let mac = self.rows.of_override(&one);
-        let mut set = self.store.decisions().set_override(&one, &mac, &said, &replaced).await;
-        if let Err(error) = &set
-            && self.steps_over(error).await
-        {
-            set = self.store.decisions().set_override(&one, &mac, &said, &replaced).await;
-        }
+        let set = self.store.decisions().set_override(&one, &mac, &said, replaced).await;
         // What may be in force is held to, also where nobody has heard that it is.
         if set.is_ok() || one.execution == Execution::Shadow {
             self.remember(scope, &one.value, Some(&one)).await;
@@ -112,12 +107,7 @@ impl Boundary {
             self.said(AuditKind::Execution, &body)
         };
         let value = self.name_asked_for(value);
-        let mut lifted = self.store.decisions().lift_override(scope, &value, &said).await;
-        if let Err(error) = &lifted
-            && self.steps_over(error).await
-        {
-            lifted = self.store.decisions().lift_override(scope, &value, &said).await;
-        }
+        let lifted = self.store.decisions().lift_override(scope, &value, said).await;
         if let Ok(Some(_)) = &lifted {
             self.remember(scope, &value, None).await;
         }
@@ -167,13 +157,7 @@ impl Boundary {
         said.payload = Some(sealed(json!({"digest": hex::encode(&stored.digest)}).to_string()));
         let to = self.mac_of(&stored, state);
         let change = ApprovalChange { id, state, note: note.as_deref(), from: stored.mac.as_deref(), to: &to };
-        let mut changed = self.store.decisions().answer_approval(change, &said).await;
-        if let Err(error) = &changed
-            && self.steps_over(error).await
-        {
-            changed = self.store.decisions().answer_approval(change, &said).await;
-        }
-        let changed = changed?;
+        let changed = self.store.decisions().answer_approval(change, &said).await?;
         Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item, changed)))
     }
 
@@ -191,29 +175,7 @@ impl Boundary {
         self.store.contracts().know(&[(tool.clone(), *version)]).await?;
         let body = json!({"contract": contract.id(), "decision": "confirm", "note": clean(reason), "by": by});
         let said = self.said(AuditKind::Approval, &body);
-        let mut confirmed = self.store.contracts().confirm(tool, *version, &said).await;
-        if let Err(error) = &confirmed
-            && self.steps_over(error).await
-        {
-            confirmed = self.store.contracts().confirm(tool, *version, &said).await;
-        }
-        confirmed.map(drop)
-    }
-
-    /// Whether something was not written because a row that none of ours wrote stands in its place, and can be now, behind it.
-    pub(super) async fn steps_over(&self, error: &StoreError) -> bool {
-        if !error.is_taken_number() {
-            return false;
-        }
-        match self.store.audit().step_over().await {
-            Ok(Some(seq)) => {
-                self.doubts.meet(Row::Number(seq));
-                true
-            }
-            // Another process was first.
-            Ok(None) => true,
-            Err(_) => false,
-        }
+        self.store.contracts().confirm(tool, *version, &said).await.map(drop)
     }
 
     /// A row of the audit that is about no call.

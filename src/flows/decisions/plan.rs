@@ -11,12 +11,8 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, clean,
-    genuine::{keyed, said},
-    outcome,
-    overrides::to_microsecond,
-    redacted,
-    writer::Waiting,
+    Boundary, BoundarySettings, DecideError, Question, clean, genuine::said, outcome, overrides::to_microsecond,
+    redacted, writer::Waiting,
 };
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
@@ -31,9 +27,12 @@ use umbra_domain::{
     ApprovalId, DecisionId, Effect, Execution,
     audit::{AuditKind, AuditPayload, Binding, Labels},
 };
-use umbra_store::decisions::{
-    KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval, Wanted,
-    Written,
+use umbra_store::{
+    StoreError,
+    decisions::{
+        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval,
+        Wanted, Written,
+    },
 };
 
 /// A decision that nobody took: its caller had gone.
@@ -184,12 +183,15 @@ impl<'b> Plan<'b> {
         Self { boundary, stands, runs, sessions, recorded, stale, written: Written::default() }
     }
 
-    /// Decides the next.
-    pub fn take(&mut self, waiting: &Waiting) -> Fate {
+    /// Decides the next call, or takes in the next outcome.
+    ///
+    /// # Errors
+    /// What is stored of the call cannot be read.
+    pub fn take(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
         let known = self.stands.calls.get(&waiting.key()).cloned();
         match waiting {
             Waiting::Decide(question, _) => self.decide(question, known.as_ref()),
-            Waiting::Outcome(report, _) => match outcome::judge(report, known.as_ref()) {
+            Waiting::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
                 outcome::Judged::Known(reported) => Fate::Reported(reported, None),
                 outcome::Judged::Refused(error) => Fate::Unreported(error),
                 outcome::Judged::New(reported, body) => {
@@ -197,7 +199,7 @@ impl<'b> Plan<'b> {
                     self.written.outcomes.push(report.stored(row));
                     Fate::Reported(reported, Some(row))
                 }
-            },
+            }),
         }
     }
 
@@ -255,11 +257,11 @@ impl<'b> Plan<'b> {
         self.written.audit.len()
     }
 
-    fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Fate {
+    fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Result<Fate, StoreError> {
         if let Some(known) = known
-            && let Some(fate) = self.replay(question, known)
+            && let Some(fate) = self.replay(question, known)?
         {
-            return fate;
+            return Ok(fate);
         }
         let Question { id, call, rules, digest, args, body } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
@@ -307,7 +309,7 @@ impl<'b> Plan<'b> {
         // What binds others is in the audit, whatever it is.
         let binds = binding.labels.is_some() || is_bound && !was_bound;
         if used.is_none() && !binds && is_quiet(&self.boundary.settings, &decided, question) {
-            return Fate::Decided(Box::new(answer), None);
+            return Ok(Fate::Decided(Box::new(answer), None));
         }
         let won = &decided.execution.won;
         let row = self.push(NewAudit {
@@ -321,7 +323,7 @@ impl<'b> Plan<'b> {
             body: stored.body(call, won, &binding).to_string(),
             payload: Some(sealed(stored.payload(args, call).to_string())),
         });
-        let stored = NewCall {
+        self.written.calls.push(NewCall {
             agent: call.agent.clone(),
             call_id: call.call_id.clone(),
             body: body.to_vec(),
@@ -329,13 +331,11 @@ impl<'b> Plan<'b> {
             decision: answer.decision.as_str(),
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
-            mac: Vec::new(),
-        };
-        self.written.calls.push(keyed(&self.boundary.rows, stored));
+        });
         if let Some(known) = used {
             self.used(question, &known);
         }
-        Fate::Decided(Box::new(answer), Some(row))
+        Ok(Fate::Decided(Box::new(answer), Some(row)))
     }
 
     /// Uses an approval up. The row of the audit that says so has the approval's id: nobody can use it again, even where its state

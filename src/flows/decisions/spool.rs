@@ -1,9 +1,9 @@
-//! Decisions that were made without the database: a line of JSON each, on the disk before they are answered, and from there
-//! into the audit, in order and once.
+//! Decisions made without the database: one line of JSON each, durable in a file before they are answered, then merged into
+//! the audit, in order and once.
 //!
-//! Whoever has something to note adds it to a queue; one thread writes all that waits and syncs once. A line that a crash or
-//! a full disk has torn was not answered, and spoils no other. Several processes may share the folder. A line that none
-//! of them wrote is set aside, and never comes into the audit ([`super::chain`]).
+//! Lines to be written wait in a queue; one thread writes all of them and syncs once. A line torn by a crash or a full disk
+//! was not answered: it is skipped and spoils no other. A line that cannot be read otherwise is set aside for a person, and
+//! never merged. Several processes may share the folder.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,24 +14,16 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
 use uuid::Uuid;
 
-use super::{
-    chain::{Chain, Judged, last},
-    files::{AuditFile, AuditFiles},
-    genuine::keyed,
-};
-use umbra_boundary::{decide::Decision, genuine::RowKey, seal::payload_mac};
+use super::files::{AuditFile, AuditFiles};
+use umbra_boundary::{decide::Decision, seal::payload_mac};
 use umbra_domain::audit::{AuditKind, AuditPayload};
-use umbra_store::{
-    decisions::{CLOSED, NewAudit, NewCall, Written},
-    installation::Installation,
-};
+use umbra_store::decisions::{CLOSED, NewAudit, NewCall, Written};
 
 /// The file, in the audit's folder.
 const FILE: &str = "unmerged.jsonl";
@@ -40,7 +32,7 @@ const LOCK: &str = "unmerged.lock";
 /// What is being merged, and who does it.
 const TAKEN: &str = "unmerged.merging";
 const TAKEN_LOCK: &str = "unmerged.merging.lock";
-/// Lines that none of our processes wrote, for a person to look at.
+/// Lines that cannot be read, for a person to look at.
 const REFUSED: &str = "unmerged.refused";
 /// Written to see whether the folder can be.
 const PROBE: &str = "unmerged.probe";
@@ -60,13 +52,12 @@ pub(super) struct Spool(Arc<Parts>);
 struct Parts {
     dir: PathBuf,
     files: Arc<AuditFiles>,
-    installation: Installation,
     queue: Mutex<Queue>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<(Box<RawValue>, oneshot::Sender<bool>)>,
+    waiting: Vec<(Vec<u8>, oneshot::Sender<bool>)>,
     /// A thread is writing, and will take what comes.
     writing: bool,
 }
@@ -108,7 +99,7 @@ impl Line {
         Some(Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer })
     }
 
-    fn add(self, key: &RowKey, to: &mut Written) {
+    fn add(self, to: &mut Written) {
         let Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer } = self;
         let payload = AuditPayload { salt: hex::decode(salt).unwrap_or_default(), body: payload };
         let mac = payload_mac(&payload);
@@ -120,9 +111,8 @@ impl Line {
             decision: if decision == Decision::Execute { decision.as_str() } else { CLOSED },
             answer,
             approval: None,
-            mac: Vec::new(),
         };
-        to.calls.push(keyed(key, call));
+        to.calls.push(call);
         to.audit.push(NewAudit {
             id,
             kind: AuditKind::Merged,
@@ -138,8 +128,8 @@ impl Line {
 }
 
 impl Spool {
-    pub fn new(dir: &Path, files: Arc<AuditFiles>, installation: Installation) -> Self {
-        Self(Arc::new(Parts { dir: dir.to_owned(), files, installation, queue: Mutex::default() }))
+    pub fn new(dir: &Path, files: Arc<AuditFiles>) -> Self {
+        Self(Arc::new(Parts { dir: dir.to_owned(), files, queue: Mutex::default() }))
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -157,13 +147,14 @@ impl Spool {
 
     /// Appends a line behind those that wait already, some time.
     pub fn push(&self, line: &Line) -> Result<oneshot::Receiver<bool>, Unnoted> {
-        let row = to_raw_value(line).map_err(|_| Unnoted::Failed)?;
+        let mut text = serde_json::to_vec(line).map_err(|_| Unnoted::Failed)?;
+        text.push(b'\n');
         let (written, answer) = oneshot::channel();
         let mut queue = self.queue();
         if queue.waiting.len() >= MOST_WAITING {
             return Err(Unnoted::Failed);
         }
-        queue.waiting.push((row, written));
+        queue.waiting.push((text, written));
         if !std::mem::replace(&mut queue.writing, true) {
             let spool = self.clone();
             tokio::task::spawn_blocking(move || spool.write_waiting());
@@ -178,9 +169,9 @@ impl Spool {
                 queue.writing = false;
                 return;
             }
-            let (rows, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
+            let (lines, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
             drop(queue);
-            let result = self.write(&rows);
+            let result = self.write(&lines.concat());
             self.0.files.note(AuditFile::Spool, result.as_ref().err());
             for one in waiting {
                 let _ = one.send(result.is_ok());
@@ -193,15 +184,12 @@ impl Spool {
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.0.dir.join(name))
     }
 
-    fn write(&self, rows: &[Box<RawValue>]) -> io::Result<()> {
+    fn write(&self, text: &[u8]) -> io::Result<()> {
         let lock = self.locked(LOCK)?;
         lock.lock()?;
         let path = self.0.dir.join(FILE);
         let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(&path)?;
         let before = file.metadata()?.len();
-        let mut chain = Chain::behind(last(&mut file, before)?, self.0.installation.clone());
-        let lines: Vec<_> = rows.iter().map(|row| chain.line(row)).collect::<Result<_, _>>()?;
-        let text = lines.concat();
         if before + text.len() as u64 > MOST_BYTES {
             return Err(io::Error::other("as much as may wait for the database is noted already"));
         }
@@ -209,7 +197,7 @@ impl Spool {
             if is_torn(&mut file, before)? {
                 file.write_all(b"\n")?;
             }
-            file.write_all(&text)?;
+            file.write_all(text)?;
             file.sync_all()?;
             // A new file is there after a crash only if its folder says so.
             if before == 0 { File::open(&self.0.dir)?.sync_all() } else { Ok(()) }
@@ -266,9 +254,8 @@ impl Spool {
             }
         }
         let lines = BufReader::new(File::open(&path)?);
-        let chain = Chain::behind(None, self.0.installation.clone());
         let aside = self.0.dir.join(REFUSED);
-        Ok(Some(Taken { path, aside, lines, chain, at: 0, refused: Vec::new(), _merging: merging }))
+        Ok(Some(Taken { path, aside, lines, at: 0, refused: Vec::new(), _merging: merging }))
     }
 }
 
@@ -289,26 +276,16 @@ pub(super) struct Taken {
     path: PathBuf,
     aside: PathBuf,
     lines: BufReader<File>,
-    chain: Chain,
     /// Bytes that were read.
     at: u64,
-    /// Where lines stand that none of our processes wrote: first byte and length, of one or several.
+    /// Stretches of lines that cannot be read: first byte and length.
     refused: Vec<(u64, u64)>,
     _merging: File,
 }
 
-/// What was wrong with lines that waited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Faults {
-    /// Stretches of lines that were set aside.
-    pub refused: u64,
-    /// Places at which lines are missing or out of order.
-    pub gaps: u64,
-}
-
 impl Taken {
-    /// The next rows, in order; none at the end. Their answers are keyed with this.
-    pub fn page(&mut self, key: &RowKey) -> io::Result<Option<Written>> {
+    /// The next rows, in order; none at the end.
+    pub fn page(&mut self) -> io::Result<Option<Written>> {
         let (mut page, mut bytes, mut line) = (Written::default(), 0, Vec::new());
         while page.audit.len() < PAGE && bytes < PAGE_BYTES {
             line.clear();
@@ -318,26 +295,24 @@ impl Taken {
             }
             let (start, len) = (self.at, read as u64);
             self.at += len;
-            let row = match self.chain.judge(&line) {
-                Judged::Genuine(row) => serde_json::from_str::<Line>(row).ok(),
-                Judged::Torn => continue,
-                Judged::Forged => None,
-            };
-            if let Some(row) = row {
-                row.add(key, &mut page);
-                bytes += read;
-                continue;
-            }
-            match self.refused.last_mut() {
-                Some((first, before)) if *first + *before == start => *before += len,
-                _ => self.refused.push((start, len)),
+            match serde_json::from_slice::<Line>(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                Ok(row) => {
+                    row.add(&mut page);
+                    bytes += read;
+                }
+                // Torn, so never answered.
+                Err(error) if error.is_eof() => {}
+                Err(_) => match self.refused.last_mut() {
+                    Some((first, before)) if *first + *before == start => *before += len,
+                    _ => self.refused.push((start, len)),
+                },
             }
         }
         Ok((!page.audit.is_empty()).then_some(page))
     }
 
-    /// All of it is in the audit; what was refused is set aside. Answers what was wrong.
-    pub fn done(self) -> io::Result<Faults> {
+    /// Ends the merge: sets aside what could not be read and removes the file. Returns the number of stretches set aside.
+    pub fn done(self) -> io::Result<u64> {
         if !self.refused.is_empty() {
             let mut aside = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.aside)?;
             let mut room = MOST_BYTES.saturating_sub(aside.metadata()?.len());
@@ -349,6 +324,6 @@ impl Taken {
             aside.sync_all()?;
         }
         fs::remove_file(&self.path)?;
-        Ok(Faults { refused: self.refused.len() as u64, gaps: self.chain.gaps })
+        Ok(self.refused.len() as u64)
     }
 }

@@ -46,6 +46,8 @@ pub(super) enum Unanswered {
     Away,
     /// The database refuses what is to be written.
     Refused,
+    /// A stored row that the decision needs cannot be read.
+    Unreadable,
 }
 
 /// Somebody who waits.
@@ -135,21 +137,27 @@ impl DecisionWriter {
                     self.boundary.doubts.refused(false);
                     self.answer(part, fates, base);
                 }
-                Err(error) if error.is_data() && part.len() > 1 => {
+                Err(error) if (error.is_data() || is_inconsistent(&error)) && part.len() > 1 => {
                     metrics::counter!(metric::DECISION_FLUSHES, "result" => "bisected").increment(1);
                     let back = part.split_off(part.len() / 2);
                     parts.push(back);
                     parts.push(part);
                 }
                 Err(error) => {
-                    metrics::counter!(metric::DECISION_FLUSHES, "result" => "failed").increment(1);
+                    let unreadable = is_inconsistent(&error);
+                    let result = if unreadable { "inconsistent" } else { "failed" };
+                    metrics::counter!(metric::DECISION_FLUSHES, "result" => result).increment(1);
                     tracing::warn!(%error, calls = part.len(), "calls could not be decided; whatever changes something is refused");
-                    let refuses = !error.is_transient();
+                    let refuses = !error.is_transient() && !unreadable;
                     self.boundary.doubts.refused(refuses && !error.is_value());
                     for waiting in part {
-                        let why = if refuses { Unanswered::Refused } else { Unanswered::Away };
+                        let why = || match (refuses, unreadable) {
+                            (_, true) => Unanswered::Unreadable,
+                            (true, _) => Unanswered::Refused,
+                            _ => Unanswered::Away,
+                        };
                         match waiting {
-                            Waiting::Decide(_, answer) => drop(answer.send(Err(why))),
+                            Waiting::Decide(_, answer) => drop(answer.send(Err(why()))),
                             Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
                         }
                     }
@@ -171,7 +179,7 @@ impl DecisionWriter {
                 Ok(Err(error)) => error,
                 Err(_) => return Err(StoreError::Contended { sqlstate: "hangs".to_owned() }),
             };
-            let again = error.is_transient() || is_overtaken(&error) || self.boundary.steps_over(&error).await;
+            let again = error.is_transient() || is_overtaken(&error);
             if !again || tried >= TRIES || batch.iter().all(Waiting::is_gone) {
                 return Err(error);
             }
@@ -189,8 +197,8 @@ impl DecisionWriter {
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = Plan::new(&self.boundary, stands, recorded);
         // Who has gone by now was told something else.
-        let take = |waiting| if Waiting::is_gone(waiting) { Fate::Gone } else { plan.take(waiting) };
-        let fates = batch.iter().map(take).collect();
+        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
+        let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
         let (stands, written) = plan.finish();
         let nothing = written.audit.is_empty()
@@ -268,6 +276,10 @@ fn names(question: &Question) -> Arc<QuestionNames> {
         call_id: call.call_id.clone(),
         tool: Some(call.tool.to_string()),
     })
+}
+
+fn is_inconsistent(error: &StoreError) -> bool {
+    matches!(error, StoreError::Inconsistent { .. })
 }
 
 /// Whether another process stored the same run or call first, or used the same approval: read again, it is known.

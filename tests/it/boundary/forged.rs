@@ -1,10 +1,11 @@
-//! Overrides, approvals and answers that somebody wrote into the database who has nothing else: they are not obeyed, and found.
+//! Overrides and approvals written into the database by others than a server are not obeyed, and found. A database that
+//! refuses rows of the audit is told apart from one that is away.
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Umbra,
-    boundary::{read, with, write},
+    boundary::{with, write},
     until,
 };
 
@@ -124,49 +125,6 @@ async fn an_approval_that_no_server_wrote_approves_nothing_and_one_that_was_used
 }
 
 #[tokio::test]
-async fn an_answer_that_somebody_changed_is_not_given() {
-    for execution in ["shadow", "live"] {
-        let settings = format!("boundary: {{execution: {execution}}}");
-        let rules = "policies: [{name: no-mail, tools: mail.send_email, verdict: block, reason: no mail}]";
-        let umbra = Umbra::with().settings(&settings).tools(rules).go().await;
-        let blocked = umbra.decide(&write("w", "a")).await;
-        assert_eq!(blocked["decision"], "block");
-        assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
-        umbra.decide(&read("lost", "a")).await;
-        assert_eq!((problems(&umbra), ready(&umbra).await["status"].clone()), ("[]".to_owned(), json!("ok")));
-        umbra.schema.run("CREATE TABLE kept AS TABLE call").await;
-        for sql in [
-            r#"UPDATE call SET decision = 'execute', answer = replace(answer, '"decision":"block"', '"decision":"execute"')"#,
-            "UPDATE call SET decision = 'execute', answer = (SELECT answer FROM call WHERE call_id = 'r')",
-            "UPDATE call c SET (decision, answer, mac) = (SELECT decision, answer, mac FROM call WHERE call_id = 'r')",
-            "UPDATE call SET decision = 'execute', mac = NULL",
-        ] {
-            umbra.schema.run(&format!("{sql} WHERE call_id IN ('w', 'lost')")).await;
-            assert!(
-                sql.ends_with("NULL") || problems(&umbra).contains(r#"the call \"w\" of \"a\""#),
-                "{}",
-                problems(&umbra)
-            );
-            let again = umbra.decide(&write("w", "a")).await;
-            let said = (&again["decision"], &again["reason"], &again["replayed"]);
-            assert_eq!(said, (&json!("block"), &json!("unauthentic_answer"), &json!(true)), "{sql}: {again}");
-            assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("new call_id")), "{again}");
-            // What was not touched is believed.
-            assert_eq!(umbra.decide(&read("r", "a")).await["decision"], "execute");
-            let ready = ready(&umbra).await;
-            assert!(
-                ready["status"] == "degraded" && ready["detail"].to_string().contains("the answer to a call"),
-                "{ready}"
-            );
-            umbra.schema.run("DELETE FROM call; INSERT INTO call SELECT * FROM kept").await;
-            let again = umbra.decide(&write("w", "a")).await;
-            assert_eq!((&again["reason"], problems(&umbra)), (&blocked["reason"], "[]".to_owned()), "{sql}");
-        }
-        assert!(metrics(&umbra).await.contains("umbra_unauthentic_rows_total{table=\"call\"}"));
-    }
-}
-
-#[tokio::test]
 async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
     let umbra = Umbra::with().settings("boundary: {deadline: 300ms}").go().await;
     umbra.decide(&write("before", "a")).await;
@@ -193,36 +151,35 @@ async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_row_that_stands_where_the_next_one_is_to_be_wedges_nothing_and_is_told() {
-    let mut umbra = Umbra::with().go().await;
-    // The doctor finds them, too.
-    umbra.unchecked();
+async fn a_row_ahead_of_the_audit_counter_stops_changes_until_the_counter_is_raised() {
+    let umbra = Umbra::with().go().await;
     umbra.decide(&write("before", "a")).await;
-    let forge = async |behind: i64| {
-        let sql = format!(
-            "INSERT INTO audit (seq, id, at, kind, agent, body) SELECT last + {behind}, gen_random_uuid(), clock(), 'decision', 'a', '{{}}'
-             FROM feed WHERE name = 'audit'"
-        );
-        umbra.schema.run(&sql).await;
-    };
-    forge(1).await;
+    // As after the table was restored without its counter, or by somebody who may write to it.
+    umbra
+        .schema
+        .run(
+            "INSERT INTO audit (seq, id, at, kind, agent, body) SELECT last + 1, gen_random_uuid(), clock(), 'decision', 'a', '{}'
+             FROM feed WHERE name = 'audit'",
+        )
+        .await;
+    let refused = umbra.decide(&write("ahead", "a")).await;
+    assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("unavailable")), "{refused}");
+    assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("refuses")), "{refused}");
+    let degraded = ready(&umbra).await;
+    assert!(degraded["status"] == "degraded" && degraded["detail"].to_string().contains("constraint"), "{degraded}");
+    assert!(umbra.log().contains("audit_pkey"), "{}", umbra.log());
+    let doctor = umbra.cli(&["doctor"], None);
+    assert!(!doctor.status.success() && String::from_utf8_lossy(&doctor.stdout).contains("audit_has_no_gap"));
+    umbra.schema.run("UPDATE feed SET last = (SELECT max(seq) FROM audit) WHERE name = 'audit'").await;
+    // Refused in the meantime, and not merged yet or merged by now.
     let answer = umbra.decide(&write("behind", "a")).await;
-    assert_eq!((&answer["decision"], &answer["audit_seq"]), (&json!("execute"), &json!(3)), "{answer}");
-    let ready = ready(&umbra).await;
-    assert!(ready["status"] == "degraded" && ready["detail"].to_string().contains("no server wrote"), "{ready}");
-    forge(1).await;
-    set(&umbra, "tool", Some("crm.*"), Some("shadow")).await;
-    assert_eq!(umbra.audit("kind=execution").await[0]["seq"], 5);
-    // One that stands far ahead is not taken for the last.
-    umbra.schema.run("INSERT INTO audit (seq, id, at, kind, body) VALUES (9223372036854775807, gen_random_uuid(), clock(), 'decision', '{}')").await;
-    assert_eq!(umbra.decide(&write("later", "a")).await["audit_seq"], 6);
+    assert!(answer["decision"] == "execute" && answer["audit_seq"].as_i64() > Some(2), "{answer}");
+    until("the refusal to be merged", async || umbra.audit("kind=merged").await.pop()).await;
     until("the rows to be sealed", async || {
-        (umbra.schema.one::<i64>("SELECT coalesce(max(last), 0) FROM audit_seal").await == 6).then_some(())
+        (umbra.schema.one::<i64>("SELECT coalesce(max(last), 0) FROM audit_seal").await == 4).then_some(())
     })
     .await;
-    let told = problems(&umbra);
-    assert!(told.contains("row 2 was signed by nobody") && told.contains("row 4 was signed by nobody"), "{told}");
-    assert!(metrics(&umbra).await.contains("umbra_unauthentic_rows_total{table=\"audit\"} 2"));
+    assert!(problems(&umbra).contains("row 2 was signed by nobody"), "{}", problems(&umbra));
 }
 
 #[tokio::test]

@@ -93,3 +93,23 @@ async fn an_approval_lets_one_call_run_to_its_end() {
     let decisions: Vec<&Value> = rows.iter().map(|row| &row["decision"]).collect();
     assert_eq!(decisions, ["ask", "execute"]);
 }
+
+#[tokio::test]
+async fn an_unreadable_stored_answer_lets_nothing_change_and_stops_no_other_call() {
+    let umbra = Umbra::with().go().await;
+    assert_eq!(umbra.decide(&write("c1", "a")).await["decision"], "execute");
+    let kept = umbra.schema.one::<String>("SELECT answer FROM call").await;
+    umbra.schema.run("UPDATE call SET answer = '{}'").await;
+    let (again, other) = tokio::join!(
+        umbra.decide(&with(write("c1", "a"), &json!({"deadline_ms": 400}))),
+        umbra.decide(&write("c2", "a"))
+    );
+    assert_eq!((&again["decision"], &again["reason"]), (&json!("block"), &json!("unavailable")), "{again}");
+    assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("cannot be read")), "{again}");
+    assert_eq!(other["decision"], "execute", "{other}");
+    let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains("umbra_decision_flushes_total{result=\"inconsistent\"}"), "{metrics}");
+    umbra.schema.run(&format!("UPDATE call SET answer = '{kept}' WHERE call_id = 'c1'")).await;
+    let again = umbra.decide(&write("c1", "a")).await;
+    assert_eq!((&again["decision"], &again["replayed"]), (&json!("execute"), &json!(true)), "{again}");
+}

@@ -61,8 +61,6 @@ pub struct NewCall {
     pub answer: String,
     /// What it waits for.
     pub approval: Option<ApprovalId>,
-    /// The keyed hash of what it says.
-    pub mac: Vec<u8>,
 }
 
 /// An outcome to be found again by its call.
@@ -169,11 +167,11 @@ WITH f AS (
     SELECT f.base + o, salt, body FROM f, unnest($10::bytea[], $11::text[]) WITH ORDINALITY r(salt, body, o)
     WHERE salt IS NOT NULL
 ), c AS (
-    INSERT INTO call (agent, call_id, body, seq, decision, answer, approval, decided_at, mac)
-    SELECT agent, call_id, body, f.base + nullif(row, 0), decision, answer, approval, t.at, mac FROM f, t,
-    unnest($12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::uuid[], $49::bytea[])
-        r(agent, call_id, body, row, decision, answer, approval, mac)
-    ON CONFLICT (agent, call_id) DO UPDATE SET seq = excluded.seq, decision = excluded.decision, mac = excluded.mac,
+    INSERT INTO call (agent, call_id, body, seq, decision, answer, approval, decided_at)
+    SELECT agent, call_id, body, f.base + nullif(row, 0), decision, answer, approval, t.at FROM f, t,
+    unnest($12::text[], $13::text[], $14::bytea[], $15::bigint[], $16::text[], $17::text[], $18::uuid[])
+        r(agent, call_id, body, row, decision, answer, approval)
+    ON CONFLICT (agent, call_id) DO UPDATE SET seq = excluded.seq, decision = excluded.decision,
         answer = excluded.answer, approval = excluded.approval, decided_at = excluded.decided_at
         WHERE call.decision IN ('ask', 'closed') AND call.body = excluded.body
     RETURNING 1
@@ -268,8 +266,7 @@ pub(super) async fn write(
         .bind(approvals.iter().map(|a| a.asked_at.to_sqlx()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.mac.as_slice()).collect::<Vec<_>>())
         .bind(used.iter().map(|u| u.mac.as_slice()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.mac.as_deref()).collect::<Vec<_>>())
-        .bind(calls.iter().map(|c| c.mac.as_slice()).collect::<Vec<_>>());
+        .bind(runs.iter().map(|r| r.mac.as_deref()).collect::<Vec<_>>());
     Ok(query.fetch_one(&mut **tx).await?)
 }
 

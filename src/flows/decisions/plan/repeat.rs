@@ -9,32 +9,37 @@ use super::{
 };
 use umbra_boundary::{
     answer::Answer,
-    decide::{Decision, Standing, decide},
+    decide::Decision,
     execution::{Descent, Whose, effective},
 };
 use umbra_domain::{Effect, Execution};
-use umbra_store::decisions::{CLOSED, KnownCall, KnownParent, Named};
+use umbra_store::{
+    StoreError,
+    decisions::{CLOSED, KnownCall, KnownParent, Named},
+};
 
 impl Plan<'_> {
     /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
     /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
     /// that may run does so once: not after its outcome, and not where calls do not run any more.
-    pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Option<Fate> {
+    ///
+    /// # Errors
+    /// The stored answer cannot be read.
+    pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Result<Option<Fate>, StoreError> {
         if known.body != hex::encode(question.body) {
-            return Some(Fate::Refused(DecideError::Mismatch));
+            return Ok(Some(Fate::Refused(DecideError::Mismatch)));
         }
         // It was refused while the database was away: it is decided now.
         if known.decision == CLOSED {
-            return None;
+            return Ok(None);
         }
         let waits = known.decision == Decision::Ask.as_str();
         if waits && known.approval_state.as_deref() != Some("pending") {
-            return None;
+            return Ok(None);
         }
-        let Some(answer) = known.answer.as_deref() else { return Some(Fate::Refused(DecideError::Erased)) };
-        let is_ours = self.boundary.vouches_for(known, answer);
-        let answer = serde_json::from_str::<Answer>(answer).ok().filter(|_| is_ours);
-        let Some(mut answer) = answer else { return Some(Fate::Decided(Box::new(self.unbelieved(question)), None)) };
+        let Some(answer) = known.answer.as_deref() else { return Ok(Some(Fate::Refused(DecideError::Erased))) };
+        let mut answer: Answer = serde_json::from_str(answer)
+            .map_err(|error| StoreError::Inconsistent { table: "call", problem: format!("an answer: {error}") })?;
         (answer.audit_seq, answer.replayed) = (known.seq, true);
         if answer.decision == Decision::Execute {
             if known.outcome.is_some() {
@@ -51,30 +56,7 @@ impl Plan<'_> {
                 }
             }
         }
-        Some(Fate::Decided(Box::new(answer), None))
-    }
-
-    /// The answer to a call in whose place somebody has put another one.
-    fn unbelieved(&self, question: &Question) -> Answer {
-        let Question { id, call, rules, .. } = question;
-        let run = call.run.clone().map(|run| (call.agent.clone(), run));
-        let descent = self.descent(question, run.as_ref());
-        let standing = Standing {
-            now: self.stands.now,
-            overrides: &self.stands.overrides,
-            descent: descent.as_ref(),
-            run: None,
-            recorded: &[],
-            taints: &[],
-            uninterceptable: &call.uninterceptable,
-            approval: None,
-            stale: &self.stale,
-        };
-        let decided = decide(rules, call, standing);
-        let mut answer = Answer { stub: None, replayed: true, ..Answer::of(*id, call, &decided) };
-        let words = "what is stored as the answer to this call was not written by a server that holds our key";
-        answer.refuse("unauthentic_answer", words);
-        answer
+        Ok(Some(Fate::Decided(Box::new(answer), None)))
     }
 
     /// Whether a call would run by now.
