@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{
     Boundary, LastState, Question,
-    plan::{is_quiet, sealed},
+    decision_plan::{is_quiet, sealed},
     redacted,
     spool::{Line, Unnoted},
 };

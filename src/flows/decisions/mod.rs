@@ -4,16 +4,16 @@
 //! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
+mod authenticate;
 mod closed;
+mod decision_plan;
 mod descent;
 mod doubts;
 mod files;
-mod genuine;
 mod merge;
 mod names;
 mod outcome;
 mod overrides;
-mod plan;
 mod spool;
 mod writer;
 
@@ -32,19 +32,19 @@ use tokio::{
     time::Instant,
 };
 
+pub use self::{
+    authenticate::believed,
+    doubts::Doubts,
+    files::{AuditFile, AuditFiles},
+    outcome::{ReportError, Reported},
+    overrides::{ApprovalError, NewOverride, OverrideError},
+    writer::DecisionWriter,
+};
 use self::{
     closed::Closed,
     names::{clean, redacted},
     spool::Spool,
     writer::{Unanswered, Waiting},
-};
-pub use self::{
-    doubts::Doubts,
-    files::{AuditFile, AuditFiles},
-    genuine::believed,
-    outcome::{ReportError, Reported},
-    overrides::{ApprovalError, NewOverride, OverrideError},
-    writer::DecisionWriter,
 };
 use umbra_boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately};
 use umbra_config::settings::AuditedReads;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::{Boundary, plan::sealed, redacted, writer::Waiting};
+use super::{Boundary, decision_plan::sealed, redacted, writer::Waiting};
 use umbra_boundary::decide::Decision;
 use umbra_domain::{CallOutcome, audit::AuditKind};
 use umbra_store::decisions::{CLOSED, KnownCall, NewAudit, NewOutcome};

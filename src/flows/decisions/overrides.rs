@@ -1,11 +1,11 @@
 //! What people change while calls are decided: overrides of the execution, approvals, and their word on contracts. Each change
-//! commits together with the audit row that says so, and overrides and approvals carry a keyed hash ([`super::genuine`]).
+//! commits together with the audit row that says so, and overrides and approvals carry a keyed hash ([`super::authenticate`]).
 
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, clean, doubts::Row, plan::sealed};
+use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::Row};
 use umbra_domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind};
 use umbra_store::{
     StoreError,

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Boundary, DecideError, LastState, Question,
+    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, to_infer, wanted},
     outcome::{Report, ReportError, Reported},
-    plan::{Fate, Plan, QuestionNames, Undelivered, to_infer, wanted},
 };
 use crate::telemetry::metric;
 use umbra_boundary::{answer::Answer, decide::Decision, stub::Recorded};
@@ -195,7 +195,7 @@ impl DecisionWriter {
         let read = Instant::now();
         let names = to_infer(batch, &stands);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = Plan::new(&self.boundary, stands, recorded);
+        let mut plan = DecisionPlan::new(&self.boundary, stands, recorded);
         // Who has gone by now was told something else.
         let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;

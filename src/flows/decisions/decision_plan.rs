@@ -1,6 +1,6 @@
 //! What one transaction stores: its calls and outcomes, decided one after the other on how things stand.
 
-mod repeat;
+mod replay;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,7 +11,7 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, clean, genuine::said, outcome, overrides::to_microsecond,
+    Boundary, BoundarySettings, DecideError, Question, authenticate::said, clean, outcome, overrides::to_microsecond,
     redacted, writer::Waiting,
 };
 use umbra_boundary::{
@@ -104,7 +104,7 @@ impl Run {
 }
 
 /// One transaction in the making.
-pub(super) struct Plan<'b> {
+pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     stands: Stands,
     runs: BTreeMap<Named, Run>,
@@ -161,7 +161,7 @@ fn may_infer(question: &Question, stands: &Stands) -> bool {
     any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
 }
 
-impl<'b> Plan<'b> {
+impl<'b> DecisionPlan<'b> {
     pub fn new(boundary: &'b Boundary, mut stands: Stands, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
         let runs = std::mem::take(&mut stands.runs).into_iter();
         let run = |(name, known): (Named, KnownRun)| {

@@ -5,7 +5,7 @@ use super::{
         DecideError, Question,
         descent::{Judged, handed_down},
     },
-    Fate, Plan, Run,
+    DecisionPlan, Fate, Run,
 };
 use umbra_boundary::{
     answer::Answer,
@@ -18,7 +18,7 @@ use umbra_store::{
     decisions::{CLOSED, KnownCall, KnownParent, Named},
 };
 
-impl Plan<'_> {
+impl DecisionPlan<'_> {
     /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
     /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
     /// that may run does so once: not after its outcome, and not where calls do not run any more.
