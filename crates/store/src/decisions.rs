@@ -1,4 +1,4 @@
-//! The transaction of decisions: how things stand for calls, read under a lock against changes of the execution, and
+//! The transaction of decisions: the state that calls rest on, read under a lock against changes of the execution, and
 //! everything that was decided, written in one statement.
 //!
 //! Locks, in this order everywhere: the boundary's advisory lock, runs by name, then what the writing statement takes.
@@ -21,7 +21,7 @@ use super::{
     transaction::{Tx, begin, begin_on},
 };
 use umbra_domain::{
-    ApprovalId, Override,
+    ApprovalId,
     audit::{Binding, Labels},
 };
 
@@ -96,8 +96,6 @@ pub struct KnownRun {
     pub state: Option<String>,
     /// The keyed hash of what it says, in hex; none in rows of before there were such.
     pub mac: Option<String>,
-    /// Nobody vouches for it: it counts as one that began in shadow.
-    pub doubted: bool,
 }
 
 impl KnownRun {
@@ -148,6 +146,13 @@ struct LabelledRow {
     body: String,
 }
 
+impl LabelledRow {
+    fn labels(self) -> Result<(Named, Labels), StoreError> {
+        let Binding { labels, .. } = parse("audit", &self.body)?;
+        Ok(((self.agent, self.session), labels.unwrap_or_default()))
+    }
+}
+
 /// An approval that is not used up or past, as the database has it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct KnownApproval {
@@ -175,39 +180,27 @@ pub struct KnownApproval {
     pub ended: bool,
 }
 
-/// Who can tell rows of ours from others.
-pub trait Judge {
-    /// What overrides come to.
-    fn overrides(&self, stored: Vec<StoredOverride>) -> Vec<Override>;
-    /// Whether an approval is ours.
-    fn is_ours(&self, approval: &KnownApproval) -> bool;
-    /// Whether a run is ours, and says no less than the audit: that it is bound to stay in shadow.
-    fn is_our_run(&self, name: &Named, run: &KnownRun, bound: bool) -> bool;
-    /// What runs further up come to.
-    fn parents(&self, parents: Vec<KnownParent>) -> Vec<KnownParent>;
-    /// A session says less than the audit.
-    fn lost_labels(&self, name: &Named);
-}
-
-/// How things stand.
+/// State that decisions of a batch rest on, as rows and the audit have it. Nothing of it is authenticated yet.
 #[derive(Debug, Default)]
-pub struct Stands {
+pub struct StoredState {
     /// The database's time.
     pub now: Timestamp,
-    /// Overrides in force.
-    pub overrides: Vec<Override>,
-    /// By agent and id.
+    /// Overrides that have not expired.
+    pub overrides: Vec<StoredOverride>,
+    /// Calls that were decided before, by agent and id.
     pub calls: HashMap<Named, KnownCall>,
-    /// By agent and name.
+    /// Runs, by agent and name.
     pub runs: HashMap<Named, KnownRun>,
-    /// The runs that any of these descends from, [`MOST_PARENTS`] at most.
+    /// Runs that any of these descends from, [`MOST_PARENTS`] at most.
     pub parents: Vec<KnownParent>,
-    /// Runs that stay in shadow, as the audit says, whether they are known or not.
+    /// Runs that stay in shadow by the audit, whether they have a row or not.
     pub bound: HashSet<Named>,
-    /// What sessions carry, by agent and name; never less than the audit says.
+    /// Labels of sessions by their rows, by agent and name.
     pub sessions: HashMap<Named, Labels>,
-    /// By digest, in hex; the newest of each that is ours.
-    pub approvals: HashMap<String, KnownApproval>,
+    /// Labels of sessions by the audit, one entry for each row that gave any.
+    pub audited_labels: Vec<(Named, Labels)>,
+    /// Approvals that are neither used nor expired, oldest first.
+    pub approvals: Vec<KnownApproval>,
 }
 
 /// Agent, run, execution, parent, state; how it began, who started it, session, keyed hash.
@@ -318,12 +311,12 @@ impl DecisionStore<'_> {
 }
 
 impl Deciding {
-    /// Locks runs and reads how things stand, as far as it is ours.
+    /// Locks runs and reads the state that decisions rest on.
     ///
     /// # Errors
-    /// Contention or a lost connection; nothing is stored.
-    pub async fn read(&mut self, wanted: &Wanted, judge: &impl Judge) -> Result<Stands, StoreError> {
-        let mut runs = self.lock_runs(&wanted.runs).await?;
+    /// Contention, a lost connection, or a row that cannot be read; nothing is stored.
+    pub async fn read(&mut self, wanted: &Wanted) -> Result<StoredState, StoreError> {
+        let runs = self.lock_runs(&wanted.runs).await?;
         let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
         up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
         up.sort_unstable();
@@ -331,27 +324,18 @@ impl Deciding {
         let (now, overrides, calls, parents, sessions, approvals, bound, labelled) =
             read(wanted, up).fetch_one(&mut *self.0).await?;
         let calls: Vec<KnownCall> = parse("call", &calls)?;
-        let approvals: Vec<KnownApproval> = parse("approval", &approvals)?;
-        let bound: HashSet<Named> = parse("audit", &bound)?;
-        for (name, run) in &mut runs {
-            if !judge.is_our_run(name, run, bound.contains(name)) {
-                (run.doubted, run.began_in_shadow, run.in_shadow) = (true, true, true);
-            }
-        }
-        let sessions = labels(parse("boundary_session", &sessions)?, parse("audit", &labelled)?, judge);
-        Ok(Stands {
+        let sessions: Vec<SessionRow> = parse("boundary_session", &sessions)?;
+        let labelled: Vec<LabelledRow> = parse("audit", &labelled)?;
+        Ok(StoredState {
             now: now.to_jiff(),
-            overrides: judge.overrides(parse("execution_override", &overrides)?),
+            overrides: parse("execution_override", &overrides)?,
             calls: calls.into_iter().map(|call| ((call.agent.clone(), call.call_id.clone()), call)).collect(),
             runs,
-            parents: judge.parents(parse("boundary_run", &parents)?),
-            bound,
-            sessions,
-            approvals: approvals
-                .into_iter()
-                .filter(|one| judge.is_ours(one))
-                .map(|one| (one.digest.clone(), one))
-                .collect(),
+            parents: parse("boundary_run", &parents)?,
+            bound: parse("audit", &bound)?,
+            sessions: sessions.into_iter().map(|row| ((row.agent, row.session), row.labels)).collect(),
+            audited_labels: labelled.into_iter().map(LabelledRow::labels).collect::<Result<_, _>>()?,
+            approvals: parse("approval", &approvals)?,
         })
     }
 
@@ -394,8 +378,7 @@ impl Deciding {
         .await?;
         let known = |(agent, run, execution, parent, state, began, started_by, session, mac): RunRow| {
             let (in_shadow, began_in_shadow) = (execution == "shadow", began.unwrap_or(execution) == "shadow");
-            let doubted = false;
-            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state, mac, doubted })
+            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state, mac })
         };
         Ok(rows.into_iter().map(known).collect())
     }
@@ -488,23 +471,6 @@ fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadR
         .bind(&wanted.digests)
         .bind(run_agents)
         .bind(runs)
-}
-
-/// What sessions carry: what their rows say, and what rows of the audit say that gave it to them.
-fn labels(rows: Vec<SessionRow>, labelled: Vec<LabelledRow>, judge: &impl Judge) -> HashMap<Named, Labels> {
-    let mut sessions: HashMap<Named, Labels> =
-        rows.into_iter().map(|row| ((row.agent, row.session), row.labels)).collect();
-    let there: HashSet<Named> = sessions.keys().cloned().collect();
-    for LabelledRow { agent, session, body } in labelled {
-        let said = serde_json::from_str::<Binding>(&body).ok().and_then(|said| said.labels).unwrap_or_default();
-        let name = (agent, session);
-        let lost = sessions.entry(name.clone()).or_default().add(said);
-        // One that is past is forgotten; the audit is not.
-        if lost && there.contains(&name) {
-            judge.lost_labels(&name);
-        }
-    }
-    sessions
 }
 
 fn split(names: &[Named]) -> (Vec<&str>, Vec<&str>) {

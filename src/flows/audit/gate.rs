@@ -1,6 +1,6 @@
 //! What stands against an environment as production: how things stand in the database, put before `boundary::gate`.
 
-use crate::flows::decisions::believed;
+use crate::flows::decisions::authenticate_overrides;
 use umbra_boundary::{
     decide::Rules,
     gate::{Facts, Gate, KnownTool, Unguarded, judge},
@@ -44,7 +44,7 @@ async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Fac
     let unexpected = store.contracts().unexpected(rules.gate.unguarded_within).await?;
     Ok(Facts {
         now: store.now().await?,
-        overrides: believed(key, store.decisions().overrides().await?).0,
+        overrides: authenticate_overrides(key, store.decisions().overrides().await?).0,
         tools: called.chain(pinned).collect(),
         contracts: store.contracts().states().await?,
         unguarded: unguarded

@@ -11,8 +11,12 @@ use rand::Rng;
 use serde_json::json;
 
 use super::{
-    Boundary, BoundarySettings, DecideError, Question, authenticate::said, clean, outcome, overrides::to_microsecond,
-    redacted, writer::Waiting,
+    Boundary, BoundarySettings, DecideError, Question,
+    authenticate::{AuthenticatedRun, DecisionState, said},
+    clean, outcome,
+    overrides::to_microsecond,
+    redacted,
+    writer::Waiting,
 };
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
@@ -30,8 +34,8 @@ use umbra_domain::{
 use umbra_store::{
     StoreError,
     decisions::{
-        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, Stands, UsedApproval,
-        Wanted, Written,
+        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, UsedApproval, Wanted,
+        Written,
     },
 };
 
@@ -106,7 +110,7 @@ impl Run {
 /// One transaction in the making.
 pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
-    stands: Stands,
+    state: DecisionState,
     runs: BTreeMap<Named, Run>,
     sessions: HashMap<Named, Session>,
     /// By agent and tool.
@@ -135,11 +139,11 @@ pub(super) fn wanted(batch: &[Waiting]) -> Wanted {
 }
 
 /// Agents and tools whose recorded results a stub may have to be inferred from.
-pub(super) fn to_infer(batch: &[Waiting], stands: &Stands) -> Vec<Named> {
+pub(super) fn to_infer(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
     let mut names: Vec<Named> = batch
         .iter()
         .filter_map(|waiting| match waiting {
-            Waiting::Decide(question, _) if may_infer(question, stands) => {
+            Waiting::Decide(question, _) if may_infer(question, state) => {
                 Some((question.call.agent.clone(), question.call.tool.to_string()))
             }
             _ => None,
@@ -151,36 +155,35 @@ pub(super) fn to_infer(batch: &[Waiting], stands: &Stands) -> Vec<Named> {
 }
 
 /// Whether the call may be in shadow and nothing but recorded results says what it answers.
-fn may_infer(question: &Question, stands: &Stands) -> bool {
+fn may_infer(question: &Question, state: &DecisionState) -> bool {
     let Question { call, rules, .. } = question;
     let configured = &rules.configured;
     let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
-        || stands.overrides.iter().any(|one| one.execution == Execution::Shadow)
-        || !(stands.parents.is_empty() && stands.bound.is_empty())
-        || stands.runs.values().any(|run| run.parent.is_some() || run.began_in_shadow);
+        || state.overrides.iter().any(|one| one.execution == Execution::Shadow)
+        || !(state.parents.is_empty() && state.bound.is_empty())
+        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.is_bound());
     any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
 }
 
 impl<'b> DecisionPlan<'b> {
-    pub fn new(boundary: &'b Boundary, mut stands: Stands, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
-        let runs = std::mem::take(&mut stands.runs).into_iter();
-        let run = |(name, known): (Named, KnownRun)| {
-            let state = known.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, doubted, .. } = known;
-            let (kept, changed) = (if doubted { Kept::Doubted } else { Kept::Ours }, false);
+    pub fn new(boundary: &'b Boundary, mut state: DecisionState, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
+        let run = |(name, AuthenticatedRun { run, is_authentic }): (Named, AuthenticatedRun)| {
+            let state = run.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
+            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, .. } = run;
+            let (kept, changed) = (if is_authentic { Kept::Ours } else { Kept::Doubted }, false);
             let began = if began_in_shadow { Execution::Shadow } else { Execution::Live };
             (name, Run { kept, changed, began, in_shadow, parent, started_by, session, state })
         };
-        let mut runs: BTreeMap<Named, Run> = runs.map(run).collect();
-        // One that is known no more, and stays what the audit says.
-        for name in std::mem::take(&mut stands.bound) {
+        let mut runs: BTreeMap<Named, Run> = std::mem::take(&mut state.runs).into_iter().map(run).collect();
+        // One whose row has expired, and that stays in shadow by the audit.
+        for name in std::mem::take(&mut state.bound) {
             runs.entry(name).or_insert_with(|| Run { in_shadow: true, ..Run::begin(Execution::Shadow) });
         }
-        let sessions = std::mem::take(&mut stands.sessions).into_iter();
+        let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let stale = boundary.stale.load_full();
-        Self { boundary, stands, runs, sessions, recorded, stale, written: Written::default() }
+        Self { boundary, state, runs, sessions, recorded, stale, written: Written::default() }
     }
 
     /// Decides the next call, or takes in the next outcome.
@@ -188,7 +191,7 @@ impl<'b> DecisionPlan<'b> {
     /// # Errors
     /// What is stored of the call cannot be read.
     pub fn take(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
-        let known = self.stands.calls.get(&waiting.key()).cloned();
+        let known = self.state.calls.get(&waiting.key()).cloned();
         match waiting {
             Waiting::Decide(question, _) => self.decide(question, known.as_ref()),
             Waiting::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
@@ -220,7 +223,7 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// Everything to be stored.
-    pub fn finish(mut self) -> (Stands, Written) {
+    pub fn finish(mut self) -> (DecisionState, Written) {
         let rows = &self.boundary.rows;
         let changed = |(name, run): (Named, Run)| {
             let [parent, started_by, session] =
@@ -249,7 +252,7 @@ impl<'b> DecisionPlan<'b> {
         self.written.sessions = sessions.map(|(name, Session { labels, .. })| (name, labels)).collect();
         // In one order everywhere, so that no two transactions wait for each other.
         self.written.sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
-        (self.stands, self.written)
+        (self.state, self.written)
     }
 
     fn push(&mut self, row: NewAudit) -> usize {
@@ -277,15 +280,15 @@ impl<'b> DecisionPlan<'b> {
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
         let digest_hex = hex::encode(digest);
         let standing = Standing {
-            now: self.stands.now,
-            overrides: &self.stands.overrides,
+            now: self.state.now,
+            overrides: &self.state.overrides,
             descent: descent.as_ref(),
             run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session the call speaks for itself.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
-            approval: self.stands.approvals.get(&digest_hex).map(approval),
+            approval: self.state.approvals.get(&digest_hex).map(approval),
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
@@ -294,7 +297,7 @@ impl<'b> DecisionPlan<'b> {
         let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(Run::is_bound);
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != Labels::default()).then_some(labels);
-        let used = decided.used.take().and_then(|_| self.stands.approvals.remove(&digest_hex));
+        let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest_hex));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
             answer.approval = Some(self.ask(question, &decided, digest_hex));
@@ -377,8 +380,7 @@ impl<'b> DecisionPlan<'b> {
         // Of the run as a whole: an override for one tool does not keep all others in shadow.
         let whole =
             Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
-        let begin =
-            || Run::begin(effective(&rules.configured, &self.stands.overrides, whole, self.stands.now).execution);
+        let begin = || Run::begin(effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution);
         let run = self.runs.entry(name.clone()).or_insert_with(begin);
         let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
         let parent = match descent {
@@ -401,12 +403,12 @@ impl<'b> DecisionPlan<'b> {
 
     /// The approval that the call waits for: the one that is there, or a new one.
     fn ask(&mut self, question: &Question, decided: &Decided, digest: String) -> ApprovalAnswer {
-        if let Some(known) = self.stands.approvals.get(&digest) {
+        if let Some(known) = self.state.approvals.get(&digest) {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
         }
         let id = ApprovalId(self.boundary.clock.new_id());
         let expires_at = self
-            .stands
+            .state
             .now
             .saturating_add(self.boundary.settings.approvals_expire_after)
             .unwrap_or(jiff::Timestamp::MAX);
@@ -419,7 +421,7 @@ impl<'b> DecisionPlan<'b> {
             rule: decided.guard.rule.clone(),
             reason: decided.guard.reason.clone(),
             state: "pending".to_owned(),
-            asked_at: self.stands.now,
+            asked_at: self.state.now,
             expires_at,
             mac: None,
             ended: false,
@@ -436,7 +438,7 @@ impl<'b> DecisionPlan<'b> {
             expires_at,
             mac,
         });
-        self.stands.approvals.insert(digest, known);
+        self.state.approvals.insert(digest, known);
         ApprovalAnswer { id, expires_at }
     }
 }

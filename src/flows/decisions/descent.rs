@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::Boundary;
+use super::{Boundary, authenticate::authenticate_parents};
 use umbra_boundary::execution::{Configured, Descent, Effective, Whose, effective};
 use umbra_domain::{Execution, Override};
 use umbra_store::{
     StoreError,
-    decisions::{Judge, KnownParent, MOST_GENERATIONS, MOST_PARENTS},
+    decisions::{KnownParent, MOST_GENERATIONS, MOST_PARENTS},
 };
 
 /// What runs are judged by.
@@ -79,7 +79,10 @@ impl Boundary {
         let now = self.clock.now();
         let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };
         let descent = match parent_run {
-            Some(run) => handed_down(vec![run], &self.parents(self.store.decisions().descent(run).await?), judged),
+            Some(run) => {
+                let parents = self.store.decisions().descent(run).await?;
+                handed_down(vec![run], &authenticate_parents(parents, &self.rows, &self.doubts), judged)
+            }
             None => None,
         };
         if matches!(descent, Some(Descent::Unknown(_))) {

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 pub use self::{
-    authenticate::believed,
+    authenticate::authenticate_overrides,
     doubts::Doubts,
     files::{AuditFile, AuditFiles},
     outcome::{ReportError, Reported},

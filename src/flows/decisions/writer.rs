@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Boundary, DecideError, LastState, Question,
+    authenticate::authenticate_state,
     decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, to_infer, wanted},
     outcome::{Report, ReportError, Reported},
 };
@@ -191,16 +192,17 @@ impl DecisionWriter {
     /// One transaction.
     async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
-        let stands = deciding.read(&wanted(batch), &self.boundary).await?;
+        let stored = deciding.read(&wanted(batch)).await?;
         let read = Instant::now();
-        let names = to_infer(batch, &stands);
+        let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = DecisionPlan::new(&self.boundary, stands, recorded);
+        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
         // Who has gone by now was told something else.
         let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
-        let (stands, written) = plan.finish();
+        let (state, written) = plan.finish();
         let nothing = written.audit.is_empty()
             && written.runs.is_empty()
             && written.sessions.is_empty()
@@ -212,8 +214,7 @@ impl DecisionWriter {
         } else {
             deciding.write(&written).await?
         };
-        let now = stands.now;
-        self.boundary.last_seen().saw(LastState { overrides: stands.overrides, now, read });
+        self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
         Ok((fates, base))
     }
 

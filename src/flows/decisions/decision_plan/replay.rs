@@ -71,7 +71,7 @@ impl DecisionPlan<'_> {
             tool: Some(&tool),
             descent: descent.as_ref(),
         };
-        effective(&rules.configured, &self.stands.overrides, whose, self.stands.now).execution
+        effective(&rules.configured, &self.state.overrides, whose, self.state.now).execution
     }
 
     /// What the call's run makes of it, as it stands now.
@@ -102,9 +102,9 @@ impl DecisionPlan<'_> {
             started_by: now.started_by.clone(),
             mac: None,
         });
-        let known: Vec<KnownParent> = here.chain(self.stands.parents.iter().cloned()).collect();
+        let known: Vec<KnownParent> = here.chain(self.state.parents.iter().cloned()).collect();
         let tool = call.tool.to_string();
-        let (overrides, now) = (self.stands.overrides.as_slice(), self.stands.now);
+        let (overrides, now) = (self.state.overrides.as_slice(), self.state.now);
         handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
     }
 }
