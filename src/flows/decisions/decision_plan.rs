@@ -182,8 +182,8 @@ impl<'b> DecisionPlan<'b> {
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
         let sessions = sessions.map(session).collect();
-        let stale = boundary.stale.load_full();
-        Self { boundary, state, runs, sessions, recorded, stale, written: Written::default() }
+        let written = Written::default();
+        Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, written }
     }
 
     /// Decides the next call, or takes in the next outcome.

@@ -100,10 +100,8 @@ async fn an_unreadable_stored_answer_lets_nothing_change_and_stops_no_other_call
     assert_eq!(umbra.decide(&write("c1", "a")).await["decision"], "execute");
     let kept = umbra.schema.one::<String>("SELECT answer FROM call").await;
     umbra.schema.run("UPDATE call SET answer = '{}'").await;
-    let (again, other) = tokio::join!(
-        umbra.decide(&with(write("c1", "a"), &json!({"deadline_ms": 400}))),
-        umbra.decide(&write("c2", "a"))
-    );
+    let (again, other) = (with(write("c1", "a"), &json!({"deadline_ms": 400})), write("c2", "a"));
+    let (again, other) = tokio::join!(umbra.decide(&again), umbra.decide(&other));
     assert_eq!((&again["decision"], &again["reason"]), (&json!("block"), &json!("unavailable")), "{again}");
     assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("cannot be read")), "{again}");
     assert_eq!(other["decision"], "execute", "{other}");
