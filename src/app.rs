@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use jiff::SignedDuration;
 use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
 
 use crate::{
     breaker,
@@ -388,7 +389,8 @@ impl App {
     /// # Errors
     /// In words; faults of files as their report.
     pub async fn build(setup: &Setup, store: &Store, clock: Clock) -> anyhow::Result<Self> {
-        clock.follow(store.now().await?);
+        let asked = Instant::now();
+        clock.follow(store.now().await?, asked.elapsed());
         store.upkeep().make_partitions(clock.now()).await?;
         let installation = store.installation(rand::rng().random()).await?;
         let Loaded { value: shadows, warnings } = setup.shadows()?;

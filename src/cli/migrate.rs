@@ -2,13 +2,16 @@
 
 use serde_json::json;
 
+use tokio::time::Instant;
+
 use super::{Failure, Global, answer, answer_json};
 use umbra_domain::clock::Clock;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (_, database) = global.open().await?;
     let clock = Clock::system();
-    clock.follow(database.store.now().await?);
+    let asked = Instant::now();
+    clock.follow(database.store.now().await?, asked.elapsed());
     let made = database.store.upkeep().make_partitions(clock.now()).await?;
     let newest = umbra_store::migrations().iter().map(|migration| migration.version).max().unwrap_or(0);
     database.close().await;

@@ -118,8 +118,9 @@ impl Pulse {
         let enlisted = lock(&self.state.beat_at).is_some();
         let worker = *lock(&self.state.worker);
         if enlisted {
+            let asked = Instant::now();
             if let Some(now) = self.store.queue().heartbeat(worker).await? {
-                self.clock.follow(now);
+                self.clock.follow(now, asked.elapsed());
                 return Ok(());
             }
             // Declared dead while paused: what we still run is fenced. Begin anew under another name.
@@ -128,7 +129,8 @@ impl Pulse {
         let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
         self.store.queue().enlist(worker).await?;
         *lock(&self.state.worker) = worker;
-        self.clock.follow(self.store.now().await?);
+        let asked = Instant::now();
+        self.clock.follow(self.store.now().await?, asked.elapsed());
         Ok(())
     }
 

@@ -72,7 +72,14 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
 
 /// A path of the document with an id, where one belongs, that nothing has.
 fn concrete(path: &str) -> String {
-    let kinds = [("findings", "fnd"), ("approvals", "apr"), ("reviews", "rev"), ("backtests", "bkt")];
+    let kinds = [
+        ("findings", "fnd"),
+        ("approvals", "apr"),
+        ("reviews", "rev"),
+        ("backtests", "bkt"),
+        ("sessions", "ses"),
+        ("webhooks", "whd"),
+    ];
     let kind = kinds.iter().find(|(family, _)| path.contains(family)).map_or("x", |(_, kind)| kind);
     let parts = path.split('/').map(|part| match part {
         "{id}" => format!("{kind}_0197a3c1d2e47f00a1b2c3d4e5f60718"),

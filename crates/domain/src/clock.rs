@@ -4,9 +4,12 @@
 //! system's, corrected by the offset that the store measures. Decisions about leases, caps and days are made
 //! by the database's clock alone; this one mints ids, stamps answers and expires memories.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -46,11 +49,13 @@ impl Clock {
         Timestamp::from_microsecond(us).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Takes over the database's time, read just now. A manual clock ignores it.
-    pub fn follow(&self, database_now: Timestamp) {
+    /// Corrects the clock by the database's time, whose reading took so long and has just arrived. An offset that the
+    /// reading does not contradict stays, so that a slow answer sets no clock back. A manual clock ignores it.
+    pub fn follow(&self, database_now: Timestamp, took: Duration) {
         if let Source::System { offset_us } = &*self.0 {
-            let offset = database_now.as_microsecond() - system_now().as_microsecond();
-            offset_us.store(offset, Ordering::Relaxed);
+            let least = database_now.as_microsecond() - system_now().as_microsecond();
+            let most = least.saturating_add(i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
+            offset_us.store(offset_us.load(Ordering::Relaxed).clamp(least, most), Ordering::Relaxed);
         }
     }
 
@@ -86,4 +91,25 @@ pub fn first_id_at(at: Timestamp) -> Uuid {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads it")]
 fn system_now() -> Timestamp {
     Timestamp::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_stays_while_no_reading_contradicts_it() {
+        let (clock, second) = (Clock::system(), Duration::from_secs(1));
+        clock.follow(system_now(), second);
+        let ahead = || clock.now().duration_since(system_now());
+        assert!(
+            ahead().abs() < SignedDuration::from_millis(100),
+            "a slow answer from a clock like ours: {:?}",
+            ahead()
+        );
+        clock.follow(system_now().saturating_add(SignedDuration::from_mins(5)).unwrap(), second);
+        assert!((ahead() - SignedDuration::from_mins(5)).abs() < SignedDuration::from_secs(2), "{:?}", ahead());
+        clock.follow(system_now(), Duration::ZERO);
+        assert!(ahead().abs() < SignedDuration::from_millis(100), "{:?}", ahead());
+    }
 }
