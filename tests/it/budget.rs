@@ -149,13 +149,18 @@ shadow_agents:
         .await;
     let cap = 200_000_000_i64;
     let worst_seen = async {
-        let mut worst = 0;
-        // Looks for as long as anything is under way.
+        let (mut worst, mut connection) = (0, schema.connect().await);
+        // Looks for as long as anything is under way, on one connection: to make one costs more than to look.
         until("the day's money to be spent", async || {
-            let now: i64 = schema.one("SELECT coalesce(max(held_usd + spent_usd), 0)::bigint FROM meter").await;
+            let (now, waiting, refused): (i64, i64, i64) = sqlx::query_as(
+                "SELECT (SELECT coalesce(max(held_usd + spent_usd), 0)::bigint FROM meter),
+                        (SELECT count(*) FROM review WHERE state IN ('queued', 'running')),
+                        (SELECT count(*) FROM event WHERE 18 = ANY(outcomes))",
+            )
+            .fetch_one(&mut connection)
+            .await
+            .expect("the shared Postgres answers");
             worst = worst.max(now);
-            let waiting: i64 = schema.one("SELECT count(*) FROM review WHERE state IN ('queued', 'running')").await;
-            let refused: i64 = schema.one("SELECT count(*) FROM event WHERE 18 = ANY(outcomes)").await;
             (waiting == 0 && refused > 0).then_some(())
         })
         .await;
