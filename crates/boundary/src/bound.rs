@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::genuine::{RowKey, RunSaid};
+use super::genuine::RowKey;
 use umbra_domain::{
-    Execution,
-    audit::{AuditKind, AuditRow, Binding, Labels, StandingRun, StandingSession},
+    Execution, RunRow,
+    audit::{AuditKind, AuditRow, Binding, Labels, StandingSession},
 };
 
 /// What is to be thought of a row.
@@ -51,18 +51,19 @@ impl Bound {
     }
 
     /// Holds a run against what is known of it. Without a key its keyed hash is not looked at.
-    pub fn run(&self, key: Option<&RowKey>, row: &StandingRun) -> Thought {
-        let StandingRun { agent, run, in_shadow, began_in_shadow, parent, started_by, session, mac } = row;
-        let (in_shadow, began_in_shadow) = (*in_shadow, *began_in_shadow);
+    pub fn run(&self, key: Option<&RowKey>, row: &RunRow) -> Thought {
+        let RunRow { agent, run, mac, .. } = row;
         let named = format!("the run {run:?} of {agent:?}");
-        let is_bound = began_in_shadow || parent.is_some();
-        if mac.is_some() && !is_bound && self.runs.contains(&(agent.clone(), run.clone())) {
+        if mac.is_some() && !row.is_bound() && self.runs.contains(&(agent.clone(), run.clone())) {
             return Thought::Unlike(format!("{named} is not in shadow, and the audit says that it stays there"));
         }
-        let [parent, started_by, session] = [parent, started_by, session].map(Option::as_deref);
-        let said = RunSaid { agent, run, in_shadow, began_in_shadow, parent, started_by, session };
-        let other = format!("{named} is not as a server that holds this key wrote it: it counts as shadow");
-        judged(key.map(|key| key.of_run(&said)), mac.as_deref(), other)
+        match key {
+            _ if mac.is_none() => Thought::OfBefore,
+            Some(key) if !key.is_authentic_run(row) => Thought::OtherKey(format!(
+                "{named} is not as a server that holds this key wrote it: it counts as shadow"
+            )),
+            _ => Thought::Fits,
+        }
     }
 
     /// Holds a session against what the audit says of it.
@@ -74,14 +75,5 @@ impl Bound {
             ));
         }
         Thought::Fits
-    }
-}
-
-/// What is to be thought of a row that has this keyed hash, and should have that.
-fn judged(should: Option<[u8; 32]>, has: Option<&[u8]>, other: String) -> Thought {
-    match (should, has) {
-        (_, None) => Thought::OfBefore,
-        (Some(should), Some(has)) if should != *has => Thought::OtherKey(other),
-        _ => Thought::Fits,
     }
 }

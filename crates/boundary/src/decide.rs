@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::{
     drift::bypass::Required,
@@ -18,7 +17,8 @@ use super::{
     stub::{Recorded, RunState, Stub},
     tools::{Given, Tools, begin},
 };
-use umbra_domain::{ApprovalId, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
+pub use umbra_domain::Decision;
+use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
 
 /// What is in force.
 #[derive(Debug)]
@@ -33,32 +33,6 @@ pub struct Rules {
     pub gate: Standards,
     /// Whose calls must have been decided.
     pub required: Required,
-}
-
-umbra_domain::words! {
-    /// What becomes of a call.
-    #[derive(ToSchema)]
-    pub enum Decision {
-        /// Let it run.
-        Execute = "execute",
-        /// Do not let it run; answer with the stub.
-        Stub = "stub",
-        /// Do not let it run before somebody has approved it.
-        Ask = "ask",
-        /// Do not let it run.
-        Block = "block",
-    }
-}
-
-/// Where an approval of a call stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalState {
-    /// Nobody has answered yet.
-    Pending,
-    /// It may run, once.
-    Approved,
-    /// It may not.
-    Denied,
 }
 
 /// An approval of just this call: agent, tool and arguments.

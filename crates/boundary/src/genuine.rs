@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 
 use super::seal::{Fields, Hash};
-use umbra_domain::{ApprovalId, Override};
+use umbra_domain::{ApprovalRow, Execution, Override, RunRow};
 
 /// The key of rows' hashes.
 #[derive(Clone)]
@@ -17,46 +17,6 @@ impl std::fmt::Debug for RowKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("RowKey")
     }
-}
-
-/// What an approval says.
-#[derive(Debug, Clone, Copy)]
-pub struct ApprovalSaid<'a> {
-    /// Its id.
-    pub id: ApprovalId,
-    /// Who calls.
-    pub agent: &'a str,
-    /// Which tool.
-    pub tool: &'a str,
-    /// Keyed hash of agent, tool and arguments.
-    pub digest: &'a [u8],
-    /// The rule that asks, and its reason.
-    pub rule: [Option<&'a str>; 2],
-    /// `pending`, `approved`, `denied` or `used`.
-    pub state: &'a str,
-    /// When it was asked for.
-    pub asked_at: Timestamp,
-    /// When it is past.
-    pub expires_at: Timestamp,
-}
-
-/// What a run says of whether its calls run. What its stubs remember is not in it: that lets nothing run.
-#[derive(Debug, Clone, Copy)]
-pub struct RunSaid<'a> {
-    /// Whose.
-    pub agent: &'a str,
-    /// Its name.
-    pub run: &'a str,
-    /// Whether any of its calls was in shadow.
-    pub in_shadow: bool,
-    /// Whether it began in shadow.
-    pub began_in_shadow: bool,
-    /// The shadow run that it descends from.
-    pub parent: Option<&'a str>,
-    /// The run that started it.
-    pub started_by: Option<&'a str>,
-    /// The session of its last call.
-    pub session: Option<&'a str>,
 }
 
 impl RowKey {
@@ -79,26 +39,38 @@ impl RowKey {
     }
 
     /// The keyed hash of an approval.
-    pub fn of_approval(&self, said: &ApprovalSaid<'_>) -> Hash {
-        let ApprovalSaid { id, agent, tool, digest, rule, state, asked_at, expires_at } = said;
+    pub fn of_approval(&self, row: &ApprovalRow) -> Hash {
+        let ApprovalRow { id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac: _ } = row;
         let fields = Fields::of("umbra-approval")
             .field(id.0.as_bytes())
             .field(agent.as_bytes())
             .field(tool.as_bytes())
             .field(digest);
-        let fields = rule.iter().fold(fields, |fields, word| fields.optional(word.map(str::as_bytes)));
-        self.keyed(fields.field(state.as_bytes()).field(&time(*asked_at)).field(&time(*expires_at)))
+        let fields =
+            [rule, reason].iter().fold(fields, |fields, word| fields.optional(word.as_deref().map(str::as_bytes)));
+        self.keyed(fields.field(state.as_str().as_bytes()).field(&time(*asked_at)).field(&time(*expires_at)))
     }
 
-    /// The keyed hash of a run.
-    pub fn of_run(&self, said: &RunSaid<'_>) -> Hash {
-        let RunSaid { agent, run, in_shadow, began_in_shadow, parent, started_by, session } = said;
+    /// Whether the approval is as a process with this key wrote it.
+    pub fn is_authentic_approval(&self, row: &ApprovalRow) -> bool {
+        row.mac.as_ref().is_some_and(|mac| *mac == self.of_approval(row))
+    }
+
+    /// The keyed hash of a run. The memory of its stubs is not in it: no call runs by that.
+    pub fn of_run(&self, row: &RunRow) -> Hash {
+        let RunRow { agent, run, execution, began, parent, started_by, session, mac: _ } = row;
+        let is_shadow = |execution: &Execution| u8::from(*execution == Execution::Shadow);
         let fields = Fields::of("umbra-run")
             .field(agent.as_bytes())
             .field(run.as_bytes())
-            .field(&[u8::from(*in_shadow), u8::from(*began_in_shadow)]);
+            .field(&[is_shadow(execution), is_shadow(began)]);
         let names = [parent, started_by, session];
-        self.keyed(names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes))))
+        self.keyed(names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes))))
+    }
+
+    /// Whether the run is as a process with this key wrote it.
+    pub fn is_authentic_run(&self, row: &RunRow) -> bool {
+        row.mac.as_ref().is_some_and(|mac| *mac == self.of_run(row))
     }
 
     fn keyed(&self, fields: Fields) -> Hash {

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use umbra_domain::{
-    Override, OverrideScope,
+    ApprovalState, Override, OverrideScope,
     audit::{AuditKind, AuditRecord, Standing, StandingApproval, StandingOverride},
 };
 
 /// What the audit says of an approval.
 #[derive(Debug, Default)]
 struct Word {
-    state: &'static str,
+    state: Option<ApprovalState>,
     agent: Option<String>,
     tool: Option<String>,
     digest: Option<String>,
@@ -59,10 +59,10 @@ impl Words {
         let word = self.approvals.entry(id.to_owned()).or_default();
         match body["decision"].as_str() {
             // Several calls may wait for one approval.
-            Some("ask") if word.state.is_empty() => word.state = "pending",
-            Some("approve") => word.state = "approved",
-            Some("deny") => word.state = "denied",
-            Some("used") => word.state = "used",
+            Some("ask") if word.state.is_none() => word.state = Some(ApprovalState::Pending),
+            Some("approve") => word.state = Some(ApprovalState::Approved),
+            Some("deny") => word.state = Some(ApprovalState::Denied),
+            Some("used") => word.state = Some(ApprovalState::Used),
             _ => return,
         }
         (word.agent, word.tool) = (row.agent.clone(), row.tool.clone());
@@ -104,7 +104,8 @@ impl Words {
         }
         for (id, word) in words {
             if word.expires_at.is_some_and(|end| now < end) {
-                faults.push(format!("the approval {id} is gone, which the audit says is {}", word.state));
+                let state = word.state.map_or("", ApprovalState::as_str);
+                faults.push(format!("the approval {id} is gone, which the audit says is {state}"));
             }
         }
         faults
@@ -113,10 +114,10 @@ impl Words {
 
 /// How an approval differs from what the audit says of it.
 fn unlike(there: &StandingApproval, word: &Word) -> Option<String> {
-    let of_before = !there.keyed && (there.state.as_str(), word.state) == ("used", "approved");
-    if there.state != word.state && !of_before {
-        let said = if word.state.is_empty() { "has no word of it" } else { word.state };
-        return Some(format!("is {}, and the audit says: {said}", there.state));
+    let of_before = !there.keyed && (there.state, word.state) == (ApprovalState::Used, Some(ApprovalState::Approved));
+    if Some(there.state) != word.state && !of_before {
+        let said = word.state.map_or("has no word of it", ApprovalState::as_str);
+        return Some(format!("is {}, and the audit says: {said}", there.state.as_str()));
     }
     let differs = |said: &Option<String>, is: &String| said.as_ref().is_some_and(|said| said != is);
     let is_another = differs(&word.agent, &there.agent)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ApprovalId, Execution, Override};
+use super::{ApprovalId, ApprovalState, Execution, Override};
 
 words! {
     /// What an audit row says happened.
@@ -186,33 +186,12 @@ pub struct StandingApproval {
     pub tool: String,
     /// Keyed hash of agent, tool and arguments, in hex.
     pub digest: String,
-    /// `pending`, `approved`, `denied` or `used`.
-    pub state: String,
+    /// Its state.
+    pub state: ApprovalState,
     /// When it is past.
     pub expires_at: Timestamp,
     /// Whether it has a keyed hash: without one it is of before, when the audit had no word of its use.
     pub keyed: bool,
-}
-
-/// A run, as the table has it.
-#[derive(Debug, Clone)]
-pub struct StandingRun {
-    /// Whose.
-    pub agent: String,
-    /// Its name.
-    pub run: String,
-    /// Whether any of its calls was in shadow.
-    pub in_shadow: bool,
-    /// Whether it began in shadow.
-    pub began_in_shadow: bool,
-    /// The shadow run that it descends from.
-    pub parent: Option<String>,
-    /// The run that started it.
-    pub started_by: Option<String>,
-    /// The session of its last call.
-    pub session: Option<String>,
-    /// The keyed hash of all that; none in rows of before there were such.
-    pub mac: Option<Vec<u8>>,
 }
 
 /// A session, as the table has it.

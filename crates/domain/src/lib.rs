@@ -4,18 +4,21 @@
 #[macro_use]
 mod words;
 
+pub mod approval;
 pub mod audit;
 pub mod backtest;
 pub mod breaker;
 pub mod call;
 pub mod clock;
 pub mod contract;
+pub mod decision;
 pub mod declarations;
 pub mod disposition;
 pub mod effect;
 pub mod event;
 pub mod execution;
 pub mod finding;
+mod hex_bytes;
 pub mod hit;
 pub mod ids;
 pub mod json;
@@ -30,6 +33,7 @@ mod plain;
 pub mod policy;
 pub mod redacted;
 pub mod review;
+pub mod run;
 pub mod session;
 pub mod shadow;
 pub mod share;
@@ -39,16 +43,19 @@ pub mod trajectory;
 pub mod trigger;
 pub mod verdict;
 
+pub use approval::{ApprovalRow, ApprovalState};
 pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
 pub use call::{Call, CallOutcome, OutcomeStatus};
 pub use contract::ToolContract;
+pub use decision::{Decision, StoredDecision};
 pub use declarations::ToolDeclarations;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use execution::{Execution, Override, OverrideScope};
 pub use finding::{Category, Evidence, Finding, Severity, Source};
+pub use hex_bytes::HexBytes;
 pub use hit::{CheckName, Hit, Mark};
 pub use ids::{
     ApprovalId, BacktestId, DecisionId, DeliveryId, EventId, FindingId, KeyId, OverrideId, PatternId, ReflexionId,
@@ -62,6 +69,7 @@ pub use plain::plain;
 pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
+pub use run::RunRow;
 pub use session::{Objective, Session, SessionState, ShownTool, StepKind};
 pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};
 pub use share::Share;

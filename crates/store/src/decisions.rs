@@ -21,13 +21,41 @@ use super::{
     transaction::{Tx, begin, begin_on},
 };
 use umbra_domain::{
-    ApprovalId,
+    ApprovalRow, HexBytes, RunRow, StoredDecision,
     audit::{Binding, Labels},
 };
 
+/// A row of `boundary_run` as JSON of [`RunRow`].
+macro_rules! run_json {
+    () => {
+        "json_build_object('agent', agent, 'run', run, 'execution', execution, 'began', coalesce(began, execution),
+             'parent', parent, 'started_by', started_by, 'session', session, 'mac', encode(mac, 'hex'))"
+    };
+}
+
+/// A row `o` of `execution_override` as JSON of [`StoredOverride`].
+macro_rules! override_json {
+    () => {
+        "json_build_object('id', 'ovr_' || replace(o.id::text, '-', ''), 'scope', scope, 'value', value,
+             'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
+             'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = o.id))"
+    };
+}
+
+/// A row `a` of `approval` as JSON of [`ApprovalRow`], with `ended`: the audit says that it was used.
+macro_rules! approval_json {
+    () => {
+        "json_build_object('id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool,
+             'digest', encode(digest, 'hex'), 'rule', rule, 'reason', reason, 'state', state, 'asked_at', asked_at,
+             'expires_at', expires_at, 'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id))"
+    };
+}
+
+pub(super) use {approval_json, override_json, run_json};
+
 mod written;
 
-pub use written::{NewApproval, NewAudit, NewCall, NewOutcome, RunChange, UsedApproval, Written};
+pub use written::{NewAudit, NewCall, NewOutcome, RunChange, Written};
 
 /// Taken by every decision before it reads. Each schema has one of its own.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";
@@ -53,12 +81,12 @@ pub struct Wanted {
 /// A call that was decided before.
 #[derive(Debug, Clone, Deserialize)]
 pub struct KnownCall {
-    /// Who called.
+    /// The agent.
     pub agent: String,
     /// The caller's id.
     pub call_id: String,
-    /// Keyed hash of its request, in hex.
-    pub body: String,
+    /// Keyed hash of its request.
+    pub body: HexBytes,
     /// Its number in the audit.
     pub seq: Option<i64>,
     /// Its session.
@@ -67,66 +95,25 @@ pub struct KnownCall {
     pub run: Option<String>,
     /// Its tool.
     pub tool: Option<String>,
-    /// What was decided.
-    pub decision: String,
-    /// What was answered, as JSON; none once erased.
+    /// The decision.
+    pub decision: StoredDecision,
+    /// The answer, as JSON; none once erased.
     pub answer: Option<String>,
-    /// Where its approval stands, if it waits for one.
-    pub approval_state: Option<String>,
-    /// Keyed hash of its outcome, in hex.
-    pub outcome: Option<String>,
+    /// It waits for an approval that is neither answered nor expired.
+    pub is_pending: bool,
+    /// Keyed hash of its outcome.
+    pub outcome: Option<HexBytes>,
     /// The outcome's number in the audit.
     pub outcome_seq: Option<i64>,
 }
 
-/// A run.
-#[derive(Debug, Clone)]
-pub struct KnownRun {
-    /// Whether its first call was in shadow.
-    pub began_in_shadow: bool,
-    /// Whether any of its calls was in shadow.
-    pub in_shadow: bool,
-    /// The shadow run that it descends from.
-    pub parent: Option<String>,
-    /// The run that started it.
-    pub started_by: Option<String>,
-    /// The session of its last call.
-    pub session: Option<String>,
-    /// What its stubs remember, as JSON.
-    pub state: Option<String>,
-    /// The keyed hash of what it says, in hex; none in rows of before there were such.
-    pub mac: Option<String>,
-}
-
-impl KnownRun {
-    /// Whether it stays in shadow by what it says.
-    pub fn is_bound(&self) -> bool {
-        self.began_in_shadow || self.parent.is_some()
-    }
-}
-
-/// A run that others descend from.
+/// A run with the memory of its stubs.
 #[derive(Debug, Clone, Deserialize)]
-pub struct KnownParent {
-    /// Whose.
-    pub agent: String,
-    /// Its name.
-    pub run: String,
-    /// The session of its last call.
-    pub session: Option<String>,
-    /// Whether any of its calls was in shadow.
-    pub in_shadow: bool,
-    /// Whether it began in shadow.
-    #[serde(default)]
-    pub began_in_shadow: bool,
-    /// The shadow run that it descends from.
-    #[serde(default)]
-    pub parent: Option<String>,
-    /// The run that started it.
-    pub started_by: Option<String>,
-    /// The keyed hash of what it says, in hex; none in rows of before there were such.
-    #[serde(default)]
-    pub mac: Option<String>,
+pub struct StoredRun {
+    /// The row.
+    pub row: RunRow,
+    /// Memory of its stubs, as JSON.
+    pub state: Option<String>,
 }
 
 /// A session.
@@ -153,29 +140,12 @@ impl LabelledRow {
     }
 }
 
-/// An approval that is not used up or past, as the database has it.
+/// An approval that is neither used nor expired.
 #[derive(Debug, Clone, Deserialize)]
-pub struct KnownApproval {
-    /// Keyed hash of agent, tool and arguments, in hex.
-    pub digest: String,
-    /// Its id.
-    pub id: ApprovalId,
-    /// Who calls.
-    pub agent: String,
-    /// Which tool.
-    pub tool: String,
-    /// The rule that asks.
-    pub rule: Option<String>,
-    /// Its reason.
-    pub reason: Option<String>,
-    /// `pending`, `approved` or `denied`.
-    pub state: String,
-    /// When it was asked for.
-    pub asked_at: Timestamp,
-    /// When it is past.
-    pub expires_at: Timestamp,
-    /// The keyed hash of what it says, in hex; none in rows of before there were such.
-    pub mac: Option<String>,
+pub struct OpenApproval {
+    /// The row.
+    #[serde(flatten)]
+    pub row: ApprovalRow,
     /// The audit says that it was used.
     pub ended: bool,
 }
@@ -190,9 +160,9 @@ pub struct StoredState {
     /// Calls that were decided before, by agent and id.
     pub calls: HashMap<Named, KnownCall>,
     /// Runs, by agent and name.
-    pub runs: HashMap<Named, KnownRun>,
+    pub runs: HashMap<Named, StoredRun>,
     /// Runs that any of these descends from, [`MOST_PARENTS`] at most.
-    pub parents: Vec<KnownParent>,
+    pub parents: Vec<RunRow>,
     /// Runs that stay in shadow by the audit, whether they have a row or not.
     pub bound: HashSet<Named>,
     /// Labels of sessions by their rows, by agent and name.
@@ -200,24 +170,9 @@ pub struct StoredState {
     /// Labels of sessions by the audit, one entry for each row that gave any.
     pub audited_labels: Vec<(Named, Labels)>,
     /// Approvals that are neither used nor expired, oldest first.
-    pub approvals: Vec<KnownApproval>,
+    pub approvals: Vec<OpenApproval>,
 }
 
-/// Agent, run, execution, parent, state; how it began, who started it, session, keyed hash.
-type RunRow = (
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-);
-
-/// What a call has for a decision that was refused without the database: asked about again, it is decided.
-pub const CLOSED: &str = "closed";
 /// Runs further up that are read for one transaction.
 pub const MOST_PARENTS: usize = 4_096;
 /// How far up they are read.
@@ -255,7 +210,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn descent(self, run: &str) -> Result<Vec<KnownParent>, StoreError> {
+    pub async fn descent(self, run: &str) -> Result<Vec<RunRow>, StoreError> {
         let wanted = Wanted::default();
         let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.0.read).await?;
         parse("boundary_run", &row.3)
@@ -297,7 +252,7 @@ impl DecisionStore<'_> {
             audit.push(row);
             // One statement cannot change a row twice; of several answers the one that let it run counts.
             let name = (call.agent.clone(), call.call_id.clone());
-            if calls.get(&name).is_none_or(|known| known.decision == CLOSED) {
+            if calls.get(&name).is_none_or(|known| known.decision == StoredDecision::Closed) {
                 calls.insert(name, NewCall { row: i64::try_from(audit.len()).unwrap_or(0), ..call });
             }
         }
@@ -318,7 +273,7 @@ impl Deciding {
     pub async fn read(&mut self, wanted: &Wanted) -> Result<StoredState, StoreError> {
         let runs = self.lock_runs(&wanted.runs).await?;
         let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
-        up.extend(runs.values().filter_map(|run| run.started_by.as_deref()));
+        up.extend(runs.values().filter_map(|run| run.row.started_by.as_deref()));
         up.sort_unstable();
         up.dedup();
         let (now, overrides, calls, parents, sessions, approvals, bound, labelled) =
@@ -361,26 +316,27 @@ impl Deciding {
         Ok(rows.into_iter().map(call).collect())
     }
 
-    async fn lock_runs(&mut self, runs: &[Named]) -> Result<HashMap<Named, KnownRun>, StoreError> {
+    async fn lock_runs(&mut self, runs: &[Named]) -> Result<HashMap<Named, StoredRun>, StoreError> {
         if runs.is_empty() {
             return Ok(HashMap::new());
         }
         let (agents, names) = split(runs);
-        let rows: Vec<RunRow> = sqlx::query_as(
-            "/* decisions.runs */
-             SELECT agent, run, execution, parent, state, began, started_by, session, encode(mac, 'hex') FROM boundary_run
+        let rows: Vec<String> = sqlx::query_scalar(concat!(
+            "/* decisions.runs */ SELECT json_build_object('state', state, 'row', ",
+            run_json!(),
+            ")::text FROM boundary_run
              JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
-             ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run",
-        )
+             ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run"
+        ))
         .bind(agents)
         .bind(names)
         .fetch_all(&mut *self.0)
         .await?;
-        let known = |(agent, run, execution, parent, state, began, started_by, session, mac): RunRow| {
-            let (in_shadow, began_in_shadow) = (execution == "shadow", began.unwrap_or(execution) == "shadow");
-            ((agent, run), KnownRun { began_in_shadow, in_shadow, parent, started_by, session, state, mac })
+        let known = |text: &String| {
+            let run: StoredRun = parse("boundary_run", text)?;
+            Ok(((run.row.agent.clone(), run.row.run.clone()), run))
         };
-        Ok(rows.into_iter().map(known).collect())
+        rows.iter().map(known).collect()
     }
 
     /// Stores everything and commits; answers the number before the first row's.
@@ -416,18 +372,19 @@ impl Deciding {
     }
 }
 
-/// One row: the time, and each kind of thing as a JSON list.
-const READ: &str = "/* decisions.read */
+/// One row: the time, and each kind of row as a JSON list.
+const READ: &str = concat!(
+    "/* decisions.read */
 SELECT clock(),
- (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(o.id::text, '-', ''), 'scope', scope,
-      'value', value, 'execution', execution, 'reason', reason, 'set_at', set_at, 'expires_at', expires_at,
-      'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = o.id))), '[]')::text
+ (SELECT coalesce(json_agg(",
+    override_json!(),
+    "), '[]')::text
   FROM execution_override o WHERE expires_at IS NULL OR expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'call_id', call_id, 'body', encode(c.body, 'hex'),
-      'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer, 'outcome', encode(outcome, 'hex'),
-      'outcome_seq', outcome_seq,
-      'approval_state', (SELECT CASE WHEN a.expires_at > clock() THEN a.state ELSE 'expired' END
-                         FROM approval a WHERE a.id = c.approval))), '[]')::text
+      'seq', seq, 'session', d.session, 'run', d.run, 'tool', d.tool, 'decision', decision, 'answer', answer,
+      'outcome', encode(outcome, 'hex'), 'outcome_seq', outcome_seq,
+      'is_pending', EXISTS (SELECT FROM approval a
+                            WHERE a.id = c.approval AND a.state = 'pending' AND a.expires_at > clock()))), '[]')::text
   FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)
   LEFT JOIN LATERAL (SELECT session, run, tool FROM audit WHERE audit.seq = c.seq) d ON true),
  (WITH RECURSIVE up AS (
@@ -436,16 +393,15 @@ SELECT clock(),
       UNION
       SELECT b.agent, b.run, b.session, b.execution, b.began, b.parent, b.started_by, b.mac, generation + 1
       FROM up JOIN boundary_run b ON b.run = up.started_by WHERE generation < 16)
-  SELECT coalesce(json_agg(json_build_object('agent', agent, 'run', run, 'session', session,
-      'in_shadow', execution = 'shadow', 'began_in_shadow', coalesce(began, execution) = 'shadow', 'parent', parent,
-      'started_by', started_by, 'mac', encode(mac, 'hex'))), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
+  SELECT coalesce(json_agg(",
+    run_json!(),
+    "), '[]')::text FROM (SELECT * FROM up LIMIT 4096) up),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'taints', taints,
       'uninterceptable', uninterceptable)), '[]')::text
   FROM boundary_session JOIN unnest($4::text[], $5::text[]) k(agent, session) USING (agent, session)),
- (SELECT coalesce(json_agg(json_build_object('digest', encode(digest, 'hex'),
-      'id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool, 'rule', rule, 'reason', reason,
-      'state', state, 'asked_at', asked_at, 'expires_at', expires_at, 'mac', encode(mac, 'hex'),
-      'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id)) ORDER BY asked_at, a.id), '[]')::text
+ (SELECT coalesce(json_agg(",
+    approval_json!(),
+    " ORDER BY asked_at, a.id), '[]')::text
   FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_array(agent, run)), '[]')::text FROM unnest($7::text[], $8::text[]) k(agent, run)
   CROSS JOIN LATERAL (SELECT FROM audit a WHERE (a.agent, a.run) = (k.agent, k.run)
@@ -453,7 +409,8 @@ SELECT clock(),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'body', body)), '[]')::text
   FROM unnest($4::text[], $5::text[]) k(agent, session)
   CROSS JOIN LATERAL (SELECT body FROM audit a WHERE (a.agent, a.session) = (k.agent, k.session)
-                      AND a.body LIKE '%\"labels\":{%' LIMIT 1024) b)";
+                      AND a.body LIKE '%\"labels\":{%' LIMIT 1024) b)"
+);
 
 /// The time; overrides, calls, runs further up, sessions and approvals; runs that the audit binds, and rows that label sessions.
 type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);

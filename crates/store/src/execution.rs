@@ -4,22 +4,21 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
-use sqlx::{PgConnection, Row};
+use sqlx::PgConnection;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::DecisionStore,
-    decisions::{NewAudit, parse},
+    decisions::{NewAudit, approval_json, override_json, parse},
     transaction::begin,
 };
 use umbra_domain::{
-    ApprovalId, Execution, Override, OverrideId, OverrideScope,
+    ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope,
     audit::{Binding, Standing},
 };
 
-/// An approval, for who is to give it.
+/// An approval, as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Approval)]
 pub struct ApprovalItem {
@@ -35,7 +34,8 @@ pub struct ApprovalItem {
     /// Its reason.
     pub reason: Option<String>,
     /// `pending`, `approved`, `denied`, `used` or `expired`.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: &'static str,
     /// When it was asked for.
     #[schema(value_type = String, format = DateTime)]
     pub asked_at: Timestamp,
@@ -44,50 +44,50 @@ pub struct ApprovalItem {
     pub expires_at: Timestamp,
 }
 
-/// An override as the database has it. Whether it counts, says who has the key.
+/// An override as it is stored, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoredOverride {
-    /// What it says.
+    /// Its content.
     #[serde(flatten)]
     pub said: Override,
-    /// The keyed hash of that, in hex; none in rows of before there were such.
-    pub mac: Option<String>,
+    /// Keyed hash of its content; none in rows from before there were such.
+    pub mac: Option<HexBytes>,
     /// The audit says that it was lifted or replaced.
     pub ended: bool,
 }
 
-/// An approval as the database has it.
+/// An approval as it is stored, not authenticated.
 #[derive(Debug, Clone)]
 pub struct StoredApproval {
-    /// What it says to people.
-    pub item: ApprovalItem,
-    /// The same without regard to the time: `pending`, `approved`, `denied` or `used`.
-    pub state: String,
-    /// Keyed hash of agent, tool and arguments.
-    pub digest: Vec<u8>,
-    /// The keyed hash of what it says; none in rows of before there were such.
-    pub mac: Option<Vec<u8>>,
+    /// The row.
+    pub row: ApprovalRow,
+    /// Its validity has ended.
+    pub is_past: bool,
 }
 
-/// What an approval becomes, and what of it must be as it was.
+impl StoredApproval {
+    /// The approval as people see it.
+    pub fn item(self) -> ApprovalItem {
+        let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, .. } = self.row;
+        let is_expired = self.is_past && state != ApprovalState::Used;
+        let state = if is_expired { "expired" } else { state.as_str() };
+        ApprovalItem { id, agent, tool, rule, reason, state, asked_at, expires_at }
+    }
+}
+
+/// Answer to an approval: the row as it was read, and as it becomes.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalChange<'c> {
-    /// Which.
-    pub id: ApprovalId,
-    /// `approved` or `denied`.
-    pub state: &'c str,
-    /// Why.
+    /// The row that the person has seen.
+    pub from: &'c ApprovalRow,
+    /// The same with another state and keyed hash.
+    pub to: &'c ApprovalRow,
+    /// The person's reason.
     pub note: Option<&'c str>,
-    /// The keyed hash that it has.
-    pub from: Option<&'c [u8]>,
-    /// The keyed hash that it gets.
-    pub to: &'c [u8],
 }
 
 /// Whoever changes overrides does so alone. Each schema has a lock of its own.
 const CHANGING: &str = "/* execution.change */ SELECT pg_advisory_xact_lock(7819, hashtext(current_schema()))";
-
-type OverrideRow = (String, String, Uuid, String, String, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>, bool);
 
 impl DecisionStore<'_> {
     /// Sets an override in the place of the one that is there for its scope and value; `said` goes to the audit, behind what
@@ -152,18 +152,17 @@ impl DecisionStore<'_> {
         value: &str,
         said: impl FnOnce(&Override) -> NewAudit,
     ) -> Result<Option<Override>, StoreError> {
-        let row: Option<OverrideRow> = sqlx::query_as(
-            "/* execution.end */ DELETE FROM execution_override o WHERE scope = $1 AND value = $2
-             RETURNING scope, value, id, execution, reason, set_at, expires_at,
-                 EXISTS (SELECT FROM audit e WHERE e.id = o.id)",
-        )
+        let row: Option<String> = sqlx::query_scalar(concat!(
+            "/* execution.end */ DELETE FROM execution_override o WHERE scope = $1 AND value = $2 RETURNING ",
+            override_json!(),
+            "::text"
+        ))
         .bind(scope.as_str())
         .bind(value)
         .fetch_optional(&mut *tx)
         .await?;
         let Some(row) = row else { return Ok(None) };
-        let ended = row.7;
-        let Some(one) = override_of(row) else { return Ok(None) };
+        let StoredOverride { said: one, ended, .. } = parse("execution_override", &row)?;
         let mut said = said(&one);
         if !ended {
             said.id = one.id.0;
@@ -227,32 +226,16 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn approval(self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
-        let row = sqlx::query(
-            "/* execution.approval */ SELECT agent, tool, rule, reason, state, asked_at, expires_at, expires_at <= clock() AS past,
-                 digest, mac FROM approval WHERE id = $1",
-        )
+        let row: Option<(String, bool)> = sqlx::query_as(concat!(
+            "/* execution.approval */ SELECT ",
+            approval_json!(),
+            "::text, expires_at <= clock() FROM approval a WHERE id = $1"
+        ))
         .bind(id.0)
         .fetch_optional(&self.0.control)
         .await?;
-        let Some(row) = row else { return Ok(None) };
-        let state: String = row.try_get("state")?;
-        let past = row.try_get("past")? && state != "used";
-        let time = |name: &str| row.try_get::<jiff_sqlx::Timestamp, _>(name).map(jiff_sqlx::Timestamp::to_jiff);
-        Ok(Some(StoredApproval {
-            item: ApprovalItem {
-                id,
-                agent: row.try_get("agent")?,
-                tool: row.try_get("tool")?,
-                rule: row.try_get("rule")?,
-                reason: row.try_get("reason")?,
-                state: if past { "expired".to_owned() } else { state.clone() },
-                asked_at: time("asked_at")?,
-                expires_at: time("expires_at")?,
-            },
-            state,
-            digest: row.try_get("digest")?,
-            mac: row.try_get("mac")?,
-        }))
+        let stored = |(text, is_past): (String, bool)| Ok(StoredApproval { row: parse("approval", &text)?, is_past });
+        row.map(stored).transpose()
     }
 
     /// Approves or denies a call that waits for it and is as it was; answers whether it did.
@@ -260,17 +243,17 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer: it may be so all the same.
     pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
-        let ApprovalChange { id, state, note, from, to } = change;
+        let ApprovalChange { from, to, note } = change;
         let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
             "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5
              WHERE id = $1 AND state = 'pending' AND expires_at > clock() AND mac = $4",
         )
-        .bind(id.0)
-        .bind(state)
+        .bind(to.id.0)
+        .bind(to.state.as_str())
         .bind(note)
-        .bind(from)
-        .bind(to)
+        .bind(from.mac.as_deref())
+        .bind(to.mac.as_deref())
         .execute(&mut *tx)
         .await?;
         if changed.rows_affected() == 0 {
@@ -280,17 +263,4 @@ impl DecisionStore<'_> {
         tx.commit().await?;
         Ok(true)
     }
-}
-
-/// A row whose words are not known is not in force: a newer version wrote it.
-fn override_of((scope, value, id, execution, reason, set_at, expires_at, _): OverrideRow) -> Option<Override> {
-    Some(Override {
-        id: OverrideId(id),
-        scope: OverrideScope::parse(&scope)?,
-        value,
-        execution: Execution::parse(&execution)?,
-        reason,
-        set_at: set_at.to_jiff(),
-        expires_at: expires_at.map(jiff_sqlx::Timestamp::to_jiff),
-    })
 }

@@ -1,35 +1,32 @@
 //! Runs and sessions in pages of rows, for `umbra audit verify`.
 
-use sqlx::Row;
-
-use super::{StoreError, aggregates::DecisionStore, decisions::Named};
-use umbra_domain::audit::{Labels, StandingRun, StandingSession};
+use super::{
+    StoreError,
+    aggregates::DecisionStore,
+    decisions::{Named, parse, run_json},
+};
+use umbra_domain::{
+    RunRow,
+    audit::{Labels, StandingSession},
+};
 
 impl DecisionStore<'_> {
     /// The runs behind one, by agent and name, at most so many.
     ///
     /// # Errors
-    /// The database does not answer.
-    pub async fn standing_runs(self, after: &Named, limit: i64) -> Result<Vec<StandingRun>, StoreError> {
-        let rows = sqlx::query(
-            "/* standing.runs */ SELECT agent, run, execution = 'shadow' AS in_shadow,
-                 coalesce(began, execution) = 'shadow' AS began_in_shadow, parent, started_by, session, mac
-             FROM boundary_run WHERE (agent, run) > ($1, $2) ORDER BY agent, run LIMIT $3",
-        );
-        let rows = rows.bind(&after.0).bind(&after.1).bind(limit).fetch_all(&self.0.read).await?;
-        let run = |row: &sqlx::postgres::PgRow| {
-            Ok(StandingRun {
-                agent: row.try_get("agent")?,
-                run: row.try_get("run")?,
-                in_shadow: row.try_get("in_shadow")?,
-                began_in_shadow: row.try_get("began_in_shadow")?,
-                parent: row.try_get("parent")?,
-                started_by: row.try_get("started_by")?,
-                session: row.try_get("session")?,
-                mac: row.try_get("mac")?,
-            })
-        };
-        rows.iter().map(run).collect()
+    /// The database does not answer, or a row cannot be read.
+    pub async fn standing_runs(self, after: &Named, limit: i64) -> Result<Vec<RunRow>, StoreError> {
+        let rows: Vec<String> = sqlx::query_scalar(concat!(
+            "/* standing.runs */ SELECT ",
+            run_json!(),
+            "::text FROM boundary_run WHERE (agent, run) > ($1, $2) ORDER BY agent, run LIMIT $3"
+        ))
+        .bind(&after.0)
+        .bind(&after.1)
+        .bind(limit)
+        .fetch_all(&self.0.read)
+        .await?;
+        rows.iter().map(|row| parse("boundary_run", row)).collect()
     }
 
     /// The sessions behind one, by agent and name, at most so many.

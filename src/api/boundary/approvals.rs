@@ -77,7 +77,7 @@ pub async fn post_approval(
         (item, true) => Ok(Json(item)),
         (item, false) => Err(Problem::conflict(format!(
             "this approval is {} already: let the agent ask again",
-            if item.state == "used" { "used up" } else { &item.state }
+            if item.state == "used" { "used up" } else { item.state }
         ))),
     }
 }

@@ -14,12 +14,12 @@ use super::{
     Boundary,
     doubts::{Doubts, Row},
 };
-use umbra_boundary::genuine::{ApprovalSaid, RowKey, RunSaid};
-use umbra_domain::{Execution, Override, audit::Labels};
+use umbra_boundary::genuine::RowKey;
+use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::Labels};
 use umbra_store::{
     StoreError,
-    decisions::{KnownApproval, KnownCall, KnownParent, KnownRun, Named, StoredState},
-    execution::{StoredApproval, StoredOverride},
+    decisions::{KnownCall, Named, OpenApproval, StoredRun, StoredState},
+    execution::StoredOverride,
 };
 
 /// Reason shown instead of that of an override that failed.
@@ -38,19 +38,19 @@ pub(super) struct DecisionState {
     /// Runs, by agent and name.
     pub runs: HashMap<Named, AuthenticatedRun>,
     /// Runs that any of these descends from.
-    pub parents: Vec<KnownParent>,
+    pub parents: Vec<RunRow>,
     /// Runs that stay in shadow by the audit, whether they have a row or not.
     pub bound: HashSet<Named>,
     /// Labels of sessions, by agent and name.
     pub sessions: HashMap<Named, Labels>,
-    /// The newest approval for each digest, in hex.
-    pub approvals: HashMap<String, KnownApproval>,
+    /// The newest approval for each digest.
+    pub approvals: HashMap<HexBytes, ApprovalRow>,
 }
 
 /// A run, in shadow if its row failed.
 #[derive(Debug)]
 pub(super) struct AuthenticatedRun {
-    pub run: KnownRun,
+    pub run: StoredRun,
     pub is_authentic: bool,
 }
 
@@ -59,11 +59,11 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     let StoredState { now, overrides, calls, runs, parents, bound, mut sessions, audited_labels, approvals } = stored;
     let (overrides, failed) = authenticate_overrides(Some(key), overrides);
     doubts.overrides(failed);
-    let authenticate = |(name, mut run): (Named, KnownRun)| {
-        let is_authentic = (run.is_bound() || !bound.contains(&name)) && is_authentic_run(key, &name, &run);
+    let authenticate = |(name, mut run): (Named, StoredRun)| {
+        let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
         if !is_authentic {
             doubts.meet(Row::Run(&name.0, &name.1));
-            (run.began_in_shadow, run.in_shadow) = (true, true);
+            (run.row.began, run.row.execution) = (Execution::Shadow, Execution::Shadow);
         }
         (name, AuthenticatedRun { run, is_authentic })
     };
@@ -77,8 +77,14 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
         }
     }
     let parents = authenticate_parents(parents, key, doubts);
-    let approvals = approvals.into_iter().filter(|approval| is_authentic_approval(approval, key, doubts));
-    let approvals = approvals.map(|approval| (approval.digest.clone(), approval)).collect();
+    let authenticate = |OpenApproval { row, ended }: OpenApproval| {
+        if ended || !key.is_authentic_approval(&row) {
+            doubts.meet(Row::Approval(row.id.0));
+            return None;
+        }
+        Some((row.digest.clone(), row))
+    };
+    let approvals = approvals.into_iter().filter_map(authenticate).collect();
     DecisionState { now, overrides, calls, runs, parents, bound, sessions, approvals }
 }
 
@@ -86,7 +92,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
 pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>) -> (Vec<Override>, BTreeSet<Uuid>) {
     let mut failed = BTreeSet::new();
     let authenticate = |StoredOverride { said, mac, ended }| {
-        let is_authentic = key.is_none_or(|key| mac == Some(hex::encode(key.of_override(&said))));
+        let is_authentic = key.is_none_or(|key| mac.is_some_and(|mac| mac == key.of_override(&said)));
         if is_authentic && !ended {
             return said;
         }
@@ -98,43 +104,12 @@ pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>)
 }
 
 /// Authenticates runs further up. One that fails is in shadow.
-pub(super) fn authenticate_parents(mut parents: Vec<KnownParent>, key: &RowKey, doubts: &Doubts) -> Vec<KnownParent> {
-    for run in &mut parents {
-        let KnownParent { agent, run: name, in_shadow, began_in_shadow, .. } = &*run;
-        let [parent, started_by, session] = [&run.parent, &run.started_by, &run.session].map(|name| name.as_deref());
-        let (in_shadow, began_in_shadow) = (*in_shadow, *began_in_shadow);
-        let said = RunSaid { agent, run: name, in_shadow, began_in_shadow, parent, started_by, session };
-        if run.mac != Some(hex::encode(key.of_run(&said))) {
-            doubts.meet(Row::Run(agent, name));
-            run.in_shadow = true;
-        }
+pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &Doubts) -> Vec<RunRow> {
+    for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
+        doubts.meet(Row::Run(&row.agent, &row.run));
+        row.execution = Execution::Shadow;
     }
     parents
-}
-
-fn is_authentic_run(key: &RowKey, (agent, name): &Named, run: &KnownRun) -> bool {
-    let KnownRun { in_shadow, began_in_shadow, parent, started_by, session, mac, .. } = run;
-    let (in_shadow, began_in_shadow) = (*in_shadow, *began_in_shadow);
-    let [parent, started_by, session] = [parent, started_by, session].map(Option::as_deref);
-    let said = RunSaid { agent, run: name, in_shadow, began_in_shadow, parent, started_by, session };
-    *mac == Some(hex::encode(key.of_run(&said)))
-}
-
-fn is_authentic_approval(approval: &KnownApproval, key: &RowKey, doubts: &Doubts) -> bool {
-    let digest = hex::decode(&approval.digest).unwrap_or_default();
-    let mac = key.of_approval(&said(approval, &digest, &approval.state));
-    let is_authentic = !approval.ended && approval.mac == Some(hex::encode(mac));
-    if !is_authentic {
-        doubts.meet(Row::Approval(approval.id.0));
-    }
-    is_authentic
-}
-
-/// Content of an approval in this state, but for its digest, which the caller has decoded.
-pub(super) fn said<'a>(known: &'a KnownApproval, digest: &'a [u8], state: &'a str) -> ApprovalSaid<'a> {
-    let KnownApproval { id, agent, tool, rule, reason, asked_at, expires_at, .. } = known;
-    let rule = [rule.as_deref(), reason.as_deref()];
-    ApprovalSaid { id: *id, agent, tool, digest, rule, state, asked_at: *asked_at, expires_at: *expires_at }
 }
 
 impl Boundary {
@@ -147,21 +122,5 @@ impl Boundary {
         let (overrides, failed) = authenticate_overrides(Some(&self.rows), stored);
         self.doubts.overrides(failed);
         Ok(overrides)
-    }
-
-    /// The keyed hash of an approval in this state.
-    pub(super) fn mac_of(&self, stored: &StoredApproval, state: &str) -> [u8; 32] {
-        let (item, digest) = (&stored.item, stored.digest.as_slice());
-        let rule = [item.rule.as_deref(), item.reason.as_deref()];
-        self.rows.of_approval(&ApprovalSaid {
-            id: item.id,
-            agent: &item.agent,
-            tool: &item.tool,
-            digest,
-            rule,
-            state,
-            asked_at: item.asked_at,
-            expires_at: item.expires_at,
-        })
     }
 }

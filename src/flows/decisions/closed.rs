@@ -162,7 +162,7 @@ impl Boundary {
             body: body.to_string(),
             payload: Some(sealed(redacted(&answer.payload(&question.args, call)).to_string())),
         };
-        Line::of(row, &question.body, answer.decision, serde_json::to_string(&answer).ok()?)
+        Line::of(row, question.body, answer.decision, serde_json::to_string(&answer).ok()?)
     }
 }
 

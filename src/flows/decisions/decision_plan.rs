@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Boundary, BoundarySettings, DecideError, Question,
-    authenticate::{AuthenticatedRun, DecisionState, said},
+    authenticate::{AuthenticatedRun, DecisionState},
     clean, outcome,
     overrides::to_microsecond,
     redacted,
@@ -20,23 +20,19 @@ use super::{
 };
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
-    decide::{Approval, ApprovalState, Decided, Decision, Standing, decide},
+    decide::{Approval, Decided, Decision, Standing, decide},
     execution::{Descent, Whose, effective},
-    genuine::RunSaid,
     seal::payload_mac,
     stub::{Recorded, RunState},
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
-    ApprovalId, DecisionId, Effect, Execution,
+    ApprovalId, ApprovalRow, ApprovalState, DecisionId, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, Binding, Labels},
 };
 use umbra_store::{
     StoreError,
-    decisions::{
-        KnownApproval, KnownCall, KnownRun, Named, NewApproval, NewAudit, NewCall, RunChange, UsedApproval, Wanted,
-        Written,
-    },
+    decisions::{KnownCall, Named, NewAudit, NewCall, RunChange, StoredRun, Wanted, Written},
 };
 
 /// A decision that nobody took: its caller had gone.
@@ -66,24 +62,22 @@ pub(super) enum Fate {
     Unreported(outcome::ReportError),
 }
 
-/// A run's row in the database.
+/// Where a run's row comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    Nowhere,
-    Ours,
-    /// Nobody vouches for it: it stays known by that.
-    Doubted,
+enum Origin {
+    /// It has none yet.
+    New,
+    Authentic,
+    /// It failed authentication, and goes on failing.
+    Failed,
 }
 
 /// A run while its calls are decided.
-struct Run {
-    kept: Kept,
-    changed: bool,
-    began: Execution,
-    in_shadow: bool,
-    parent: Option<String>,
-    started_by: Option<String>,
-    session: Option<String>,
+struct PlannedRun {
+    row: RunRow,
+    origin: Origin,
+    is_changed: bool,
+    /// Memory of its stubs.
     state: Option<RunState>,
 }
 
@@ -94,16 +88,12 @@ struct Session {
     changed: bool,
 }
 
-impl Run {
-    /// One whose first call is being decided.
-    fn begin(began: Execution) -> Self {
-        let (parent, started_by, session, state) = (None, None, None, None);
-        Self { kept: Kept::Nowhere, changed: true, began, in_shadow: false, parent, started_by, session, state }
-    }
-
-    /// Whether it stays in shadow.
-    fn is_bound(&self) -> bool {
-        self.began == Execution::Shadow || self.parent.is_some()
+impl PlannedRun {
+    /// A run whose first call is being decided.
+    fn begin((agent, run): &Named, began: Execution) -> Self {
+        let (agent, run, execution) = (agent.clone(), run.clone(), Execution::Live);
+        let row = RunRow { agent, run, execution, began, parent: None, started_by: None, session: None, mac: None };
+        Self { row, origin: Origin::New, is_changed: true, state: None }
     }
 }
 
@@ -111,7 +101,7 @@ impl Run {
 pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     state: DecisionState,
-    runs: BTreeMap<Named, Run>,
+    runs: BTreeMap<Named, PlannedRun>,
     sessions: HashMap<Named, Session>,
     /// By agent and tool.
     recorded: HashMap<Named, Vec<Recorded>>,
@@ -161,23 +151,24 @@ fn may_infer(question: &Question, state: &DecisionState) -> bool {
     let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || state.overrides.iter().any(|one| one.execution == Execution::Shadow)
         || !(state.parents.is_empty() && state.bound.is_empty())
-        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.is_bound());
+        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.row.is_bound());
     any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
 }
 
 impl<'b> DecisionPlan<'b> {
     pub fn new(boundary: &'b Boundary, mut state: DecisionState, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
-        let run = |(name, AuthenticatedRun { run, is_authentic }): (Named, AuthenticatedRun)| {
-            let state = run.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
-            let KnownRun { began_in_shadow, in_shadow, parent, started_by, session, .. } = run;
-            let (kept, changed) = (if is_authentic { Kept::Ours } else { Kept::Doubted }, false);
-            let began = if began_in_shadow { Execution::Shadow } else { Execution::Live };
-            (name, Run { kept, changed, began, in_shadow, parent, started_by, session, state })
-        };
-        let mut runs: BTreeMap<Named, Run> = std::mem::take(&mut state.runs).into_iter().map(run).collect();
+        let run =
+            |(name, AuthenticatedRun { run: StoredRun { row, state }, is_authentic }): (Named, AuthenticatedRun)| {
+                let state = state.and_then(|state| serde_json::from_str(&state).ok());
+                let origin = if is_authentic { Origin::Authentic } else { Origin::Failed };
+                (name, PlannedRun { row, origin, is_changed: false, state })
+            };
+        let mut runs: BTreeMap<Named, PlannedRun> = std::mem::take(&mut state.runs).into_iter().map(run).collect();
         // One whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
-            runs.entry(name).or_insert_with(|| Run { in_shadow: true, ..Run::begin(Execution::Shadow) });
+            let mut bound = PlannedRun::begin(&name, Execution::Shadow);
+            bound.row.execution = Execution::Shadow;
+            runs.entry(name).or_insert(bound);
         }
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
@@ -225,29 +216,15 @@ impl<'b> DecisionPlan<'b> {
     /// Everything to be stored.
     pub fn finish(mut self) -> (DecisionState, Written) {
         let rows = &self.boundary.rows;
-        let changed = |(name, run): (Named, Run)| {
-            let [parent, started_by, session] =
-                [&run.parent, &run.started_by, &run.session].map(|name| name.as_deref());
-            let (in_shadow, began_in_shadow) = (run.in_shadow, run.began == Execution::Shadow);
-            let (agent, called) = (name.0.as_str(), name.1.as_str());
-            let said = RunSaid { agent, run: called, in_shadow, began_in_shadow, parent, started_by, session };
-            let mac = (run.kept != Kept::Doubted).then(|| rows.of_run(&said).to_vec());
-            RunChange {
-                new: run.kept == Kept::Nowhere,
-                began_in_shadow,
-                in_shadow,
-                mac,
-                name,
-                parent: run.parent,
-                started_by: run.started_by,
-                session: run.session,
-                state: run.state.and_then(|mut state| {
-                    state.clean(redacted);
-                    serde_json::to_string(&state).ok()
-                }),
-            }
+        let changed = |PlannedRun { mut row, origin, state, .. }: PlannedRun| {
+            row.mac = (origin != Origin::Failed).then(|| rows.of_run(&row).into());
+            let state = state.and_then(|mut state| {
+                state.clean(redacted);
+                serde_json::to_string(&state).ok()
+            });
+            RunChange { row, is_new: origin == Origin::New, state }
         };
-        self.written.runs = self.runs.into_iter().filter(|(_, run)| run.changed).map(changed).collect();
+        self.written.runs = self.runs.into_values().filter(|run| run.is_changed).map(changed).collect();
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
         self.written.sessions = sessions.map(|(name, Session { labels, .. })| (name, labels)).collect();
         // In one order everywhere, so that no two transactions wait for each other.
@@ -278,7 +255,7 @@ impl<'b> DecisionPlan<'b> {
         }
         let descent = self.descent(question, run_name.as_ref());
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
-        let digest_hex = hex::encode(digest);
+        let digest = HexBytes::from(*digest);
         let standing = Standing {
             now: self.state.now,
             overrides: &self.state.overrides,
@@ -288,19 +265,19 @@ impl<'b> DecisionPlan<'b> {
             taints: session.map_or(&[], |session| &session.labels.taints),
             // Without a session the call speaks for itself.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
-            approval: self.state.approvals.get(&digest_hex).map(approval),
+            approval: self.state.approvals.get(&digest).map(approval),
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
-        let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(Run::is_bound);
+        let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
         labels.taints = self.remember(question, &decided, session_name, run_name.as_ref(), descent);
-        let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(Run::is_bound);
+        let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != Labels::default()).then_some(labels);
-        let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest_hex));
+        let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
-            answer.approval = Some(self.ask(question, &decided, digest_hex));
+            answer.approval = Some(self.ask(question, &decided, digest));
         }
         let mut stored = answer.clone();
         if let Some(stub) = &mut stored.stub {
@@ -329,25 +306,25 @@ impl<'b> DecisionPlan<'b> {
         self.written.calls.push(NewCall {
             agent: call.agent.clone(),
             call_id: call.call_id.clone(),
-            body: body.to_vec(),
+            body: HexBytes::from(*body),
             row: i64::try_from(row).unwrap_or(0),
-            decision: answer.decision.as_str(),
+            decision: answer.decision.into(),
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
         });
-        if let Some(known) = used {
-            self.used(question, &known);
+        if let Some(approval) = used {
+            self.used(question, approval);
         }
         Ok(Fate::Decided(Box::new(answer), Some(row)))
     }
 
     /// Uses an approval up. The row of the audit that says so has the approval's id: nobody can use it again, even where its state
     /// is set back.
-    fn used(&mut self, question: &Question, known: &KnownApproval) {
-        let Question { id, call, digest, .. } = question;
-        let body = json!({"approval": known.id, "decision": "used", "decision_id": id});
+    fn used(&mut self, question: &Question, mut approval: ApprovalRow) {
+        let Question { id, call, .. } = question;
+        let body = json!({"approval": approval.id, "decision": "used", "decision_id": id});
         self.push(NewAudit {
-            id: known.id.0,
+            id: approval.id.0,
             kind: AuditKind::Approval,
             agent: Some(call.agent.clone()),
             session: call.session.clone(),
@@ -357,8 +334,9 @@ impl<'b> DecisionPlan<'b> {
             body: body.to_string(),
             payload: None,
         });
-        let mac = self.boundary.rows.of_approval(&said(known, digest, "used")).to_vec();
-        self.written.used.push(UsedApproval { id: known.id, mac });
+        approval.state = ApprovalState::Used;
+        approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
+        self.written.used.push(approval);
     }
 
     /// Takes over what the decision changes; answers the labels that are new to the session.
@@ -380,65 +358,47 @@ impl<'b> DecisionPlan<'b> {
         // Of the run as a whole: an override for one tool does not keep all others in shadow.
         let whole =
             Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
-        let begin = || Run::begin(effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution);
-        let run = self.runs.entry(name.clone()).or_insert_with(begin);
-        let in_shadow = run.in_shadow || decided.execution.execution == Execution::Shadow;
-        let parent = match descent {
-            Some(Descent::Shadow(parent)) => Some(parent),
-            _ => run.parent.clone(),
-        };
-        let started_by = run.started_by.clone().or_else(|| call.parent_run.clone());
-        let session = call.session.clone().or_else(|| run.session.clone());
-        run.changed |= in_shadow != run.in_shadow
-            || run.parent != parent
-            || run.started_by != started_by
-            || run.session != session;
-        (run.in_shadow, run.parent, run.started_by, run.session) = (in_shadow, parent, started_by, session);
+        let began = || effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution;
+        let run = self.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began()));
+        let mut row = run.row.clone();
+        row.execution = row.execution.max(decided.execution.execution);
+        if let Some(Descent::Shadow(parent)) = descent {
+            row.parent = Some(parent);
+        }
+        row.started_by = row.started_by.or_else(|| call.parent_run.clone());
+        row.session = call.session.clone().or(row.session);
+        run.is_changed |= row != run.row;
+        run.row = row;
         if let Some(state) = &decided.run {
             run.state = Some(state.clone());
-            run.changed = true;
+            run.is_changed = true;
         }
         taints
     }
 
     /// The approval that the call waits for: the one that is there, or a new one.
-    fn ask(&mut self, question: &Question, decided: &Decided, digest: String) -> ApprovalAnswer {
+    fn ask(&mut self, question: &Question, decided: &Decided, digest: HexBytes) -> ApprovalAnswer {
         if let Some(known) = self.state.approvals.get(&digest) {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
         }
-        let id = ApprovalId(self.boundary.clock.new_id());
-        let expires_at = self
-            .state
-            .now
-            .saturating_add(self.boundary.settings.approvals_expire_after)
-            .unwrap_or(jiff::Timestamp::MAX);
-        let expires_at = to_microsecond(expires_at);
-        let known = KnownApproval {
-            digest: digest.clone(),
+        let (id, asked_at) = (ApprovalId(self.boundary.clock.new_id()), self.state.now);
+        let expires_at = asked_at.saturating_add(self.boundary.settings.approvals_expire_after);
+        let expires_at = to_microsecond(expires_at.unwrap_or(jiff::Timestamp::MAX));
+        let mut approval = ApprovalRow {
             id,
             agent: question.call.agent.clone(),
             tool: question.call.tool.to_string(),
+            digest: digest.clone(),
             rule: decided.guard.rule.clone(),
             reason: decided.guard.reason.clone(),
-            state: "pending".to_owned(),
-            asked_at: self.state.now,
+            state: ApprovalState::Pending,
+            asked_at,
             expires_at,
             mac: None,
-            ended: false,
         };
-        let mac = self.boundary.rows.of_approval(&said(&known, &question.digest, &known.state)).to_vec();
-        self.written.approvals.push(NewApproval {
-            id,
-            agent: known.agent.clone(),
-            tool: known.tool.clone(),
-            digest: question.digest.to_vec(),
-            rule: known.rule.clone(),
-            reason: known.reason.clone(),
-            asked_at: known.asked_at,
-            expires_at,
-            mac,
-        });
-        self.state.approvals.insert(digest, known);
+        approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
+        self.written.approvals.push(approval.clone());
+        self.state.approvals.insert(digest, approval);
         ApprovalAnswer { id, expires_at }
     }
 }
@@ -453,13 +413,8 @@ pub(super) fn is_quiet(settings: &BoundarySettings, decided: &Decided, question:
     }
 }
 
-fn approval(known: &KnownApproval) -> Approval {
-    let state = match known.state.as_str() {
-        "approved" => ApprovalState::Approved,
-        "denied" => ApprovalState::Denied,
-        _ => ApprovalState::Pending,
-    };
-    Approval { id: known.id, state, expires_at: known.expires_at }
+fn approval(row: &ApprovalRow) -> Approval {
+    Approval { id: row.id, state: row.state, expires_at: row.expires_at }
 }
 
 /// Adds what is not there yet, within bounds; answers what that was.

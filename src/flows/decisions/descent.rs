@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::{Boundary, authenticate::authenticate_parents};
 use umbra_boundary::execution::{Configured, Descent, Effective, Whose, effective};
-use umbra_domain::{Execution, Override};
+use umbra_domain::{Execution, Override, RunRow};
 use umbra_store::{
     StoreError,
-    decisions::{KnownParent, MOST_GENERATIONS, MOST_PARENTS},
+    decisions::{MOST_GENERATIONS, MOST_PARENTS},
 };
 
 /// What runs are judged by.
@@ -26,15 +26,16 @@ pub(super) struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    fn is_shadow(self, run: &KnownParent) -> bool {
+    fn is_shadow(self, run: &RunRow) -> bool {
         let whose = Whose { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
-        run.in_shadow || effective(self.configured, self.overrides, whose, self.now).execution == Execution::Shadow
+        run.execution == Execution::Shadow
+            || effective(self.configured, self.overrides, whose, self.now).execution == Execution::Shadow
     }
 }
 
 /// What the runs hand down that started one: `names` of the next, and what is known of all. A run's name counts for every
 /// agent that uses it.
-pub(super) fn handed_down(names: Vec<&str>, known: &[KnownParent], judged: Judged<'_>) -> Option<Descent> {
+pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>) -> Option<Descent> {
     let unknown = |name: &str| Some(Descent::Unknown(name.to_owned()));
     let mut seen: BTreeSet<&str> = names.iter().copied().collect();
     let (mut next, mut doubt) = (names, None);

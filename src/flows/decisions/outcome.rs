@@ -6,9 +6,8 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::{Boundary, decision_plan::sealed, redacted, writer::Waiting};
-use umbra_boundary::decide::Decision;
-use umbra_domain::{CallOutcome, audit::AuditKind};
-use umbra_store::decisions::{CLOSED, KnownCall, NewAudit, NewOutcome};
+use umbra_domain::{CallOutcome, StoredDecision, audit::AuditKind};
+use umbra_store::decisions::{KnownCall, NewAudit, NewOutcome};
 
 /// An outcome that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -85,18 +84,16 @@ impl Boundary {
 /// Compares an outcome with what is known of its call.
 pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
     let Some(known) = known else { return Judged::Refused(ReportError::Unknown) };
-    let expected = matches!(known.decision.as_str(), "execute");
+    let expected = known.decision == StoredDecision::Execute;
     let call_id = report.call_id.clone();
     match (&known.outcome, known.outcome_seq) {
-        (Some(body), Some(audit_seq)) if *body == hex::encode(report.body) => {
+        (Some(body), Some(audit_seq)) if *body == report.body => {
             Judged::Known(Reported { call_id, audit_seq, expected, replayed: true })
         }
         (Some(_), _) => Judged::Refused(ReportError::Mismatch),
         (None, _) => {
             let mut body = report.public.clone();
-            // Refused while the database was away, it could be asked about again.
-            let decision = if known.decision == CLOSED { Decision::Block.as_str() } else { &known.decision };
-            body["decision"] = json!(decision);
+            body["decision"] = json!(known.decision.told());
             body["expected"] = json!(expected);
             Judged::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
         }
@@ -124,7 +121,7 @@ impl Report {
         NewOutcome {
             agent: self.agent.clone(),
             call_id: self.call_id.clone(),
-            body: self.body.to_vec(),
+            body: self.body.into(),
             row: i64::try_from(row).unwrap_or(0),
         }
     }

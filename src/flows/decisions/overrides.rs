@@ -6,11 +6,14 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::Row};
-use umbra_domain::{ApprovalId, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, audit::AuditKind};
+use umbra_domain::{
+    ApprovalId, ApprovalRow, ApprovalState, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract,
+    audit::AuditKind,
+};
 use umbra_store::{
     StoreError,
     decisions::NewAudit,
-    execution::{ApprovalChange, ApprovalItem},
+    execution::{ApprovalChange, ApprovalItem, StoredApproval},
 };
 
 /// An override to be set.
@@ -142,23 +145,24 @@ impl Boundary {
         note: Option<&str>,
         by: Option<KeyId>,
     ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
-        let Some(stored) = self.store.decisions().approval(id).await? else { return Ok(None) };
-        if stored.mac.as_deref() != Some(&self.mac_of(&stored, &stored.state)) {
+        let Some(StoredApproval { row, .. }) = self.store.decisions().approval(id).await? else { return Ok(None) };
+        if !self.rows.is_authentic_approval(&row) {
             self.doubts.meet(Row::Approval(id.0));
             return Err(ApprovalError::Unauthentic);
         }
         let note = note.map(clean);
-        let (item, state) = (&stored.item, if approve { "approved" } else { "denied" });
         let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
-            "rule": item.rule, "asked_at": item.asked_at, "expires_at": item.expires_at, "by": by});
+            "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
         let mut said = self.said(AuditKind::Approval, &body);
-        (said.agent, said.tool) = (Some(item.agent.clone()), Some(item.tool.clone()));
+        (said.agent, said.tool) = (Some(row.agent.clone()), Some(row.tool.clone()));
         // What was approved is told by a hash of what the agent said, which goes with the agent's words.
-        said.payload = Some(sealed(json!({"digest": hex::encode(&stored.digest)}).to_string()));
-        let to = self.mac_of(&stored, state);
-        let change = ApprovalChange { id, state, note: note.as_deref(), from: stored.mac.as_deref(), to: &to };
+        said.payload = Some(sealed(json!({"digest": row.digest}).to_string()));
+        let state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        let mut to = ApprovalRow { state, ..row.clone() };
+        to.mac = Some(self.rows.of_approval(&to).into());
+        let change = ApprovalChange { from: &row, to: &to, note: note.as_deref() };
         let changed = self.store.decisions().answer_approval(change, &said).await?;
-        Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item, changed)))
+        Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item(), changed)))
     }
 
     /// Believes a contract again, by a person's word.

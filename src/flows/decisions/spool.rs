@@ -21,9 +21,12 @@ use tokio::{
 use uuid::Uuid;
 
 use super::files::{AuditFile, AuditFiles};
-use umbra_boundary::{decide::Decision, seal::payload_mac};
-use umbra_domain::audit::{AuditKind, AuditPayload};
-use umbra_store::decisions::{CLOSED, NewAudit, NewCall, Written};
+use umbra_boundary::seal::payload_mac;
+use umbra_domain::{
+    Decision, HexBytes, StoredDecision,
+    audit::{AuditKind, AuditPayload},
+};
+use umbra_store::decisions::{NewAudit, NewCall, Written};
 
 /// The file, in the audit's folder.
 const FILE: &str = "unmerged.jsonl";
@@ -81,34 +84,34 @@ pub(super) struct Line {
     pub call_id: String,
     pub tool: String,
     pub body: String,
-    salt: String,
+    salt: HexBytes,
     payload: String,
-    /// Keyed hash of the request, in hex.
-    request: String,
+    /// Keyed hash of the request.
+    request: HexBytes,
     decision: Decision,
     answer: String,
 }
 
 impl Line {
     /// What is kept of the answer to a call. The payload's salt comes with it.
-    pub fn of(row: NewAudit, request: &[u8], decision: Decision, answer: String) -> Option<Self> {
+    pub fn of(row: NewAudit, request: [u8; 32], decision: Decision, answer: String) -> Option<Self> {
         let NewAudit { id, agent, session, run, call_id, tool, body, payload, .. } = row;
         let (AuditPayload { salt, body: payload }, _) = payload?;
-        let (salt, request) = (hex::encode(salt), hex::encode(request));
+        let (salt, request) = (HexBytes(salt), HexBytes::from(request));
         let (agent, call_id, tool) = (agent?, call_id?, tool?);
         Some(Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer })
     }
 
     fn add(self, to: &mut Written) {
         let Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer } = self;
-        let payload = AuditPayload { salt: hex::decode(salt).unwrap_or_default(), body: payload };
+        let payload = AuditPayload { salt: salt.0, body: payload };
         let mac = payload_mac(&payload);
         let call = NewCall {
             agent: agent.clone(),
             call_id: call_id.clone(),
-            body: hex::decode(request).unwrap_or_default(),
+            body: request,
             row: i64::try_from(to.audit.len() + 1).unwrap_or(0),
-            decision: if decision == Decision::Execute { decision.as_str() } else { CLOSED },
+            decision: if decision == Decision::Execute { decision.into() } else { StoredDecision::Closed },
             answer,
             approval: None,
         };

@@ -18,7 +18,7 @@ use crate::{
     verify::{ErasedPayloads, Verified, Verifier},
 };
 use umbra_domain::{
-    ApprovalId, Execution, Override, OverrideId, OverrideScope,
+    ApprovalId, ApprovalState, Execution, Override, OverrideId, OverrideScope,
     audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal, Standing, StandingApproval, StandingOverride},
 };
 
@@ -145,7 +145,7 @@ fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
         agent: "agent".to_owned(),
         tool: "tool".to_owned(),
         digest: "00".to_owned(),
-        state: "used".to_owned(),
+        state: ApprovalState::Used,
         expires_at: Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1),
         keyed: true,
     };
@@ -181,14 +181,17 @@ fn stand_otherwise(standing: &mut Standing, random: &mut StdRng) -> &'static str
             (copy.said.scope, copy.said.value) = (OverrideScope::Tool, "mail.*".to_owned());
             overrides.push(copy);
         }
-        6 => approvals[0].state = ["approved", "pending", "denied"][random.random_range(0..3)].to_owned(),
+        6 => {
+            approvals[0].state =
+                [ApprovalState::Approved, ApprovalState::Pending, ApprovalState::Denied][random.random_range(0..3)];
+        }
         7 => approvals[0].digest = "01".to_owned(),
         8 => approvals[0].expires_at = later,
         9 => approvals[0].tool = "other".to_owned(),
         10 => approvals.clear(),
         _ => {
             let id = ApprovalId(Uuid::from_u128(random.random()));
-            approvals.push(StandingApproval { id, state: "approved".to_owned(), ..approvals[0].clone() });
+            approvals.push(StandingApproval { id, state: ApprovalState::Approved, ..approvals[0].clone() });
         }
     }
     "an override or an approval was changed, added or removed"

@@ -1,13 +1,12 @@
 //! What a transaction of decisions stores, in one statement.
 
-use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
 use super::Named;
 use crate::{StoreError, signed::Stamper, transaction::Tx};
 use umbra_domain::{
-    ApprovalId,
+    ApprovalId, ApprovalRow, HexBytes, RunRow, StoredDecision,
     audit::{AuditKind, AuditPayload, AuditSaid, Labels},
 };
 
@@ -52,11 +51,11 @@ pub struct NewCall {
     /// The call.
     pub call_id: String,
     /// Keyed hash of its request.
-    pub body: Vec<u8>,
+    pub body: HexBytes,
     /// Its place in [`Written::audit`], from 1; 0 where it is not audited.
     pub row: i64,
     /// What was decided.
-    pub decision: &'static str,
+    pub decision: StoredDecision,
     /// What is answered, as JSON.
     pub answer: String,
     /// What it waits for.
@@ -71,7 +70,7 @@ pub struct NewOutcome {
     /// The call.
     pub call_id: String,
     /// Keyed hash of it.
-    pub body: Vec<u8>,
+    pub body: HexBytes,
     /// Its place in [`Written::audit`], from 1.
     pub row: i64,
 }
@@ -79,56 +78,12 @@ pub struct NewOutcome {
 /// A run after its calls.
 #[derive(Debug, Clone)]
 pub struct RunChange {
-    /// Whose, and which.
-    pub name: Named,
-    /// It was not there before.
-    pub new: bool,
-    /// Whether any of its calls was in shadow.
-    pub in_shadow: bool,
-    /// The shadow run that it descends from.
-    pub parent: Option<String>,
-    /// Whether it began in shadow.
-    pub began_in_shadow: bool,
-    /// The run that started it.
-    pub started_by: Option<String>,
-    /// The session of its last call.
-    pub session: Option<String>,
-    /// What its stubs remember, as JSON.
+    /// The row. Without a keyed hash it keeps the one that it has: a row that failed authentication goes on failing.
+    pub row: RunRow,
+    /// It has no row yet.
+    pub is_new: bool,
+    /// Memory of its stubs, as JSON.
     pub state: Option<String>,
-    /// The keyed hash of what it says; none leaves the one that is there: somebody else's word stays known as such.
-    pub mac: Option<Vec<u8>>,
-}
-
-/// An approval to be asked for.
-#[derive(Debug, Clone)]
-pub struct NewApproval {
-    /// Its id.
-    pub id: ApprovalId,
-    /// The agent.
-    pub agent: String,
-    /// The tool.
-    pub tool: String,
-    /// Keyed hash of agent, tool and arguments.
-    pub digest: Vec<u8>,
-    /// The rule that asks.
-    pub rule: Option<String>,
-    /// Its reason.
-    pub reason: Option<String>,
-    /// When it is asked for.
-    pub asked_at: Timestamp,
-    /// When it is past.
-    pub expires_at: Timestamp,
-    /// The keyed hash of what it says.
-    pub mac: Vec<u8>,
-}
-
-/// An approval that is used up.
-#[derive(Debug, Clone)]
-pub struct UsedApproval {
-    /// Which.
-    pub id: ApprovalId,
-    /// The keyed hash of what it says then.
-    pub mac: Vec<u8>,
 }
 
 /// Everything that a transaction stores.
@@ -145,9 +100,9 @@ pub struct Written {
     /// Sessions with labels and ways to write that are new.
     pub sessions: Vec<(Named, Labels)>,
     /// Approvals that are asked for.
-    pub approvals: Vec<NewApproval>,
+    pub approvals: Vec<ApprovalRow>,
     /// Approvals that are used up.
-    pub used: Vec<UsedApproval>,
+    pub used: Vec<ApprovalRow>,
 }
 
 /// Everything in one statement; the audit's numbers are drawn in it, last before the commit.
@@ -232,20 +187,20 @@ pub(super) async fn write(
         .bind(audit.iter().map(|a| payload(a).map(|p| p.body)).collect::<Vec<_>>())
         .bind(calls.iter().map(|c| c.agent.as_str()).collect::<Vec<_>>())
         .bind(calls.iter().map(|c| c.call_id.as_str()).collect::<Vec<_>>())
-        .bind(calls.iter().map(|c| c.body.as_slice()).collect::<Vec<_>>())
+        .bind(calls.iter().map(|c| &*c.body).collect::<Vec<_>>())
         .bind(calls.iter().map(|c| c.row).collect::<Vec<_>>())
-        .bind(calls.iter().map(|c| c.decision).collect::<Vec<_>>())
+        .bind(calls.iter().map(|c| c.decision.as_str()).collect::<Vec<_>>())
         .bind(calls.iter().map(|c| c.answer.as_str()).collect::<Vec<_>>())
         .bind(calls.iter().map(|c| c.approval.map(|id| id.0)).collect::<Vec<_>>())
         .bind(outcomes.iter().map(|o| o.agent.as_str()).collect::<Vec<_>>())
         .bind(outcomes.iter().map(|o| o.call_id.as_str()).collect::<Vec<_>>())
-        .bind(outcomes.iter().map(|o| o.body.as_slice()).collect::<Vec<_>>())
+        .bind(outcomes.iter().map(|o| &*o.body).collect::<Vec<_>>())
         .bind(outcomes.iter().map(|o| o.row).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.name.0.as_str()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.name.1.as_str()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.new).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| execution(r.in_shadow)).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.parent.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.agent.as_str()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.run.as_str()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.is_new).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.execution.as_str()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.parent.as_deref()).collect::<Vec<_>>())
         .bind(runs.iter().map(|r| r.state.as_deref()).collect::<Vec<_>>())
         .bind(sessions.iter().map(|(name, _)| name.0.as_str()).collect::<Vec<_>>())
         .bind(sessions.iter().map(|(name, _)| name.1.as_str()).collect::<Vec<_>>())
@@ -254,24 +209,20 @@ pub(super) async fn write(
         .bind(approvals.iter().map(|a| a.id.0).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.agent.as_str()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.tool.as_str()).collect::<Vec<_>>())
-        .bind(approvals.iter().map(|a| a.digest.as_slice()).collect::<Vec<_>>())
+        .bind(approvals.iter().map(|a| &*a.digest).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.rule.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.reason.as_deref()).collect::<Vec<_>>())
         .bind(approvals.iter().map(|a| a.expires_at.to_sqlx()).collect::<Vec<_>>())
         .bind(used.iter().map(|u| u.id.0).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.started_by.as_deref()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.session.as_deref()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| execution(r.began_in_shadow)).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.started_by.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.session.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.began.as_str()).collect::<Vec<_>>())
         .bind(stamper.stamp(audit))
         .bind(approvals.iter().map(|a| a.asked_at.to_sqlx()).collect::<Vec<_>>())
-        .bind(approvals.iter().map(|a| a.mac.as_slice()).collect::<Vec<_>>())
-        .bind(used.iter().map(|u| u.mac.as_slice()).collect::<Vec<_>>())
-        .bind(runs.iter().map(|r| r.mac.as_deref()).collect::<Vec<_>>());
+        .bind(approvals.iter().map(|a| a.mac.as_deref()).collect::<Vec<_>>())
+        .bind(used.iter().map(|u| u.mac.as_deref()).collect::<Vec<_>>())
+        .bind(runs.iter().map(|r| r.row.mac.as_deref()).collect::<Vec<_>>());
     Ok(query.fetch_one(&mut **tx).await?)
-}
-
-fn execution(in_shadow: bool) -> &'static str {
-    if in_shadow { "shadow" } else { "live" }
 }
 
 /// A Postgres array literal of texts: arrays of arrays of different lengths cannot be bound.

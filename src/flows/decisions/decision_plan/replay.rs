@@ -5,17 +5,17 @@ use super::{
         DecideError, Question,
         descent::{Judged, handed_down},
     },
-    DecisionPlan, Fate, Run,
+    DecisionPlan, Fate, PlannedRun,
 };
 use umbra_boundary::{
     answer::Answer,
     decide::Decision,
     execution::{Descent, Whose, effective},
 };
-use umbra_domain::{Effect, Execution};
+use umbra_domain::{Effect, Execution, RunRow, StoredDecision};
 use umbra_store::{
     StoreError,
-    decisions::{CLOSED, KnownCall, KnownParent, Named},
+    decisions::{KnownCall, Named},
 };
 
 impl DecisionPlan<'_> {
@@ -26,15 +26,14 @@ impl DecisionPlan<'_> {
     /// # Errors
     /// The stored answer cannot be read.
     pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Result<Option<Fate>, StoreError> {
-        if known.body != hex::encode(question.body) {
+        if known.body != question.body {
             return Ok(Some(Fate::Refused(DecideError::Mismatch)));
         }
         // It was refused while the database was away: it is decided now.
-        if known.decision == CLOSED {
+        if known.decision == StoredDecision::Closed {
             return Ok(None);
         }
-        let waits = known.decision == Decision::Ask.as_str();
-        if waits && known.approval_state.as_deref() != Some("pending") {
+        if known.decision == StoredDecision::Ask && !known.is_pending {
             return Ok(None);
         }
         let Some(answer) = known.answer.as_deref() else { return Ok(Some(Fate::Refused(DecideError::Erased))) };
@@ -79,30 +78,23 @@ impl DecisionPlan<'_> {
         let Question { call, rules, .. } = question;
         let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
         match run {
-            Some(((_, name), run)) if run.began == Execution::Shadow && run.parent.is_none() => {
+            Some(((_, name), PlannedRun { row, .. })) if row.began == Execution::Shadow && row.parent.is_none() => {
                 return Some(Descent::Began(name.clone()));
             }
-            Some((_, Run { parent: Some(parent), .. })) => return Some(Descent::Shadow(parent.clone())),
+            Some((_, PlannedRun { row: RunRow { parent: Some(parent), .. }, .. })) => {
+                return Some(Descent::Shadow(parent.clone()));
+            }
             _ => {}
         }
-        let started_by = run.and_then(|(_, run)| run.started_by.as_deref());
+        let started_by = run.and_then(|(_, run)| run.row.started_by.as_deref());
         let mut names: Vec<&str> = started_by.into_iter().chain(call.parent_run.as_deref()).collect();
         names.dedup();
         if names.is_empty() {
             return None;
         }
         // What this transaction has changed comes before what it read.
-        let here = self.runs.iter().map(|((agent, run), now)| KnownParent {
-            agent: agent.clone(),
-            run: run.clone(),
-            session: now.session.clone(),
-            in_shadow: now.in_shadow,
-            began_in_shadow: now.began == Execution::Shadow,
-            parent: now.parent.clone(),
-            started_by: now.started_by.clone(),
-            mac: None,
-        });
-        let known: Vec<KnownParent> = here.chain(self.state.parents.iter().cloned()).collect();
+        let here = self.runs.values().map(|run| run.row.clone());
+        let known: Vec<RunRow> = here.chain(self.state.parents.iter().cloned()).collect();
         let tool = call.tool.to_string();
         let (overrides, now) = (self.state.overrides.as_slice(), self.state.now);
         handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
