@@ -229,14 +229,14 @@ impl AuditStore<'_> {
         .bind(&row.call_id)
         .bind(&row.tool)
         .bind(&row.body)
-        .bind(row.payload.as_ref().map(|(_, mac)| mac))
+        .bind(row.payload.as_ref().map(|payload| &*payload.mac))
         .bind(self.0.stamper.stamp(std::slice::from_ref(row)))
         .fetch_one(&mut *tx)
         .await?;
-        if let Some((payload, _)) = &row.payload {
+        if let Some(payload) = &row.payload {
             sqlx::query("INSERT INTO audit_payload (seq, salt, body) VALUES ($1, $2, $3)")
                 .bind(seq)
-                .bind(&payload.salt)
+                .bind(&*payload.salt)
                 .bind(&payload.body)
                 .execute(tx)
                 .await?;

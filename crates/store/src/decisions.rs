@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
 
 use uuid::Uuid;
@@ -55,7 +55,7 @@ pub(super) use {approval_json, override_json, run_json};
 
 mod written;
 
-pub use written::{NewAudit, NewCall, NewOutcome, RunChange, Written};
+pub use written::{DecisionRows, NewAudit, NewCall, NewOutcome, RunChange, SealedPayload};
 
 /// Taken by every decision before it reads. Each schema has one of its own.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";
@@ -116,13 +116,16 @@ pub struct StoredRun {
     pub state: Option<String>,
 }
 
-/// A session.
-#[derive(Debug, Clone, Default, Deserialize)]
-struct SessionRow {
-    agent: String,
-    session: String,
+/// Row of a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// The agent.
+    pub agent: String,
+    /// The session's name.
+    pub session: String,
+    /// Its labels.
     #[serde(flatten)]
-    labels: Labels,
+    pub labels: Labels,
 }
 
 /// A row of the audit by which a session got labels.
@@ -235,7 +238,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer, or another process appends the same: whether they are there may be unknown.
-    pub async fn merge(self, mut rows: Written) -> Result<u64, StoreError> {
+    pub async fn merge(self, mut rows: DecisionRows) -> Result<u64, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
         let known: Vec<Uuid> = sqlx::query_scalar("/* decisions.known */ SELECT id FROM audit WHERE id = ANY($1)")
@@ -253,7 +256,7 @@ impl DecisionStore<'_> {
             // One statement cannot change a row twice; of several answers the one that let it run counts.
             let name = (call.agent.clone(), call.call_id.clone());
             if calls.get(&name).is_none_or(|known| known.decision == StoredDecision::Closed) {
-                calls.insert(name, NewCall { row: i64::try_from(audit.len()).unwrap_or(0), ..call });
+                calls.insert(name, NewCall { row: audit.len(), ..call });
             }
         }
         (rows.audit, rows.calls) = (audit, calls.into_values().collect());
@@ -344,8 +347,8 @@ impl Deciding {
     /// # Errors
     /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval; nothing is stored,
     /// read again. [`StoreError::Unavailable`]: the outcome is unknown; read again, and a call that was stored is known.
-    pub async fn write(mut self, written: &Written) -> Result<i64, StoreError> {
-        let (base, calls, outcomes, used) = match written::write(&mut self.0, &self.1, written).await {
+    pub async fn write(mut self, rows: &DecisionRows) -> Result<i64, StoreError> {
+        let (base, calls, outcomes, used) = match written::write(&mut self.0, &self.1, rows).await {
             Ok(counts) => counts,
             Err(error) => {
                 // Its connection stays, if it can: the next try is not to wait for another.
@@ -354,8 +357,7 @@ impl Deciding {
             }
         };
         let all = |count: i64, wanted: usize| i64::try_from(wanted) == Ok(count);
-        if !(all(calls, written.calls.len()) && all(outcomes, written.outcomes.len()) && all(used, written.used.len()))
-        {
+        if !(all(calls, rows.calls.len()) && all(outcomes, rows.outcomes.len()) && all(used, rows.used.len())) {
             self.0.rollback().await?;
             return Err(StoreError::Contended { sqlstate: "40001".to_owned() });
         }

@@ -14,7 +14,7 @@ use super::{
     Boundary, LastState, Question,
     decision_plan::{is_quiet, sealed},
     redacted,
-    spool::{Line, Unnoted},
+    spool::{SpooledDecision, Unnoted},
 };
 use crate::telemetry::metric;
 use umbra_boundary::{
@@ -23,10 +23,10 @@ use umbra_boundary::{
     execution::Descent,
 };
 use umbra_domain::{
-    Call, DecisionId, Effect, Execution,
+    Call, DecisionId, Effect, Execution, StoredDecision,
     audit::{AuditKind, Binding},
 };
-use umbra_store::decisions::NewAudit;
+use umbra_store::decisions::{NewAudit, NewCall};
 
 /// How long the disk is waited for behind the deadline of a caller.
 const TOLERANCE: Duration = Duration::from_millis(200);
@@ -143,7 +143,7 @@ impl Boundary {
         decided: &Decided,
         id: DecisionId,
         instead_of: Option<DecisionId>,
-    ) -> Option<Line> {
+    ) -> Option<SpooledDecision> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
         let mut body = answer.body(call, &decided.execution.won, &Binding::default());
@@ -151,7 +151,7 @@ impl Boundary {
         if let Some(other) = instead_of {
             body["instead_of"] = json!(other.0.simple().to_string());
         }
-        let row = NewAudit {
+        let audit = NewAudit {
             id: id.0,
             kind: AuditKind::Merged,
             agent: Some(call.agent.clone()),
@@ -162,7 +162,17 @@ impl Boundary {
             body: body.to_string(),
             payload: Some(sealed(redacted(&answer.payload(&question.args, call)).to_string())),
         };
-        Line::of(row, question.body, answer.decision, serde_json::to_string(&answer).ok()?)
+        let runs = answer.decision == Decision::Execute;
+        let call = NewCall {
+            agent: call.agent.clone(),
+            call_id: call.call_id.clone(),
+            body: question.body.into(),
+            row: 0,
+            decision: if runs { StoredDecision::Execute } else { StoredDecision::Closed },
+            answer: serde_json::to_string(&answer).ok()?,
+            approval: None,
+        };
+        Some(SpooledDecision { audit, call })
     }
 }
 

@@ -32,7 +32,9 @@ use umbra_domain::{
 };
 use umbra_store::{
     StoreError,
-    decisions::{KnownCall, Named, NewAudit, NewCall, RunChange, StoredRun, Wanted, Written},
+    decisions::{
+        DecisionRows, KnownCall, Named, NewAudit, NewCall, RunChange, SealedPayload, SessionRow, StoredRun, Wanted,
+    },
 };
 
 /// A decision that nobody took: its caller had gone.
@@ -106,7 +108,7 @@ pub(super) struct DecisionPlan<'b> {
     /// By agent and tool.
     recorded: HashMap<Named, Vec<Recorded>>,
     stale: Arc<HashMap<String, String>>,
-    pub written: Written,
+    pub rows: DecisionRows,
 }
 
 /// What must be known to decide these.
@@ -173,8 +175,8 @@ impl<'b> DecisionPlan<'b> {
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
         let sessions = sessions.map(session).collect();
-        let written = Written::default();
-        Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, written }
+        let stale = boundary.stale.load_full();
+        Self { stale, boundary, state, runs, sessions, recorded, rows: DecisionRows::default() }
     }
 
     /// Decides the next call, or takes in the next outcome.
@@ -190,7 +192,7 @@ impl<'b> DecisionPlan<'b> {
                 outcome::Judged::Refused(error) => Fate::Unreported(error),
                 outcome::Judged::New(reported, body) => {
                     let row = self.push(report.audit(known.as_ref(), &body, self.boundary));
-                    self.written.outcomes.push(report.stored(row));
+                    self.rows.outcomes.push(report.stored(row));
                     Fate::Reported(reported, Some(row))
                 }
             }),
@@ -214,27 +216,28 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// Everything to be stored.
-    pub fn finish(mut self) -> (DecisionState, Written) {
-        let rows = &self.boundary.rows;
+    pub fn finish(mut self) -> (DecisionState, DecisionRows) {
+        let key = &self.boundary.rows;
         let changed = |PlannedRun { mut row, origin, state, .. }: PlannedRun| {
-            row.mac = (origin != Origin::Failed).then(|| rows.of_run(&row).into());
+            row.mac = (origin != Origin::Failed).then(|| key.of_run(&row).into());
             let state = state.and_then(|mut state| {
                 state.clean(redacted);
                 serde_json::to_string(&state).ok()
             });
             RunChange { row, is_new: origin == Origin::New, state }
         };
-        self.written.runs = self.runs.into_values().filter(|run| run.is_changed).map(changed).collect();
+        self.rows.runs = self.runs.into_values().filter(|run| run.is_changed).map(changed).collect();
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
-        self.written.sessions = sessions.map(|(name, Session { labels, .. })| (name, labels)).collect();
+        let row = |((agent, session), Session { labels, .. }): (Named, Session)| SessionRow { agent, session, labels };
+        self.rows.sessions = sessions.map(row).collect();
         // In one order everywhere, so that no two transactions wait for each other.
-        self.written.sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
-        (self.state, self.written)
+        self.rows.sessions.sort_by(|a, b| (&a.agent, &a.session).cmp(&(&b.agent, &b.session)));
+        (self.state, self.rows)
     }
 
     fn push(&mut self, row: NewAudit) -> usize {
-        self.written.audit.push(row);
-        self.written.audit.len()
+        self.rows.audit.push(row);
+        self.rows.audit.len()
     }
 
     fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Result<Fate, StoreError> {
@@ -303,11 +306,11 @@ impl<'b> DecisionPlan<'b> {
             body: stored.body(call, won, &binding).to_string(),
             payload: Some(sealed(stored.payload(args, call).to_string())),
         });
-        self.written.calls.push(NewCall {
+        self.rows.calls.push(NewCall {
             agent: call.agent.clone(),
             call_id: call.call_id.clone(),
             body: HexBytes::from(*body),
-            row: i64::try_from(row).unwrap_or(0),
+            row,
             decision: answer.decision.into(),
             answer: serde_json::to_string(&stored).unwrap_or_default(),
             approval: answer.approval.as_ref().map(|approval| approval.id),
@@ -336,7 +339,7 @@ impl<'b> DecisionPlan<'b> {
         });
         approval.state = ApprovalState::Used;
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
-        self.written.used.push(approval);
+        self.rows.used.push(approval);
     }
 
     /// Takes over what the decision changes; answers the labels that are new to the session.
@@ -397,7 +400,7 @@ impl<'b> DecisionPlan<'b> {
             mac: None,
         };
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
-        self.written.approvals.push(approval.clone());
+        self.rows.approvals.push(approval.clone());
         self.state.approvals.insert(digest, approval);
         ApprovalAnswer { id, expires_at }
     }
@@ -431,9 +434,9 @@ fn add(to: &mut Vec<String>, more: &[String]) -> Vec<String> {
 /// Labels of a session.
 const MOST_LABELS: usize = 64;
 
-/// A payload with a salt of its own, and its keyed hash.
-pub(super) fn sealed(body: String) -> (AuditPayload, Vec<u8>) {
+/// A payload under a salt of its own.
+pub(super) fn sealed(body: String) -> SealedPayload {
     let payload = AuditPayload { salt: rand::rng().random::<[u8; 16]>().to_vec(), body };
-    let mac = payload_mac(&payload);
-    (payload, mac)
+    let mac = HexBytes(payload_mac(&payload));
+    SealedPayload { salt: HexBytes(payload.salt), body: payload.body, mac }
 }

@@ -118,11 +118,6 @@ impl Report {
 
     /// What its call keeps of it.
     pub fn stored(&self, row: usize) -> NewOutcome {
-        NewOutcome {
-            agent: self.agent.clone(),
-            call_id: self.call_id.clone(),
-            body: self.body.into(),
-            row: i64::try_from(row).unwrap_or(0),
-        }
+        NewOutcome { agent: self.agent.clone(), call_id: self.call_id.clone(), body: self.body.into(), row }
     }
 }

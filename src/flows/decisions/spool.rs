@@ -18,15 +18,9 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
-use uuid::Uuid;
 
 use super::files::{AuditFile, AuditFiles};
-use umbra_boundary::seal::payload_mac;
-use umbra_domain::{
-    Decision, HexBytes, StoredDecision,
-    audit::{AuditKind, AuditPayload},
-};
-use umbra_store::decisions::{NewAudit, NewCall, Written};
+use umbra_store::decisions::{DecisionRows, NewAudit, NewCall};
 
 /// The file, in the audit's folder.
 const FILE: &str = "unmerged.jsonl";
@@ -74,60 +68,12 @@ pub(super) enum Unnoted {
     Late,
 }
 
-/// A row on its way.
+/// A decision that waits for the database: a line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Line {
-    pub id: Uuid,
-    pub agent: String,
-    pub session: Option<String>,
-    pub run: Option<String>,
-    pub call_id: String,
-    pub tool: String,
-    pub body: String,
-    salt: HexBytes,
-    payload: String,
-    /// Keyed hash of the request.
-    request: HexBytes,
-    decision: Decision,
-    answer: String,
-}
-
-impl Line {
-    /// What is kept of the answer to a call. The payload's salt comes with it.
-    pub fn of(row: NewAudit, request: [u8; 32], decision: Decision, answer: String) -> Option<Self> {
-        let NewAudit { id, agent, session, run, call_id, tool, body, payload, .. } = row;
-        let (AuditPayload { salt, body: payload }, _) = payload?;
-        let (salt, request) = (HexBytes(salt), HexBytes::from(request));
-        let (agent, call_id, tool) = (agent?, call_id?, tool?);
-        Some(Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer })
-    }
-
-    fn add(self, to: &mut Written) {
-        let Self { id, agent, session, run, call_id, tool, body, salt, payload, request, decision, answer } = self;
-        let payload = AuditPayload { salt: salt.0, body: payload };
-        let mac = payload_mac(&payload);
-        let call = NewCall {
-            agent: agent.clone(),
-            call_id: call_id.clone(),
-            body: request,
-            row: i64::try_from(to.audit.len() + 1).unwrap_or(0),
-            decision: if decision == Decision::Execute { decision.into() } else { StoredDecision::Closed },
-            answer,
-            approval: None,
-        };
-        to.calls.push(call);
-        to.audit.push(NewAudit {
-            id,
-            kind: AuditKind::Merged,
-            agent: Some(agent),
-            session,
-            run,
-            call_id: Some(call_id),
-            tool: Some(tool),
-            body,
-            payload: Some((payload, mac)),
-        });
-    }
+pub(super) struct SpooledDecision {
+    pub audit: NewAudit,
+    /// Its place in the audit counts within a page, and is given when that is read.
+    pub call: NewCall,
 }
 
 impl Spool {
@@ -140,8 +86,8 @@ impl Spool {
     }
 
     /// Appends a line durably, until then at the latest.
-    pub async fn append(&self, line: &Line, by: Instant) -> Result<(), Unnoted> {
-        match timeout_at(by, self.push(line)?).await {
+    pub async fn append(&self, decision: &SpooledDecision, by: Instant) -> Result<(), Unnoted> {
+        match timeout_at(by, self.push(decision)?).await {
             Ok(Ok(true)) => Ok(()),
             Ok(_) => Err(Unnoted::Failed),
             Err(_) => Err(Unnoted::Late),
@@ -149,8 +95,8 @@ impl Spool {
     }
 
     /// Appends a line behind those that wait already, some time.
-    pub fn push(&self, line: &Line) -> Result<oneshot::Receiver<bool>, Unnoted> {
-        let mut text = serde_json::to_vec(line).map_err(|_| Unnoted::Failed)?;
+    pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, Unnoted> {
+        let mut text = serde_json::to_vec(decision).map_err(|_| Unnoted::Failed)?;
         text.push(b'\n');
         let (written, answer) = oneshot::channel();
         let mut queue = self.queue();
@@ -288,8 +234,8 @@ pub(super) struct Taken {
 
 impl Taken {
     /// The next rows, in order; none at the end.
-    pub fn page(&mut self) -> io::Result<Option<Written>> {
-        let (mut page, mut bytes, mut line) = (Written::default(), 0, Vec::new());
+    pub fn page(&mut self) -> io::Result<Option<DecisionRows>> {
+        let (mut page, mut bytes, mut line) = (DecisionRows::default(), 0, Vec::new());
         while page.audit.len() < PAGE && bytes < PAGE_BYTES {
             line.clear();
             let read = self.lines.read_until(b'\n', &mut line)?;
@@ -298,9 +244,10 @@ impl Taken {
             }
             let (start, len) = (self.at, read as u64);
             self.at += len;
-            match serde_json::from_slice::<Line>(line.strip_suffix(b"\n").unwrap_or(&line)) {
-                Ok(row) => {
-                    row.add(&mut page);
+            match serde_json::from_slice::<SpooledDecision>(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                Ok(SpooledDecision { audit, call }) => {
+                    page.audit.push(audit);
+                    page.calls.push(NewCall { row: page.audit.len(), ..call });
                     bytes += read;
                 }
                 // Torn, so never answered.

@@ -202,17 +202,12 @@ impl DecisionWriter {
         let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
-        let (state, written) = plan.finish();
-        let nothing = written.audit.is_empty()
-            && written.runs.is_empty()
-            && written.sessions.is_empty()
-            && written.approvals.is_empty()
-            && written.used.is_empty();
-        let base = if nothing {
+        let (state, rows) = plan.finish();
+        let base = if rows.is_empty() {
             deciding.abandon().await?;
             0
         } else {
-            deciding.write(&written).await?
+            deciding.write(&rows).await?
         };
         self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
         Ok((fates, base))
