@@ -10,13 +10,14 @@
 //! - [`backtests`]: a shadow tried on events of the past;
 //! - [`maintenance`]: due work, retention, erasure, status.
 //!
-//! [`rules`] is the configuration in force.
+//! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions.
 
 pub mod audit;
 pub mod backtests;
 pub mod decisions;
 pub mod events;
 pub mod followers;
+mod group_commit;
 pub mod maintenance;
 pub mod reviews;
 pub mod rules;

@@ -61,6 +61,11 @@ impl StoreError {
         matches!(self, Self::Data { sqlstate, .. } if sqlstate.starts_with("22"))
     }
 
+    /// Whether a stored row cannot be read, or a value cannot be written as one.
+    pub fn is_inconsistent(&self) -> bool {
+        matches!(self, Self::Inconsistent { .. })
+    }
+
     /// Whether the values are at fault.
     pub fn is_data(&self) -> bool {
         matches!(self, Self::Data { .. })

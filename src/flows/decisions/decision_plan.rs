@@ -56,7 +56,7 @@ pub(super) struct QuestionNames {
 }
 
 /// What is to be answered to one that waits; its row, if it has one, counts from 1.
-pub(super) enum Fate {
+pub(in crate::flows) enum Fate {
     Decided(Box<Answer>, Option<usize>),
     Refused(DecideError),
     Gone,

@@ -138,7 +138,7 @@ impl LastState {
 }
 
 /// A call that waits for its decision.
-pub(super) struct Question {
+pub(in crate::flows) struct Question {
     /// Of the decision, if the database has it.
     pub id: DecisionId,
     pub rules: Arc<Rules>,

@@ -37,7 +37,7 @@ pub enum ReportError {
 }
 
 /// An outcome on its way.
-pub(super) struct Report {
+pub(in crate::flows) struct Report {
     pub agent: String,
     pub call_id: String,
     body: [u8; 32],

@@ -1,8 +1,8 @@
-//! The one writer of decisions of a process: group commit without a timer, as for events.
+//! The one writer of decisions of a process, by group commit.
 //!
-//! Each transaction reads how things stand, so no process acts on a state that it has cached. A call that is known already
-//! gets what it got; that is also the way out of a commit whose outcome is unknown: it is tried again, and what was stored
-//! is found. An answer that nobody takes any more is noted in the audit with the next transaction.
+//! Each transaction reads the state that decisions rest on, so no process acts on one that it has cached. A call that was
+//! decided before gets the stored answer; that is also the way out of a commit whose outcome is unknown: it is tried again,
+//! and what was stored is found. An answer that reached no caller is noted in the audit by the next transaction.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,25 +22,26 @@ use super::{
     decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, to_infer, wanted},
     outcome::{Report, ReportError, Reported},
 };
-use crate::telemetry::metric;
+use crate::{
+    flows::group_commit::{self, GroupCommit},
+    telemetry::metric,
+};
 use umbra_boundary::{answer::Answer, decide::Decision, stub::Recorded};
 use umbra_store::{
     StoreError,
     decisions::{Named, RecordedCall},
 };
 
-/// Tries at one transaction while another is in the way.
-const TRIES: u32 = 3;
 /// Longest that a transaction may take: a database that hangs must not hold the writer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Without calls for so long, the writer gives its connection back.
-const QUIET: Duration = Duration::from_secs(1);
+/// Stands for the SQLSTATE of a transaction that took longer than that.
+const HANGS: &str = "hangs";
 /// Undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
 /// Why a call has no answer of the writer's.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(in crate::flows) enum Unanswered {
     /// What was asked makes none.
     Asked(DecideError),
     /// The database did not answer.
@@ -52,7 +53,7 @@ pub(super) enum Unanswered {
 }
 
 /// Somebody who waits.
-pub(super) enum Waiting {
+pub(in crate::flows) enum Waiting {
     Decide(Arc<Question>, oneshot::Sender<Result<Answer, Unanswered>>),
     Outcome(Box<Report>, oneshot::Sender<Result<Reported, ReportError>>),
 }
@@ -76,144 +77,58 @@ impl Waiting {
 pub struct DecisionWriter {
     boundary: Boundary,
     waiting: mpsc::Receiver<Waiting>,
+    /// Calls of the batch that is being gathered.
+    keys: HashSet<Named>,
     undelivered: Vec<Undelivered>,
 }
 
-impl DecisionWriter {
-    pub(super) fn new(boundary: Boundary, waiting: mpsc::Receiver<Waiting>) -> Self {
-        Self { boundary, waiting, undelivered: Vec::new() }
+impl GroupCommit for DecisionWriter {
+    type Item = Waiting;
+    /// Fates in the order of the batch, and the number before that of the first row of the audit.
+    type Stored = (Vec<Fate>, i64);
+    const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
+    const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
+
+    fn queue(&mut self) -> &mut mpsc::Receiver<Waiting> {
+        &mut self.waiting
     }
 
-    /// Decides until `stop`; what was taken by then is still answered.
-    pub async fn run(mut self, stop: CancellationToken) {
-        let mut carried: Option<Waiting> = None;
-        let mut rests = false;
-        loop {
-            if carried.is_none() {
-                carried = tokio::select! {
-                    taken = self.waiting.recv() => taken,
-                    () = stop.cancelled() => { self.waiting.close(); self.waiting.recv().await }
-                    () = tokio::time::sleep(QUIET), if !rests || !self.undelivered.is_empty() => {
-                        // What nobody took is noted soon, also where nobody asks any more.
-                        if !self.undelivered.is_empty() {
-                            self.decide(Vec::new()).await;
-                        }
-                        self.boundary.store.decisions().rest_deciding();
-                        rests = true;
-                        continue;
-                    }
-                };
-                if carried.is_none() {
-                    return self.decide(Vec::new()).await;
-                }
-            }
-            let mut batch: Vec<Waiting> = Vec::new();
-            let mut keys = HashSet::new();
-            while let Some(next) = carried.take().or_else(|| self.waiting.try_recv().ok()) {
-                if next.is_gone() {
-                    continue;
-                }
-                // A call is decided and reported in one transaction after the other.
-                if batch.len() >= self.boundary.settings.flush_calls || !keys.insert(next.key()) {
-                    carried = Some(next);
-                    break;
-                }
-                batch.push(next);
-            }
-            self.decide(batch).await;
-            rests = false;
+    fn add(&mut self, batch: &mut Vec<Waiting>, item: Waiting) -> Option<Waiting> {
+        if item.is_gone() {
+            return None;
         }
-    }
-
-    /// Decides a batch, halving it around what the database refuses.
-    async fn decide(&mut self, batch: Vec<Waiting>) {
-        let mut parts = vec![batch];
-        while let Some(mut part) = parts.pop() {
-            let started = Instant::now();
-            match self.until_known(&part).await {
-                Ok((fates, base)) => {
-                    metrics::counter!(metric::DECISION_FLUSHES, "result" => "stored").increment(1);
-                    metrics::histogram!(metric::DECISION_FLUSH_SECONDS).record(started.elapsed().as_secs_f64());
-                    self.undelivered.clear();
-                    self.boundary.doubts.refused(false);
-                    self.answer(part, fates, base);
-                }
-                Err(error) if (error.is_data() || is_inconsistent(&error)) && part.len() > 1 => {
-                    metrics::counter!(metric::DECISION_FLUSHES, "result" => "bisected").increment(1);
-                    let back = part.split_off(part.len() / 2);
-                    parts.push(back);
-                    parts.push(part);
-                }
-                Err(error) => {
-                    let unreadable = is_inconsistent(&error);
-                    let result = if unreadable { "inconsistent" } else { "failed" };
-                    metrics::counter!(metric::DECISION_FLUSHES, "result" => result).increment(1);
-                    tracing::warn!(%error, calls = part.len(), "calls could not be decided; whatever changes something is refused");
-                    let refuses = !error.is_transient() && !unreadable;
-                    self.boundary.doubts.refused(refuses && !error.is_value());
-                    for waiting in part {
-                        let why = || match (refuses, unreadable) {
-                            (_, true) => Unanswered::Unreadable,
-                            (true, _) => Unanswered::Refused,
-                            _ => Unanswered::Away,
-                        };
-                        match waiting {
-                            Waiting::Decide(_, answer) => drop(answer.send(Err(why()))),
-                            Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
-                        }
-                    }
-                }
-            }
+        if batch.is_empty() {
+            self.keys.clear();
         }
+        // A call is decided and reported in one transaction after the other.
+        if batch.len() >= self.boundary.settings.flush_calls || !self.keys.insert(item.key()) {
+            return Some(item);
+        }
+        batch.push(item);
+        None
     }
 
-    async fn until_known(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
+    async fn flush(&mut self, batch: &[Waiting]) -> Result<Self::Stored, StoreError> {
         if batch.is_empty() && self.undelivered.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            let flushed = tokio::time::timeout(PATIENCE, self.flush(batch)).await;
-            let error = match flushed {
-                Ok(Ok(flushed)) => return Ok(flushed),
-                Ok(Err(error)) => error,
-                Err(_) => return Err(StoreError::Contended { sqlstate: "hangs".to_owned() }),
-            };
-            let again = error.is_transient() || is_overtaken(&error);
-            if !again || tried >= TRIES || batch.iter().all(Waiting::is_gone) {
-                return Err(error);
-            }
-            metrics::counter!(metric::DECISION_FLUSHES, "result" => "retried").increment(1);
-            tokio::time::sleep(Duration::from_millis(10 << tried)).await;
-        }
+        let flushed = tokio::time::timeout(PATIENCE, self.transact(batch)).await;
+        flushed.unwrap_or_else(|_| Err(StoreError::Contended { sqlstate: HANGS.to_owned() }))
     }
 
-    /// One transaction.
-    async fn flush(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
-        let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
-        let stored = deciding.read(&wanted(batch)).await?;
-        let read = Instant::now();
-        let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
-        let names = to_infer(batch, &state);
-        let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
-        // Who has gone by now was told something else.
-        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
-        let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
-        self.undelivered.iter().for_each(|one| plan.undelivered(one));
-        let (state, rows) = plan.finish();
-        let base = if rows.is_empty() {
-            deciding.abandon().await?;
-            0
-        } else {
-            deciding.write(&rows).await?
-        };
-        self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
-        Ok((fates, base))
+    /// The next try finds what was stored.
+    async fn look_up(&mut self, _batch: &[Waiting], _error: &StoreError) -> Option<Self::Stored> {
+        None
     }
 
-    fn answer(&mut self, batch: Vec<Waiting>, fates: Vec<Fate>, base: i64) {
+    fn may_retry(&self, batch: &[Waiting], error: &StoreError) -> bool {
+        let hangs = matches!(error, StoreError::Contended { sqlstate } if sqlstate == HANGS);
+        !hangs && (error.is_transient() || is_overtaken(error)) && !batch.iter().all(Waiting::is_gone)
+    }
+
+    async fn answer(&mut self, batch: Vec<Waiting>, (fates, base): Self::Stored) {
+        self.undelivered.clear();
+        self.boundary.doubts.refused(false);
         let number = |row: Option<usize>| row.and_then(|row| i64::try_from(row).ok()).map(|row| base + row);
         for (waiting, fate) in batch.into_iter().zip(fates) {
             match (waiting, fate) {
@@ -247,6 +162,70 @@ impl DecisionWriter {
             }
         }
     }
+
+    fn refuse(&mut self, batch: Vec<Waiting>, error: &StoreError) {
+        tracing::warn!(%error, calls = batch.len(), "calls could not be decided; whatever changes something is refused");
+        let refuses = !error.is_transient() && !error.is_inconsistent();
+        self.boundary.doubts.refused(refuses && !error.is_value());
+        for waiting in batch {
+            let why = || match error {
+                StoreError::Inconsistent { .. } => Unanswered::Unreadable,
+                _ if refuses => Unanswered::Refused,
+                _ => Unanswered::Away,
+            };
+            match waiting {
+                Waiting::Decide(_, answer) => drop(answer.send(Err(why()))),
+                Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
+            }
+        }
+    }
+
+    /// Answers that reached no caller are noted soon, also where nobody asks any more.
+    async fn rest(&mut self) -> bool {
+        if !self.undelivered.is_empty() {
+            group_commit::store(self, Vec::new()).await;
+        }
+        self.boundary.store.decisions().rest_deciding();
+        self.undelivered.is_empty()
+    }
+
+    async fn close(&mut self) {
+        group_commit::store(self, Vec::new()).await;
+    }
+}
+
+impl DecisionWriter {
+    pub(super) fn new(boundary: Boundary, waiting: mpsc::Receiver<Waiting>) -> Self {
+        Self { boundary, waiting, keys: HashSet::new(), undelivered: Vec::new() }
+    }
+
+    /// Decides until `stop`; what was taken by then is still answered.
+    pub async fn run(self, stop: CancellationToken) {
+        group_commit::run(self, stop).await;
+    }
+
+    async fn transact(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
+        let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
+        let stored = deciding.read(&wanted(batch)).await?;
+        let read = Instant::now();
+        let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let names = to_infer(batch, &state);
+        let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
+        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
+        // Who has gone by now was told something else.
+        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
+        let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
+        self.undelivered.iter().for_each(|one| plan.undelivered(one));
+        let (state, rows) = plan.finish();
+        let base = if rows.is_empty() {
+            deciding.abandon().await?;
+            0
+        } else {
+            deciding.write(&rows).await?
+        };
+        self.boundary.last_seen().saw(LastState { overrides: state.overrides, now: state.now, read });
+        Ok((fates, base))
+    }
 }
 
 /// Recorded results by agent and tool, oldest first. What was erased, or went wrong, is none.
@@ -272,10 +251,6 @@ fn names(question: &Question) -> Arc<QuestionNames> {
         call_id: call.call_id.clone(),
         tool: Some(call.tool.to_string()),
     })
-}
-
-fn is_inconsistent(error: &StoreError) -> bool {
-    matches!(error, StoreError::Inconsistent { .. })
 }
 
 /// Whether another process stored the same run or call first, or used the same approval: read again, it is known.

@@ -1,8 +1,7 @@
-//! The one writer of a process: group commit without a timer.
+//! The one writer of events of a process, by group commit.
 //!
-//! It takes whatever has accumulated, decides it under the meters' locks, and answers each caller after the commit.
-//! While one transaction is on its way to the disk, the next batch gathers by itself. A row that the database
-//! refuses is found by bisection and fails alone; a commit whose outcome is unknown is asked after, never guessed.
+//! It decides a batch under the meters' locks, and answers each caller after the commit. A commit whose outcome is unknown is
+//! asked after, never guessed.
 
 use std::{
     sync::{
@@ -17,10 +16,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    flows::events::{
-        Reservations,
-        pending::{AcceptError, Accepted, Pending},
-        plan::{LateTasks, Plan, Planned},
+    flows::{
+        events::{
+            Reservations,
+            pending::{AcceptError, Accepted, Pending},
+            plan::{LateTasks, Plan, Planned},
+        },
+        group_commit::{self, GroupCommit},
     },
     queue::Handed,
     telemetry::metric,
@@ -43,11 +45,6 @@ pub struct WriterSettings {
     pub flush_bytes: usize,
 }
 
-/// Without events for so long, the writer gives its connection back.
-const QUIET: Duration = Duration::from_secs(1);
-/// Tries at one flush while the database is away or busy.
-const TRIES: u32 = 4;
-
 /// Takes pending events and stores them.
 pub struct Writer {
     reservations: Reservations,
@@ -59,10 +56,14 @@ pub struct Writer {
     waiting: AtomicBool,
     /// Rung when unleased jobs were stored: other processes may have places.
     ring: Arc<Notify>,
+    /// Bytes of payload in the batch that is being gathered.
+    bytes: usize,
+    /// Reviews that the last transaction was to lease to this process.
+    leased: Vec<ReviewId>,
 }
 
-/// What one attempt at a flush brought.
-struct Flushed {
+/// What one transaction brought.
+pub(in crate::flows) struct Flushed {
     /// For each event: stored with these dispositions, or known already.
     fates: Vec<Fate>,
     handed: Vec<Handed>,
@@ -89,6 +90,8 @@ impl Writer {
             replica,
             waiting: AtomicBool::new(false),
             ring: Arc::new(Notify::new()),
+            bytes: 0,
+            leased: Vec::new(),
         }
     }
 
@@ -98,121 +101,20 @@ impl Writer {
     }
 
     /// Stores events until every sender is gone or `stop` is called; what was taken by then is still answered.
-    pub async fn run(mut self, stop: CancellationToken) {
-        let mut batch = Vec::new();
-        let mut carried: Option<Pending> = None;
-        let mut rests = false;
-        loop {
-            if carried.is_none() {
-                let taken = tokio::select! {
-                    taken = self.pending.recv() => taken,
-                    () = tokio::time::sleep(QUIET), if !rests => {
-                        self.reservations.store.events().rest();
-                        rests = true;
-                        continue;
-                    }
-                    () = stop.cancelled() => { self.pending.close(); self.pending.recv().await }
-                };
-                let Some(first) = taken else { return self.close_batches().await };
-                carried = Some(first);
-            }
-            let mut bytes = 0;
-            while let Some(next) = carried.take().or_else(|| self.pending.try_recv().ok()) {
-                let another_configuration =
-                    batch.first().is_some_and(|first: &Pending| !Arc::ptr_eq(&first.rules, &next.rules));
-                let full = batch.len() >= self.settings.flush_events || bytes >= self.settings.flush_bytes;
-                if another_configuration || full {
-                    carried = Some(next);
-                    break;
-                }
-                bytes += next.payload.len();
-                batch.push(next);
-            }
-            self.store(std::mem::take(&mut batch)).await;
-            rests = false;
-        }
-    }
-
-    /// Nobody joins from here any more: what waits for company runs at once, wherever there is a place.
-    async fn close_batches(&self) {
-        if !self.waiting.load(Ordering::Relaxed) {
-            return;
-        }
-        match self.reservations.store.events().close_batches().await {
-            Ok(0) => {}
-            Ok(_) => self.ring.notify_one(),
-            Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
-        }
-    }
-
-    /// Stores a batch, halving it around rows that the database refuses.
-    async fn store(&self, batch: Vec<Pending>) {
-        let mut parts = vec![batch];
-        while let Some(mut part) = parts.pop() {
-            match self.flush_until_known(&part).await {
-                Ok(flushed) => self.answer(part, flushed).await,
-                Err(error) if error.is_data() && part.len() > 1 => {
-                    metrics::counter!(metric::FLUSHES, "result" => "bisected").increment(1);
-                    let back = part.split_off(part.len() / 2);
-                    parts.push(back);
-                    parts.push(part);
-                }
-                Err(error) => {
-                    metrics::counter!(metric::FLUSHES, "result" => "failed").increment(1);
-                    let refusal = if error.is_data() {
-                        AcceptError::Unstorable(error.to_string())
-                    } else {
-                        tracing::warn!(%error, events = part.len(), "events could not be stored; their senders are told");
-                        AcceptError::Unavailable
-                    };
-                    count("refused", part.len());
-                    for pending in part {
-                        drop(pending.answer.send(Err(refusal.clone())));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Tries until the outcome is known. After a lost connection the events are looked up first: a commit may have
-    /// gone through, and then the reviews it leased to us go back to the queue.
-    async fn flush_until_known(&self, batch: &[Pending]) -> Result<Flushed, StoreError> {
-        let mut tried = 0;
-        let mut leased = Vec::new();
-        loop {
-            tried += 1;
-            let started = tokio::time::Instant::now();
-            let error = match self.flush(batch, &mut leased).await {
-                Ok(flushed) => {
-                    metrics::counter!(metric::FLUSHES, "result" => "stored").increment(1);
-                    metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
-                    metrics::histogram!(metric::FLUSH_SECONDS).record(started.elapsed().as_secs_f64());
-                    return Ok(flushed);
-                }
-                Err(error) => error,
-            };
-            let unknown = matches!(error, StoreError::Unavailable(_)) || is_duplicate_event(&error);
-            if unknown && let Some(flushed) = self.look_up(batch, &leased).await {
-                return Ok(flushed);
-            }
-            if !(error.is_transient() || is_duplicate_event(&error)) || tried >= TRIES {
-                return Err(error);
-            }
-            metrics::counter!(metric::FLUSHES, "result" => "retried").increment(1);
-            tokio::time::sleep(Duration::from_millis(50 << tried)).await;
-        }
+    pub async fn run(self, stop: CancellationToken) {
+        group_commit::run(self, stop).await;
     }
 
     /// After an unknown outcome: `Some` if the batch was stored after all. A flush is all or nothing, so one stored
     /// event answers for the batch.
-    async fn look_up(&self, batch: &[Pending], leased: &[ReviewId]) -> Option<Flushed> {
+    async fn find_stored(&self, batch: &[Pending]) -> Option<Flushed> {
         let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
         let stored = self.reservations.store.events().stored(&ids).await.ok()?;
         if stored.is_empty() {
             return None;
         }
-        if let (Some(worker), false) = (self.reservations.pulse.lease_name(), leased.is_empty())
-            && let Err(error) = self.reservations.store.queue().unlease(worker, leased).await
+        if let (Some(worker), false) = (self.reservations.pulse.lease_name(), self.leased.is_empty())
+            && let Err(error) = self.reservations.store.queue().unlease(worker, &self.leased).await
         {
             tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
         }
@@ -238,9 +140,42 @@ impl Writer {
         Some(Flushed { fates: again, handed: Vec::new(), unleased: true })
     }
 
-    /// One transaction. `leased` gets the reviews that it would lease to us.
-    async fn flush(&self, batch: &[Pending], leased: &mut Vec<ReviewId>) -> Result<Flushed, StoreError> {
-        leased.clear();
+    async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
+        let row = self.reservations.store.events().get(id).await.map_err(|_| AcceptError::Unavailable)?;
+        let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
+        let stored: StoredEvent =
+            serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let dispositions = row.dispositions;
+        Ok(Accepted { id, received_at: received_at(id), triggers: stored.triggers, dispositions, replayed })
+    }
+}
+
+impl GroupCommit for Writer {
+    type Item = Pending;
+    type Stored = Flushed;
+    const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
+    const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
+
+    fn queue(&mut self) -> &mut mpsc::Receiver<Pending> {
+        &mut self.pending
+    }
+
+    fn add(&mut self, batch: &mut Vec<Pending>, item: Pending) -> Option<Pending> {
+        let another_configuration = batch.first().is_some_and(|first| !Arc::ptr_eq(&first.rules, &item.rules));
+        if batch.is_empty() {
+            self.bytes = 0;
+        }
+        let full = batch.len() >= self.settings.flush_events || self.bytes >= self.settings.flush_bytes;
+        if another_configuration || full {
+            return Some(item);
+        }
+        self.bytes += item.payload.len();
+        batch.push(item);
+        None
+    }
+
+    async fn flush(&mut self, batch: &[Pending]) -> Result<Flushed, StoreError> {
+        self.leased.clear();
         let store = &self.reservations.store;
         let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
         let late = LateTasks::among(store, batch).await?;
@@ -273,7 +208,7 @@ impl Writer {
             plan.decide(now, rows, batches, tasks);
         }
         let Planned { writing, dispositions, handed, refusals, now } = plan.finish();
-        leased.extend(handed.iter().map(|handed| handed.job.review));
+        self.leased.extend(handed.iter().map(|handed| handed.job.review));
         let due = writing.reviews.iter().filter(|review| review.waits.is_none()).count();
         let closed = writing.joined.iter().any(|joined| now.is_some_and(|now| joined.run_at <= now));
         let unleased = closed || due > handed.len();
@@ -296,10 +231,11 @@ impl Writer {
                 KeyFate::Mismatch(id) => Fate::Mismatch(id),
             })
             .collect();
+        metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
         Ok(Flushed { fates, handed, unleased })
     }
 
-    async fn answer(&self, batch: Vec<Pending>, flushed: Flushed) {
+    async fn answer(&mut self, batch: Vec<Pending>, flushed: Flushed) {
         let Flushed { fates, handed, unleased } = flushed;
         for handed in handed {
             self.reservations.intake.hand_over(handed);
@@ -335,13 +271,45 @@ impl Writer {
         }
     }
 
-    async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
-        let row = self.reservations.store.events().get(id).await.map_err(|_| AcceptError::Unavailable)?;
-        let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
-        let stored: StoredEvent =
-            serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
-        let dispositions = row.dispositions;
-        Ok(Accepted { id, received_at: received_at(id), triggers: stored.triggers, dispositions, replayed })
+    /// After a lost connection the events are looked up: a commit may have gone through, and then the reviews that it leased
+    /// to us go back to the queue.
+    async fn look_up(&mut self, batch: &[Pending], error: &StoreError) -> Option<Flushed> {
+        let unknown = matches!(error, StoreError::Unavailable(_)) || is_duplicate_event(error);
+        if unknown { self.find_stored(batch).await } else { None }
+    }
+
+    fn may_retry(&self, _batch: &[Pending], error: &StoreError) -> bool {
+        error.is_transient() || is_duplicate_event(error)
+    }
+
+    fn refuse(&mut self, batch: Vec<Pending>, error: &StoreError) {
+        let refusal = if error.is_data() {
+            AcceptError::Unstorable(error.to_string())
+        } else {
+            tracing::warn!(%error, events = batch.len(), "events could not be stored; their senders are told");
+            AcceptError::Unavailable
+        };
+        count("refused", batch.len());
+        for pending in batch {
+            drop(pending.answer.send(Err(refusal.clone())));
+        }
+    }
+
+    async fn rest(&mut self) -> bool {
+        self.reservations.store.events().rest();
+        true
+    }
+
+    /// Nobody joins from here any more: what waits for company runs at once, wherever there is a place.
+    async fn close(&mut self) {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.reservations.store.events().close_batches().await {
+            Ok(0) => {}
+            Ok(_) => self.ring.notify_one(),
+            Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
+        }
     }
 }
 

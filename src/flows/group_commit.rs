@@ -1,0 +1,127 @@
+//! Group commit without a timer: the loop of a writer that stores all items that have come in one transaction.
+//!
+//! While one transaction is on its way to the disk, the next batch gathers by itself. A transaction is tried again while the
+//! database is busy or away. A batch that the database refuses is halved until the one item at fault fails alone.
+
+use std::time::Duration;
+
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use umbra_store::StoreError;
+
+/// Time without items after which a writer rests.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// A writer: its queue, its bounds, its transaction and its answers.
+pub(in crate::flows) trait GroupCommit {
+    /// A caller that waits, with what is to be stored.
+    type Item;
+    /// Result of a transaction that committed.
+    type Stored;
+    /// Counter of transactions by result, and histogram of the seconds of those that committed.
+    const METRICS: (&'static str, &'static str);
+    /// Tries at one transaction, and the pause before the second, which doubles.
+    const TRIES: (u32, Duration);
+
+    /// The items that wait.
+    fn queue(&mut self) -> &mut mpsc::Receiver<Self::Item>;
+
+    /// Adds an item to the batch, unless it is full: then it gives back the item, which begins the next one.
+    fn add(&mut self, batch: &mut Vec<Self::Item>, item: Self::Item) -> Option<Self::Item>;
+
+    /// One transaction.
+    async fn flush(&mut self, batch: &[Self::Item]) -> Result<Self::Stored, StoreError>;
+
+    /// Looks up what became of a transaction whose outcome is unknown. `None` where that is known, or cannot be found out.
+    async fn look_up(&mut self, batch: &[Self::Item], error: &StoreError) -> Option<Self::Stored>;
+
+    /// Whether a transaction that failed is worth another try.
+    fn may_retry(&self, batch: &[Self::Item], error: &StoreError) -> bool;
+
+    /// Answers a batch that was stored.
+    async fn answer(&mut self, batch: Vec<Self::Item>, stored: Self::Stored);
+
+    /// Answers a batch that was not.
+    fn refuse(&mut self, batch: Vec<Self::Item>, error: &StoreError);
+
+    /// Gives the connection back, in a quiet time. `false` asks for another call.
+    async fn rest(&mut self) -> bool;
+
+    /// Ends, after the last item.
+    async fn close(&mut self);
+}
+
+/// Stores items until every sender is gone or `stop` is called; what was taken by then is still answered.
+pub(in crate::flows) async fn run<W: GroupCommit>(mut writer: W, stop: CancellationToken) {
+    let (mut carried, mut rests) = (None, false);
+    loop {
+        if carried.is_none() {
+            carried = tokio::select! {
+                taken = writer.queue().recv() => taken,
+                () = stop.cancelled() => { writer.queue().close(); writer.queue().recv().await }
+                () = tokio::time::sleep(QUIET), if !rests => { rests = writer.rest().await; continue; }
+            };
+            if carried.is_none() {
+                return writer.close().await;
+            }
+        }
+        let mut batch = Vec::new();
+        while let Some(next) = carried.take().or_else(|| writer.queue().try_recv().ok()) {
+            carried = writer.add(&mut batch, next);
+            if carried.is_some() {
+                break;
+            }
+        }
+        store(&mut writer, batch).await;
+        rests = false;
+    }
+}
+
+/// Stores a batch, and answers it.
+pub(in crate::flows) async fn store<W: GroupCommit>(writer: &mut W, batch: Vec<W::Item>) {
+    let mut parts = vec![batch];
+    while let Some(mut part) = parts.pop() {
+        match flush_until_known(writer, &part).await {
+            Ok(stored) => writer.answer(part, stored).await,
+            Err(error) if (error.is_data() || error.is_inconsistent()) && part.len() > 1 => {
+                count::<W>("bisected");
+                let back = part.split_off(part.len() / 2);
+                parts.extend([back, part]);
+            }
+            Err(error) => {
+                count::<W>(if error.is_inconsistent() { "inconsistent" } else { "failed" });
+                writer.refuse(part, &error);
+            }
+        }
+    }
+}
+
+async fn flush_until_known<W: GroupCommit>(writer: &mut W, batch: &[W::Item]) -> Result<W::Stored, StoreError> {
+    let (mut tries, mut pause) = W::TRIES;
+    loop {
+        let started = Instant::now();
+        let error = match writer.flush(batch).await {
+            Ok(stored) => {
+                count::<W>("stored");
+                metrics::histogram!(W::METRICS.1).record(started.elapsed().as_secs_f64());
+                return Ok(stored);
+            }
+            Err(error) => error,
+        };
+        if let Some(stored) = writer.look_up(batch, &error).await {
+            return Ok(stored);
+        }
+        tries -= 1;
+        if tries == 0 || !writer.may_retry(batch, &error) {
+            return Err(error);
+        }
+        count::<W>("retried");
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+fn count<W: GroupCommit>(result: &'static str) {
+    metrics::counter!(W::METRICS.0, "result" => result).increment(1);
+}
