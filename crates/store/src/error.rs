@@ -63,7 +63,7 @@ impl StoreError {
 
     /// Whether a stored row cannot be read, or a value cannot be written as one.
     pub fn is_inconsistent(&self) -> bool {
-        matches!(self, Self::Inconsistent { .. })
+        matches!(self, Self::Inconsistent { .. } | Self::Unserialisable { .. })
     }
 
     /// Whether the values are at fault.

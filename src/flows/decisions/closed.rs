@@ -16,7 +16,7 @@ use super::{
     redacted,
     spool::{SpooledDecision, Unnoted},
 };
-use crate::telemetry::metric;
+use crate::{flows::serialise::to_json, telemetry::metric};
 use umbra_boundary::{
     answer::Answer,
     decide::{Decided, Decision, Standing, decide},
@@ -132,7 +132,7 @@ impl Boundary {
         instead_of: Option<DecisionId>,
         by: Instant,
     ) -> Result<(), Unnoted> {
-        let line = self.later(question, decided, id, instead_of).ok_or(Unnoted::Failed)?;
+        let line = self.later(question, decided, id, instead_of)?;
         self.spool.append(&line, by).await
     }
 
@@ -143,7 +143,7 @@ impl Boundary {
         decided: &Decided,
         id: DecisionId,
         instead_of: Option<DecisionId>,
-    ) -> Option<SpooledDecision> {
+    ) -> Result<SpooledDecision, Unnoted> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
         let mut body = answer.body(call, &decided.execution.won, &Binding::default());
@@ -169,10 +169,10 @@ impl Boundary {
             body: question.body.into(),
             row: 0,
             decision: if runs { StoredDecision::Execute } else { StoredDecision::Closed },
-            answer: serde_json::to_string(&answer).ok()?,
+            answer: to_json("an answer", &answer)?,
             approval: None,
         };
-        Some(SpooledDecision { audit, call })
+        Ok(SpooledDecision { audit, call })
     }
 }
 

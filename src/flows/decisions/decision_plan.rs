@@ -18,6 +18,7 @@ use super::{
     redacted,
     writer::Waiting,
 };
+use crate::flows::serialise::to_json;
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
     decide::{Approval, Decided, Decision, Standing, decide},
@@ -158,14 +159,26 @@ fn may_infer(question: &Question, state: &DecisionState) -> bool {
 }
 
 impl<'b> DecisionPlan<'b> {
-    pub fn new(boundary: &'b Boundary, mut state: DecisionState, recorded: HashMap<Named, Vec<Recorded>>) -> Self {
+    /// Begins with the state that the calls rest on.
+    ///
+    /// # Errors
+    /// The memory of a run cannot be read.
+    pub fn new(
+        boundary: &'b Boundary,
+        mut state: DecisionState,
+        recorded: HashMap<Named, Vec<Recorded>>,
+    ) -> Result<Self, StoreError> {
         let run =
             |(name, AuthenticatedRun { run: StoredRun { row, state }, is_authentic }): (Named, AuthenticatedRun)| {
-                let state = state.and_then(|state| serde_json::from_str(&state).ok());
+                let state = state
+                    .map(|state| serde_json::from_str(&state))
+                    .transpose()
+                    .map_err(inconsistent("boundary_run"))?;
                 let origin = if is_authentic { Origin::Authentic } else { Origin::Failed };
-                (name, PlannedRun { row, origin, is_changed: false, state })
+                Ok((name, PlannedRun { row, origin, is_changed: false, state }))
             };
-        let mut runs: BTreeMap<Named, PlannedRun> = std::mem::take(&mut state.runs).into_iter().map(run).collect();
+        let runs = std::mem::take(&mut state.runs).into_iter().map(run);
+        let mut runs = runs.collect::<Result<BTreeMap<Named, PlannedRun>, StoreError>>()?;
         // One whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
             let mut bound = PlannedRun::begin(&name, Execution::Shadow);
@@ -175,14 +188,14 @@ impl<'b> DecisionPlan<'b> {
         let sessions = std::mem::take(&mut state.sessions).into_iter();
         let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
         let sessions = sessions.map(session).collect();
-        let stale = boundary.stale.load_full();
-        Self { stale, boundary, state, runs, sessions, recorded, rows: DecisionRows::default() }
+        let rows = DecisionRows::default();
+        Ok(Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, rows })
     }
 
     /// Decides the next call, or takes in the next outcome.
     ///
     /// # Errors
-    /// What is stored of the call cannot be read.
+    /// The stored answer cannot be read, or the new one cannot be written.
     pub fn take(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
         let known = self.state.calls.get(&waiting.key()).cloned();
         match waiting {
@@ -216,23 +229,27 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// Everything to be stored.
-    pub fn finish(mut self) -> (DecisionState, DecisionRows) {
+    ///
+    /// # Errors
+    /// The memory of a run cannot be written.
+    pub fn finish(mut self) -> Result<(DecisionState, DecisionRows), StoreError> {
         let key = &self.boundary.rows;
         let changed = |PlannedRun { mut row, origin, state, .. }: PlannedRun| {
             row.mac = (origin != Origin::Failed).then(|| key.of_run(&row).into());
-            let state = state.and_then(|mut state| {
+            let state = state.map(|mut state| {
                 state.clean(redacted);
-                serde_json::to_string(&state).ok()
+                to_json("the memory of a run", &state)
             });
-            RunChange { row, is_new: origin == Origin::New, state }
+            Ok(RunChange { row, is_new: origin == Origin::New, state: state.transpose()? })
         };
-        self.rows.runs = self.runs.into_values().filter(|run| run.is_changed).map(changed).collect();
+        let runs = self.runs.into_values().filter(|run| run.is_changed).map(changed);
+        self.rows.runs = runs.collect::<Result<_, StoreError>>()?;
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
         let row = |((agent, session), Session { labels, .. }): (Named, Session)| SessionRow { agent, session, labels };
         self.rows.sessions = sessions.map(row).collect();
         // In one order everywhere, so that no two transactions wait for each other.
         self.rows.sessions.sort_by(|a, b| (&a.agent, &a.session).cmp(&(&b.agent, &b.session)));
-        (self.state, self.rows)
+        Ok((self.state, self.rows))
     }
 
     fn push(&mut self, row: NewAudit) -> usize {
@@ -312,7 +329,7 @@ impl<'b> DecisionPlan<'b> {
             body: HexBytes::from(*body),
             row,
             decision: answer.decision.into(),
-            answer: serde_json::to_string(&stored).unwrap_or_default(),
+            answer: to_json("an answer", &stored)?,
             approval: answer.approval.as_ref().map(|approval| approval.id),
         });
         if let Some(approval) = used {
@@ -404,6 +421,11 @@ impl<'b> DecisionPlan<'b> {
         self.state.approvals.insert(digest, approval);
         ApprovalAnswer { id, expires_at }
     }
+}
+
+/// The error of a stored value that is no JSON of its type.
+pub(super) fn inconsistent(table: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
+    move |error| StoreError::Inconsistent { table, problem: error.to_string() }
 }
 
 /// Whether the call is a read that runs and leaves no row, by the settings.

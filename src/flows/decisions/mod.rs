@@ -237,7 +237,7 @@ impl Boundary {
             Some(Err(unanswered)) => {
                 let words = match unanswered {
                     Unanswered::Refused => "the database refuses the row that is to say so (the log says why)",
-                    Unanswered::Unreadable => "a stored row that the decision needs cannot be read (the log says why)",
+                    Unanswered::Inconsistent => "a row of this call cannot be read or written (the log says why)",
                     _ => "the database does not answer",
                 };
                 let closed = Closed { reason: "unavailable", words, handed: true };

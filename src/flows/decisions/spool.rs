@@ -20,7 +20,11 @@ use tokio::{
 };
 
 use super::files::{AuditFile, AuditFiles};
-use umbra_store::decisions::{DecisionRows, NewAudit, NewCall};
+use crate::flows::serialise::to_json;
+use umbra_store::{
+    StoreError,
+    decisions::{DecisionRows, NewAudit, NewCall},
+};
 
 /// The file, in the audit's folder.
 const FILE: &str = "unmerged.jsonl";
@@ -68,6 +72,14 @@ pub(super) enum Unnoted {
     Late,
 }
 
+impl From<StoreError> for Unnoted {
+    /// A value that cannot be written as JSON: told in the log.
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a decision without the database is not noted");
+        Self::Failed
+    }
+}
+
 /// A decision that waits for the database: a line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SpooledDecision {
@@ -96,7 +108,7 @@ impl Spool {
 
     /// Appends a line behind those that wait already, some time.
     pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, Unnoted> {
-        let mut text = serde_json::to_vec(decision).map_err(|_| Unnoted::Failed)?;
+        let mut text = to_json("a line of the outage", decision)?.into_bytes();
         text.push(b'\n');
         let (written, answer) = oneshot::channel();
         let mut queue = self.queue();

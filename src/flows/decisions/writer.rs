@@ -48,8 +48,8 @@ pub(in crate::flows) enum Unanswered {
     Away,
     /// The database refuses what is to be written.
     Refused,
-    /// A stored row that the decision needs cannot be read.
-    Unreadable,
+    /// A stored row cannot be read, or a new one cannot be written.
+    Inconsistent,
 }
 
 /// Somebody who waits.
@@ -169,7 +169,7 @@ impl GroupCommit for DecisionWriter {
         self.boundary.doubts.refused(refuses && !error.is_value());
         for waiting in batch {
             let why = || match error {
-                StoreError::Inconsistent { .. } => Unanswered::Unreadable,
+                _ if error.is_inconsistent() => Unanswered::Inconsistent,
                 _ if refuses => Unanswered::Refused,
                 _ => Unanswered::Away,
             };
@@ -211,12 +211,12 @@ impl DecisionWriter {
         let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
-        let mut plan = DecisionPlan::new(&self.boundary, state, recorded);
+        let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
         // Who has gone by now was told something else.
         let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.undelivered(one));
-        let (state, rows) = plan.finish();
+        let (state, rows) = plan.finish()?;
         let base = if rows.is_empty() {
             deciding.abandon().await?;
             0

@@ -103,11 +103,27 @@ async fn an_unreadable_stored_answer_lets_nothing_change_and_stops_no_other_call
     let (again, other) = (with(write("c1", "a"), &json!({"deadline_ms": 400})), write("c2", "a"));
     let (again, other) = tokio::join!(umbra.decide(&again), umbra.decide(&other));
     assert_eq!((&again["decision"], &again["reason"]), (&json!("block"), &json!("unavailable")), "{again}");
-    assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("cannot be read")), "{again}");
+    assert!(again["detail"].as_str().is_some_and(|detail| detail.contains("cannot be read or written")), "{again}");
     assert_eq!(other["decision"], "execute", "{other}");
     let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
     assert!(metrics.contains("umbra_decision_flushes_total{result=\"inconsistent\"}"), "{metrics}");
     umbra.schema.run(&format!("UPDATE call SET answer = '{kept}' WHERE call_id = 'c1'")).await;
     let again = umbra.decide(&write("c1", "a")).await;
     assert_eq!((&again["decision"], &again["replayed"]), (&json!("execute"), &json!(true)), "{again}");
+}
+
+#[tokio::test]
+async fn an_unreadable_memory_of_a_run_stops_its_calls_and_no_others() {
+    let tools = "effects: [{tool: mail.send_email, effect: write}]";
+    let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(tools).go().await;
+    let call = |id: &str, run: &str| with(write(id, "a"), &json!({"run": run, "stub_override": {"id": "m-1"}}));
+    for run in ["r1", "r2"] {
+        assert_eq!(umbra.decide(&call(&format!("{run}-1"), run)).await["decision"], "stub");
+    }
+    umbra.schema.run("UPDATE boundary_run SET state = '{}' WHERE run = 'r1'").await;
+    let (stopped, other) = tokio::join!(umbra.decide(&call("r1-2", "r1")), umbra.decide(&call("r2-2", "r2")));
+    assert_eq!((&stopped["decision"], &stopped["reason"]), (&json!("block"), &json!("unavailable")), "{stopped}");
+    assert_eq!(other["decision"], "stub", "{other}");
+    let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains("umbra_decision_flushes_total{result=\"inconsistent\"}"), "{metrics}");
 }

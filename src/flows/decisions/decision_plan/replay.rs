@@ -5,7 +5,7 @@ use super::{
         DecideError, Question,
         descent::{Judged, handed_down},
     },
-    DecisionPlan, Fate, PlannedRun,
+    DecisionPlan, Fate, PlannedRun, inconsistent,
 };
 use umbra_boundary::{
     answer::Answer,
@@ -37,8 +37,7 @@ impl DecisionPlan<'_> {
             return Ok(None);
         }
         let Some(answer) = known.answer.as_deref() else { return Ok(Some(Fate::Refused(DecideError::Erased))) };
-        let mut answer: Answer = serde_json::from_str(answer)
-            .map_err(|error| StoreError::Inconsistent { table: "call", problem: format!("an answer: {error}") })?;
+        let mut answer: Answer = serde_json::from_str(answer).map_err(inconsistent("call"))?;
         (answer.audit_seq, answer.replayed) = (known.seq, true);
         if answer.decision == Decision::Execute {
             if known.outcome.is_some() {
