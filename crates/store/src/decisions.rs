@@ -65,7 +65,7 @@ pub type Named = (String, String);
 
 /// What batches of calls ask for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct DecisionKeys {
     /// Calls, by agent and id.
     pub calls: Vec<Named>,
     /// Runs, by agent and name.
@@ -214,7 +214,7 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn descent(self, run: &str) -> Result<Vec<RunRow>, StoreError> {
-        let wanted = Wanted::default();
+        let wanted = DecisionKeys::default();
         let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.0.read).await?;
         parse("boundary_run", &row.3)
     }
@@ -224,7 +224,7 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn overrides(self) -> Result<Vec<StoredOverride>, StoreError> {
-        let wanted = Wanted::default();
+        let wanted = DecisionKeys::default();
         let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.0.read).await?;
         let mut overrides: Vec<StoredOverride> = parse("execution_override", &row.1)?;
         overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
@@ -273,7 +273,7 @@ impl Deciding {
     ///
     /// # Errors
     /// Contention, a lost connection, or a row that cannot be read; nothing is stored.
-    pub async fn read(&mut self, wanted: &Wanted) -> Result<StoredState, StoreError> {
+    pub async fn read(&mut self, wanted: &DecisionKeys) -> Result<StoredState, StoreError> {
         let runs = self.lock_runs(&wanted.runs).await?;
         let mut up: Vec<&str> = wanted.parents.iter().map(String::as_str).collect();
         up.extend(runs.values().filter_map(|run| run.row.started_by.as_deref()));
@@ -417,7 +417,7 @@ SELECT clock(),
 /// The time; overrides, calls, runs further up, sessions and approvals; runs that the audit binds, and rows that label sessions.
 type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);
 
-fn read<'q>(wanted: &'q Wanted, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
+fn read<'q>(wanted: &'q DecisionKeys, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {
     let (call_agents, call_ids): (Vec<&str>, Vec<&str>) = split(&wanted.calls);
     let (session_agents, sessions) = split(&wanted.sessions);
     let (run_agents, runs) = split(&wanted.runs);

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     Boundary,
-    doubts::{Doubts, Row},
+    doubts::{DoubtedRow, Doubts},
 };
 use umbra_boundary::genuine::RowKey;
 use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::Labels};
@@ -62,7 +62,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     let authenticate = |(name, mut run): (Named, StoredRun)| {
         let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
         if !is_authentic {
-            doubts.meet(Row::Run(&name.0, &name.1));
+            doubts.meet(DoubtedRow::Run(&name.0, &name.1));
             (run.row.began, run.row.execution) = (Execution::Shadow, Execution::Shadow);
         }
         (name, AuthenticatedRun { run, is_authentic })
@@ -73,13 +73,13 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
         let is_lost = sessions.entry(name.clone()).or_default().add(labels);
         // The row of a session may have expired; the audit does not.
         if is_lost && stored_sessions.contains(&name) {
-            doubts.meet(Row::Session(&name.0, &name.1));
+            doubts.meet(DoubtedRow::Session(&name.0, &name.1));
         }
     }
     let parents = authenticate_parents(parents, key, doubts);
     let authenticate = |OpenApproval { row, ended }: OpenApproval| {
         if ended || !key.is_authentic_approval(&row) {
-            doubts.meet(Row::Approval(row.id.0));
+            doubts.meet(DoubtedRow::Approval(row.id.0));
             return None;
         }
         Some((row.digest.clone(), row))
@@ -106,7 +106,7 @@ pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>)
 /// Authenticates runs further up. One that fails is in shadow.
 pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &Doubts) -> Vec<RunRow> {
     for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
-        doubts.meet(Row::Run(&row.agent, &row.run));
+        doubts.meet(DoubtedRow::Run(&row.agent, &row.run));
         row.execution = Execution::Shadow;
     }
     parents

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{
     Boundary, LastState, Question,
-    decision_plan::{is_quiet, sealed},
+    decision_plan::{audit_row, is_quiet},
     redacted,
     spool::{SpooledDecision, Unnoted},
 };
@@ -26,7 +26,7 @@ use umbra_domain::{
     Call, DecisionId, Effect, Execution, StoredDecision,
     audit::{AuditKind, Binding},
 };
-use umbra_store::decisions::{NewAudit, NewCall};
+use umbra_store::decisions::NewCall;
 
 /// How long the disk is waited for behind the deadline of a caller.
 const TOLERANCE: Duration = Duration::from_millis(200);
@@ -151,17 +151,8 @@ impl Boundary {
         if let Some(other) = instead_of {
             body["instead_of"] = json!(other.0.simple().to_string());
         }
-        let audit = NewAudit {
-            id: id.0,
-            kind: AuditKind::Merged,
-            agent: Some(call.agent.clone()),
-            session: call.session.clone(),
-            run: call.run.clone(),
-            call_id: Some(call.call_id.clone()),
-            tool: Some(call.tool.to_string()),
-            body: body.to_string(),
-            payload: Some(sealed(redacted(&answer.payload(&question.args, call)).to_string())),
-        };
+        let payload = redacted(&answer.payload(&question.args, call));
+        let audit = audit_row(call, id.0, AuditKind::Merged, &body, Some(&payload));
         let runs = answer.decision == Decision::Execute;
         let call = NewCall {
             agent: call.agent.clone(),

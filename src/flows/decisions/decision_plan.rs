@@ -8,7 +8,8 @@ use std::{
 };
 
 use rand::Rng;
-use serde_json::json;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{
     Boundary, BoundarySettings, DecideError, Question,
@@ -28,13 +29,14 @@ use umbra_boundary::{
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, DecisionId, Effect, Execution, HexBytes, RunRow,
+    ApprovalId, ApprovalRow, ApprovalState, Call, DecisionId, Effect, Execution, HexBytes, RunRow,
     audit::{AuditKind, AuditPayload, Binding, Labels},
 };
 use umbra_store::{
     StoreError,
     decisions::{
-        DecisionRows, KnownCall, Named, NewAudit, NewCall, RunChange, SealedPayload, SessionRow, StoredRun, Wanted,
+        DecisionKeys, DecisionRows, KnownCall, Named, NewAudit, NewCall, RunChange, SealedPayload, SessionRow,
+        StoredRun,
     },
 };
 
@@ -86,7 +88,7 @@ struct PlannedRun {
 
 /// A session while its calls are decided.
 #[derive(Default)]
-struct Session {
+struct PlannedSession {
     labels: Labels,
     changed: bool,
 }
@@ -105,7 +107,7 @@ pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     state: DecisionState,
     runs: BTreeMap<Named, PlannedRun>,
-    sessions: HashMap<Named, Session>,
+    sessions: HashMap<Named, PlannedSession>,
     /// By agent and tool.
     recorded: HashMap<Named, Vec<Recorded>>,
     stale: Arc<HashMap<String, String>>,
@@ -113,8 +115,8 @@ pub(super) struct DecisionPlan<'b> {
 }
 
 /// What must be known to decide these.
-pub(super) fn wanted(batch: &[Waiting]) -> Wanted {
-    let mut wanted = Wanted::default();
+pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
+    let mut wanted = DecisionKeys::default();
     for waiting in batch {
         wanted.calls.push(waiting.key());
         let Waiting::Decide(question, _) = waiting else { continue };
@@ -186,7 +188,7 @@ impl<'b> DecisionPlan<'b> {
             runs.entry(name).or_insert(bound);
         }
         let sessions = std::mem::take(&mut state.sessions).into_iter();
-        let session = |(name, labels): (Named, Labels)| (name, Session { labels, changed: false });
+        let session = |(name, labels): (Named, Labels)| (name, PlannedSession { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let rows = DecisionRows::default();
         Ok(Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, rows })
@@ -196,7 +198,7 @@ impl<'b> DecisionPlan<'b> {
     ///
     /// # Errors
     /// The stored answer cannot be read, or the new one cannot be written.
-    pub fn take(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
+    pub fn decide_next(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
         let known = self.state.calls.get(&waiting.key()).cloned();
         match waiting {
             Waiting::Decide(question, _) => self.decide(question, known.as_ref()),
@@ -204,7 +206,7 @@ impl<'b> DecisionPlan<'b> {
                 outcome::Judged::Known(reported) => Fate::Reported(reported, None),
                 outcome::Judged::Refused(error) => Fate::Unreported(error),
                 outcome::Judged::New(reported, body) => {
-                    let row = self.push(report.audit(known.as_ref(), &body, self.boundary));
+                    let row = self.append_audit(report.audit(known.as_ref(), &body, self.boundary));
                     self.rows.outcomes.push(report.stored(row));
                     Fate::Reported(reported, Some(row))
                 }
@@ -213,9 +215,9 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// Notes what nobody took.
-    pub fn undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
+    pub fn note_undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
         let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
-        self.push(NewAudit {
+        self.append_audit(NewAudit {
             id: self.boundary.clock.new_id(),
             kind: AuditKind::Outcome,
             agent: Some(question.agent.clone()),
@@ -245,14 +247,18 @@ impl<'b> DecisionPlan<'b> {
         let runs = self.runs.into_values().filter(|run| run.is_changed).map(changed);
         self.rows.runs = runs.collect::<Result<_, StoreError>>()?;
         let sessions = self.sessions.into_iter().filter(|(_, session)| session.changed);
-        let row = |((agent, session), Session { labels, .. }): (Named, Session)| SessionRow { agent, session, labels };
+        let row = |((agent, session), PlannedSession { labels, .. }): (Named, PlannedSession)| SessionRow {
+            agent,
+            session,
+            labels,
+        };
         self.rows.sessions = sessions.map(row).collect();
         // In one order everywhere, so that no two transactions wait for each other.
         self.rows.sessions.sort_by(|a, b| (&a.agent, &a.session).cmp(&(&b.agent, &b.session)));
         Ok((self.state, self.rows))
     }
 
-    fn push(&mut self, row: NewAudit) -> usize {
+    fn append_audit(&mut self, row: NewAudit) -> usize {
         self.rows.audit.push(row);
         self.rows.audit.len()
     }
@@ -263,7 +269,7 @@ impl<'b> DecisionPlan<'b> {
         {
             return Ok(fate);
         }
-        let Question { id, call, rules, digest, args, body } = question;
+        let Question { id, call, rules, digest, args, .. } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
         let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
         let mut binding = Binding::default();
@@ -290,77 +296,51 @@ impl<'b> DecisionPlan<'b> {
         };
         let mut decided = decide(rules, call, standing);
         let was_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
-        labels.taints = self.remember(question, &decided, session_name, run_name.as_ref(), descent);
+        labels.taints = self.update_session_and_run(question, &decided, session_name, run_name.as_ref(), descent);
         let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
         binding.labels = (labels != Labels::default()).then_some(labels);
         let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
-            answer.approval = Some(self.ask(question, &decided, digest));
+            answer.approval = Some(self.request_approval(question, &decided, digest));
         }
-        let mut stored = answer.clone();
-        if let Some(stub) = &mut stored.stub {
-            stub.result = redacted(&stub.result);
-        }
-        stored.merge = stored.merge.as_ref().map(redacted);
-        // It names keys of the arguments.
-        stored.detail = stored.detail.as_deref().map(clean);
         // What binds others is in the audit, whatever it is.
         let binds = binding.labels.is_some() || is_bound && !was_bound;
         if used.is_none() && !binds && is_quiet(&self.boundary.settings, &decided, question) {
             return Ok(Fate::Decided(Box::new(answer), None));
         }
-        let won = &decided.execution.won;
-        let row = self.push(NewAudit {
-            id: id.0,
-            kind: AuditKind::Decision,
-            agent: Some(call.agent.clone()),
-            session: call.session.clone(),
-            run: call.run.clone(),
-            call_id: Some(call.call_id.clone()),
-            tool: Some(call.tool.to_string()),
-            body: stored.body(call, won, &binding).to_string(),
-            payload: Some(sealed(stored.payload(args, call).to_string())),
-        });
+        let stored = redacted_answer(&answer);
+        let (body, payload) = (stored.body(call, &decided.execution.won, &binding), stored.payload(args, call));
+        let row = self.append_audit(audit_row(call, id.0, AuditKind::Decision, &body, Some(&payload)));
         self.rows.calls.push(NewCall {
             agent: call.agent.clone(),
             call_id: call.call_id.clone(),
-            body: HexBytes::from(*body),
+            body: question.body.into(),
             row,
             decision: answer.decision.into(),
             answer: to_json("an answer", &stored)?,
             approval: answer.approval.as_ref().map(|approval| approval.id),
         });
         if let Some(approval) = used {
-            self.used(question, approval);
+            self.use_approval(question, approval);
         }
         Ok(Fate::Decided(Box::new(answer), Some(row)))
     }
 
     /// Uses an approval up. The row of the audit that says so has the approval's id: nobody can use it again, even where its state
     /// is set back.
-    fn used(&mut self, question: &Question, mut approval: ApprovalRow) {
+    fn use_approval(&mut self, question: &Question, mut approval: ApprovalRow) {
         let Question { id, call, .. } = question;
         let body = json!({"approval": approval.id, "decision": "used", "decision_id": id});
-        self.push(NewAudit {
-            id: approval.id.0,
-            kind: AuditKind::Approval,
-            agent: Some(call.agent.clone()),
-            session: call.session.clone(),
-            run: call.run.clone(),
-            call_id: Some(call.call_id.clone()),
-            tool: Some(call.tool.to_string()),
-            body: body.to_string(),
-            payload: None,
-        });
+        self.append_audit(audit_row(call, approval.id.0, AuditKind::Approval, &body, None));
         approval.state = ApprovalState::Used;
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
         self.rows.used.push(approval);
     }
 
     /// Takes over what the decision changes; answers the labels that are new to the session.
-    fn remember(
+    fn update_session_and_run(
         &mut self,
         question: &Question,
         decided: &Decided,
@@ -397,7 +377,7 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// The approval that the call waits for: the one that is there, or a new one.
-    fn ask(&mut self, question: &Question, decided: &Decided, digest: HexBytes) -> ApprovalAnswer {
+    fn request_approval(&mut self, question: &Question, decided: &Decided, digest: HexBytes) -> ApprovalAnswer {
         if let Some(known) = self.state.approvals.get(&digest) {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
         }
@@ -421,6 +401,33 @@ impl<'b> DecisionPlan<'b> {
         self.state.approvals.insert(digest, approval);
         ApprovalAnswer { id, expires_at }
     }
+}
+
+/// Row of the audit about a call.
+pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, payload: Option<&Value>) -> NewAudit {
+    NewAudit {
+        id,
+        kind,
+        agent: Some(call.agent.clone()),
+        session: call.session.clone(),
+        run: call.run.clone(),
+        call_id: Some(call.call_id.clone()),
+        tool: Some(call.tool.to_string()),
+        body: body.to_string(),
+        payload: payload.map(|payload| sealed(payload.to_string())),
+    }
+}
+
+/// The answer as it is stored: without credentials in what tools and agents said.
+fn redacted_answer(answer: &Answer) -> Answer {
+    let mut stored = answer.clone();
+    if let Some(stub) = &mut stored.stub {
+        stub.result = redacted(&stub.result);
+    }
+    stored.merge = stored.merge.as_ref().map(redacted);
+    // It names keys of the arguments.
+    stored.detail = stored.detail.as_deref().map(clean);
+    stored
 }
 
 /// The error of a stored value that is no JSON of its type.

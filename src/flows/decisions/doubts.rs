@@ -22,7 +22,7 @@ const MOST_TOLD: usize = 10_000;
 
 /// A row that was met and not obeyed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Row<'r> {
+pub(super) enum DoubtedRow<'r> {
     /// An approval.
     Approval(Uuid),
     /// A run: its agent, its name.
@@ -49,7 +49,7 @@ struct Rows {
     met: BTreeMap<&'static str, Instant>,
 }
 
-impl Row<'_> {
+impl DoubtedRow<'_> {
     fn table(self) -> &'static str {
         match self {
             Self::Approval(_) => "approval",
@@ -111,7 +111,7 @@ impl Doubts {
     }
 
     /// Takes in another row that nobody vouches for.
-    pub(super) fn meet(&self, row: Row<'_>) {
+    pub(super) fn meet(&self, row: DoubtedRow<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let table = row.table();
         rows.met.insert(table, Instant::now());

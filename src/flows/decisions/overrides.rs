@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::Row};
+use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::DoubtedRow};
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract,
     audit::AuditKind,
@@ -147,7 +147,7 @@ impl Boundary {
     ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
         let Some(StoredApproval { row, .. }) = self.store.decisions().approval(id).await? else { return Ok(None) };
         if !self.rows.is_authentic_approval(&row) {
-            self.doubts.meet(Row::Approval(id.0));
+            self.doubts.meet(DoubtedRow::Approval(id.0));
             return Err(ApprovalError::Unauthentic);
         }
         let note = note.map(clean);

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Boundary, DecideError, LastState, Question,
     authenticate::authenticate_state,
-    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, to_infer, wanted},
+    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, decision_keys, to_infer},
     outcome::{Report, ReportError, Reported},
 };
 use crate::{
@@ -206,16 +206,16 @@ impl DecisionWriter {
 
     async fn transact(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
-        let stored = deciding.read(&wanted(batch)).await?;
+        let stored = deciding.read(&decision_keys(batch)).await?;
         let read = Instant::now();
         let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
         // Who has gone by now was told something else.
-        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.take(waiting) };
+        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.decide_next(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
-        self.undelivered.iter().for_each(|one| plan.undelivered(one));
+        self.undelivered.iter().for_each(|one| plan.note_undelivered(one));
         let (state, rows) = plan.finish()?;
         let base = if rows.is_empty() {
             deciding.abandon().await?;

@@ -121,7 +121,8 @@ async fn an_unreadable_memory_of_a_run_stops_its_calls_and_no_others() {
         assert_eq!(umbra.decide(&call(&format!("{run}-1"), run)).await["decision"], "stub");
     }
     umbra.schema.run("UPDATE boundary_run SET state = '{}' WHERE run = 'r1'").await;
-    let (stopped, other) = tokio::join!(umbra.decide(&call("r1-2", "r1")), umbra.decide(&call("r2-2", "r2")));
+    let (stopped, other) = (call("r1-2", "r1"), call("r2-2", "r2"));
+    let (stopped, other) = tokio::join!(umbra.decide(&stopped), umbra.decide(&other));
     assert_eq!((&stopped["decision"], &stopped["reason"]), (&json!("block"), &json!("unavailable")), "{stopped}");
     assert_eq!(other["decision"], "stub", "{other}");
     let metrics = umbra.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
