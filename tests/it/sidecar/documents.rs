@@ -24,7 +24,7 @@ async fn two_editors_of_one_document_lose_nothing() {
             let at = text.find(&format!("# {other}")).filter(|_| section == "Left").unwrap_or(text.len());
             text.insert_str(at, &format!("- [ ] {section} {n}\n"));
             let put = umbra.document("PUT", &path, Some(&seen), &json!({"text": text, "by": section})).await;
-            assert_eq!(put.status.as_u16(), 200, "{section} {n}: {}", put.body);
+            assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{section} {n}: {}", put.body);
             seen = etag(&put);
             text = put.body["text"].as_str().unwrap_or_default().to_owned();
         }
