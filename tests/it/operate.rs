@@ -245,11 +245,9 @@ async fn a_start_waits_for_who_brings_the_schema_up_to_date() {
 
 async fn hanging(model: &ModelServer, drain: &str) -> Umbra {
     let shadows = ONE.replace("model: checks", "model: judge");
-    let settings = format!(
-        "server: {{drain_timeout: {drain}}}\nmodels:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n",
-        model.openai_url()
-    );
-    let umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
+    let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
+    let umbra =
+        Umbra::with().shadows(&shadows).settings(&settings).env("UMBRA__SERVER__DRAIN_TIMEOUT", drain).go().await;
     let asked = model.count();
     umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
     until("the model to be asked", async || (model.count() > asked).then_some(())).await;

@@ -116,6 +116,8 @@ impl Start {
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
             // A busy machine is no fault: who tests the deadline sets one.
             ("UMBRA__SIDECAR__DEADLINE".to_owned(), "20s".to_owned()),
+            // A stop waits this long for a model that hangs.
+            ("UMBRA__SERVER__DRAIN_TIMEOUT".to_owned(), "5s".to_owned()),
         ];
         for (name, key, text) in [
             ("shadows.yaml", "UMBRA__SHADOWS__PATH", &self.shadows),
