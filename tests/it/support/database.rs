@@ -12,13 +12,26 @@ use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
 static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
-/// Where the shared server keeps its data.
+/// Data directory of the shared server: one for each run, since a server slows down with the schemas of earlier ones.
 pub fn data_dir() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres")
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-{}", std::process::id()))
+}
+
+/// Removes the data directories of runs that are over.
+fn remove_earlier_runs() {
+    let entries = std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten();
+    let is_over = |name: &str| {
+        let process = name.strip_prefix("postgres-")?.parse::<u32>().ok()?;
+        Some(!Path::new("/proc").join(process.to_string()).exists())
+    };
+    for entry in entries.filter(|entry| entry.file_name().to_str().and_then(is_over) == Some(true)) {
+        drop(std::fs::remove_dir_all(entry.path()));
+    }
 }
 
 async fn server() -> &'static PrivatePostgres {
     let start = || async {
+        std::thread::spawn(remove_earlier_runs);
         let options = PrivateOptions {
             data_dir: data_dir(),
             pg_bin: std::env::var_os("UMBRA_PG_BIN").map(PathBuf::from),
@@ -34,7 +47,7 @@ async fn server() -> &'static PrivatePostgres {
     SERVER.get_or_init(start).await
 }
 
-/// A schema of a test's own, dropped at its end.
+/// A schema of a test's own.
 #[derive(Debug, Clone)]
 pub struct Schema {
     /// Its name.
