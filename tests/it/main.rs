@@ -2,7 +2,6 @@
 
 mod accept;
 mod access;
-mod attacks;
 mod backtest;
 mod batch;
 mod bench;
@@ -10,9 +9,7 @@ mod bombs;
 mod boundary;
 mod briefing;
 mod budget;
-mod canaries;
 mod catch_up;
-mod chaos;
 mod cli;
 mod config;
 mod contract;
@@ -43,3 +40,4 @@ mod support;
 mod trajectory;
 mod verdict;
 mod webhook;
+mod workloads;

@@ -17,7 +17,6 @@ use sqlx::Connection;
 use tempfile::TempDir;
 
 use crate::{
-    chaos::postgres,
     support::{
         Umbra,
         boundary::{read, with, write},
@@ -25,6 +24,7 @@ use crate::{
         server::client,
         until,
     },
+    workloads::chaos::postgres,
 };
 
 /// What a client made of its calls.

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    chaos::postgres,
     support::{
         Umbra,
         boundary::{read, with, write},
         until,
     },
+    workloads::chaos::postgres,
 };
 
 const TOOLS: &str = "

@@ -40,6 +40,13 @@ pub struct Answered {
     pub text: String,
 }
 
+impl Answered {
+    /// The header `ETag`, empty where there is none.
+    pub fn etag(&self) -> String {
+        self.headers.get("etag").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    }
+}
+
 /// How a server is started.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
