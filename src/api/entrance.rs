@@ -2,7 +2,6 @@
 //!
 //! In: a request whose route is known. Out: the same with its [`Caller`], and a place among those of its class until
 //! the handler has returned, or its stream has ended; or a problem. Never: a handler that nobody was identified for, but health, which is open.
-//! There are two ways in: the layer of a route, and a shortcut to the one endpoint that most requests are for.
 
 use std::{
     pin::Pin,
@@ -13,13 +12,12 @@ use std::{
 use axum::{
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, Method, StatusCode},
+    http::HeaderMap,
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
 use super::{
@@ -31,7 +29,7 @@ use super::{
 };
 use crate::telemetry::metric;
 
-/// The entrance of the routes of one class: the state of the layer [`enter`], and of a [`Shortcut`].
+/// The entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]
 pub struct Entrance(Arc<Parts>);
 
@@ -59,10 +57,10 @@ impl Entrance {
     }
 }
 
-/// The layer: `router.route_layer(from_fn_with_state(entrance, enter))`. One for all steps, since each costs a boxed
-/// future and a clone of what it encloses.
+/// The layer: `router.route_layer(from_fn_with_state(entrance, enter))`.
 pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
+    // By route and never by path, which may name an agent.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let method = request.method().clone();
     let response = match entrance.admit(request.headers()).await {
@@ -78,75 +76,15 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
         }
         Err(problem) => problem.into_response(),
     };
-    // By route and never by path.
-    seconds(&route).record(started.elapsed().as_secs_f64());
-    requests(&route, method.as_str(), response.status().as_str()).increment(1);
+    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
+    let (method, status) = (method.as_str().to_owned(), response.status().as_str().to_owned());
+    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);
     response
 }
 
 /// When a request came.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived(pub Instant);
-
-type Endpoint = Box<dyn Fn(Caller, Request) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
-
-/// The way to the one endpoint that most requests are for, around the router, whose look-ups, boxed futures and clones
-/// took longer than to read an event.
-pub struct Shortcut {
-    entrance: Entrance,
-    method: Method,
-    path: &'static str,
-    endpoint: Endpoint,
-    seconds: Histogram,
-    accepted: Counter,
-}
-
-impl Shortcut {
-    /// To POST requests for this path, which the endpoint mostly answers with 202.
-    pub fn to_post<F: Future<Output: IntoResponse> + Send + 'static>(
-        entrance: Entrance,
-        path: &'static str,
-        endpoint: impl Fn(Caller, Request) -> F + Send + Sync + 'static,
-    ) -> Self {
-        let endpoint = Arc::new(endpoint);
-        let endpoint: Endpoint = Box::new(move |caller, request| {
-            let endpoint = Arc::clone(&endpoint);
-            // Its future is large: it is made where it stays.
-            Box::pin(async move { endpoint(caller, request).await.into_response() })
-        });
-        let method = Method::POST;
-        Self { entrance, method, path, endpoint, seconds: seconds(path), accepted: requests(path, "POST", "202") }
-    }
-
-    /// Whether a request is for its endpoint.
-    pub fn leads_to(&self, request: &Request) -> bool {
-        *request.method() == self.method && request.uri().path() == self.path
-    }
-
-    /// Answers a request for its endpoint, as [`enter`] does.
-    pub async fn enter(&self, request: Request) -> Response {
-        let started = Instant::now();
-        let response = match self.entrance.admit(request.headers()).await {
-            Ok((caller, _place)) => (self.endpoint)(caller, request).await,
-            Err(problem) => problem.into_response(),
-        };
-        self.seconds.record(started.elapsed().as_secs_f64());
-        match response.status() {
-            StatusCode::ACCEPTED => self.accepted.increment(1),
-            other => requests(self.path, self.method.as_str(), other.as_str()).increment(1),
-        }
-        response
-    }
-}
-
-fn seconds(route: &str) -> Histogram {
-    metrics::histogram!(metric::HTTP_SECONDS, "route" => route.to_owned())
-}
-
-fn requests(route: &str, method: &str, status: &str) -> Counter {
-    let (route, method, status) = (route.to_owned(), method.to_owned(), status.to_owned());
-    metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status)
-}
 
 /// A body that holds its place until it is over, be it sent or given up.
 struct Held {

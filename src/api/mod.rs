@@ -35,7 +35,7 @@ pub mod webhooks;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use axum::{Json, Router, extract::State, middleware};
+use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ use self::{
     admission::{Admission, Class},
     auth::KeyRing,
     body::BodyReader,
-    entrance::{Entrance, Shortcut},
+    entrance::Entrance,
     problem::Problem,
 };
 use crate::{flows::Flows, ingest};
@@ -220,14 +220,6 @@ pub fn router(api: Api, admission: &Admission) -> Router {
     });
     let (router, document) = guarded.split_for_parts();
     openapi::with_documentation(router.with_state(api), &openapi::complete(document))
-}
-
-/// The way around the router to where single events are posted; the router has it too, for its other methods.
-pub fn shortcut(api: Api, admission: &Admission) -> Shortcut {
-    let entrance = Entrance::new(api.clone(), admission.clone(), Class::Ingest);
-    Shortcut::to_post(entrance, events::PATH, move |caller, request| {
-        events::post_event(State(api.clone()), caller, request)
-    })
 }
 
 /// A page of a list.

@@ -17,7 +17,7 @@ use crate::{
         admission::Admission,
         auth::KeyRing,
         body::BodyReader,
-        front::{BodyLimits, Front, HostGuard, Limits, Site},
+        front::{BodyLimits, Front, HostGuard, Limits},
     },
     dashboard,
     flows::{
@@ -137,10 +137,8 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
-    let admission = Admission::new(&settings.server);
-    let router = api::router(api.clone(), &admission).merge(dashboard::router());
-    let site = Site::new(router, guard, flows.clock.clone()).with(api::shortcut(api, &admission));
-    front.serve(site, tasks, limits(setup));
+    let routes = api::router(api, &Admission::new(&settings.server)).merge(dashboard::router());
+    front.serve(routes, guard, flows.clock.clone(), tasks, limits(setup));
     ready(Ready { address });
 
     tasks.soft().cancelled().await;

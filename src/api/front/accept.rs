@@ -5,6 +5,7 @@
 
 use std::{fmt::Write, io, net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::Router;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -12,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Limits, Site, again::at_once, connection};
+use super::{Limits, connection};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -28,13 +29,13 @@ const PACE: Duration = Duration::from_millis(100);
 const RESERVED: usize = 256;
 
 /// Accepts connections until the soft stop; then those that had already connected, and no more.
-pub(super) async fn run(listener: TcpListener, site: Arc<Site>, tasks: Tasks, limits: Limits) {
+pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: Limits) {
     let room = within_descriptors(limits.max_connections);
     let door = Door {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
         limits: Arc::new(limits),
-        site,
+        routes,
         tasks,
     };
     let soft = door.tasks.soft().clone();
@@ -76,7 +77,7 @@ struct Door {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
     limits: Arc<Limits>,
-    site: Arc<Site>,
+    routes: Router,
     tasks: Tasks,
 }
 
@@ -87,15 +88,10 @@ impl Door {
             return;
         }
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return self.refuse(socket) };
-        let served = connection::serve(
-            socket,
-            peer,
-            Arc::clone(&self.site),
-            Arc::clone(&self.limits),
-            self.tasks.soft().clone(),
-        );
+        let served =
+            connection::serve(socket, peer, self.routes.clone(), Arc::clone(&self.limits), self.tasks.soft().clone());
         self.tasks.spawn("http connection", async move {
-            at_once(served).await;
+            served.await;
             drop(place);
         });
     }

@@ -1,6 +1,6 @@
 //! One connection from its first byte to its close.
 //!
-//! In: a socket, the site, the soft stop. Out: answered requests, each with the client's address. Never: an error to the
+//! In: a socket, the routes, the soft stop. Out: answered requests, each with the client's address. Never: an error to the
 //! rest of the server; what a client does wrong ends its own connection.
 //!
 //! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself and offers no
@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::body::Body;
+use axum::{Router, body::Body, extract::ConnectInfo};
 use bytes::Bytes;
 use hyper::{
     Request, Response,
@@ -26,9 +26,11 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 use super::{
-    Limits, Site,
+    Limits,
+    raw::TwoLengths,
     stream::{Phase, TimedStream},
 };
 
@@ -39,7 +41,7 @@ const BUFFER: usize = 64 * 1024;
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
-    site: Arc<Site>,
+    routes: Router,
     limits: Arc<Limits>,
     soft: CancellationToken,
 ) {
@@ -50,7 +52,7 @@ pub(super) async fn serve(
     let phase = Phase::default();
     let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&limits));
     let stopping = soft.clone();
-    let service = service_fn(move |request| answer(request, peer, Arc::clone(&site), phase.clone(), stopping.clone()));
+    let service = service_fn(move |request| answer(request, peer, routes.clone(), phase.clone(), stopping.clone()));
     let connection = http1::Builder::new()
         .header_read_timeout(None) // The stream has the deadlines; this one would cut idle connections as well.
         .max_headers(limits.max_headers)
@@ -92,12 +94,17 @@ async fn spoke(socket: &TcpStream, limits: &Limits, soft: &CancellationToken) ->
 async fn answer(
     request: Request<Incoming>,
     peer: SocketAddr,
-    site: Arc<Site>,
+    routes: Router,
     phase: Phase,
     soft: CancellationToken,
 ) -> Result<Response<Answer>, Infallible> {
     phase.begin();
-    let mut response = site.answer(request.map(Body::new), peer, phase.take_two_lengths()).await;
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    if phase.take_two_lengths() {
+        request.extensions_mut().insert(TwoLengths);
+    }
+    let mut response = routes.oneshot(request).await?;
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

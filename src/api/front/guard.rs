@@ -4,11 +4,34 @@
 //! point here. (A page may rebind its own name to 127.0.0.1 and then counts as the same origin, but its requests
 //! still carry that name as `Host`.)
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
-use axum::http::{HeaderMap, HeaderName, Version, header, uri::Authority};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, Version, header, uri::Authority},
+    middleware::Next,
+    response::Response,
+};
 
+use super::raw::TwoLengths;
 use crate::api::problem::Problem;
+
+/// The layer: refuses a request that the guard does not pass, or whose body has two lengths.
+pub(super) async fn check(
+    State(guard): State<Arc<HostGuard>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if request.extensions().get::<TwoLengths>().is_some() {
+        let detail = "Content-Length and Transfer-Encoding exclude each other: send one of them.";
+        return Err(Problem::bad_request(detail));
+    }
+    guard.judge(request.version(), request.uri().authority(), request.headers())?;
+    Ok(next.run(request).await)
+}
 
 /// Which hosts and origins a server answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The HTTP front: own accept loop and connections, so that no client can hold what others need.
 //!
-//! In: an address, a site, limits. Out: a served address that drains on the soft stop. Never: a wait without a
+//! In: an address, routes, limits. Out: a served address that drains on the soft stop. Never: a wait without a
 //! deadline, a request lost in a drain, a panic that ends more than its own request.
 //!
 //! `axum::serve` has no deadline for headers and never ends while one client drips bytes; hyper's own deadline
@@ -10,42 +10,39 @@
 //! | --- | --- |
 //! | `accept.rs` | connections at once, pauses when descriptors run out, drains the queue of the system |
 //! | `connection.rs` | first byte, hyper, `Connection: close` while draining |
-//! | `again.rs` | no turn given away between a request's head and its body |
 //! | `stream.rs` | headers, idle, stalled answers, a close that does not reset |
 //! | `raw.rs` | what hyper keeps to itself: a length given twice, answers of its own |
-//! | `site.rs` | what every request passes, and panics |
-//! | `trace.rs` | the request's id and trace, the line in the log |
-//! | `guard.rs` | `Host` and `Origin` |
-//! | `../entrance.rs` | who is calling, and how many requests of a class at once |
+//! | `layers.rs` | the tower layers around the routes, in their order; panics, security headers |
+//! | `trace.rs` | the layer of the request's id and trace, the line in the log |
+//! | `guard.rs` | the layer of `Host` and `Origin` |
+//! | `../entrance.rs` | the layer of each route: who is calling, and how many requests of a class at once |
 //! | `../body.rs`, `decode.rs` | the body: time, size, encoding, memory |
-//! | `pages.rs` | security headers |
 //!
 //! Streams that never end by themselves must watch `Tasks::soft`; else they are dropped when the drain is over.
 
 mod accept;
-mod again;
 mod connection;
 pub(in crate::api) mod decode;
 mod guard;
+mod layers;
 mod limits;
-mod pages;
 mod raw;
-mod site;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod trace;
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr};
 
+use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
 
 pub use guard::HostGuard;
 pub use limits::{BodyLimits, Limits};
-pub use site::Site;
 pub use trace::{RequestId, TraceParent};
 
 use crate::lifecycle::Tasks;
+use umbra_domain::clock::Clock;
 
 /// Connections that the system may hold for us before they are accepted.
 const BACKLOG: u32 = 4096;
@@ -75,8 +72,10 @@ impl Front {
         self.local_addr
     }
 
-    /// Serves until the soft stop; open requests are finished after it, within the time that shutdown gives.
-    pub fn serve(self, site: Site, tasks: &Tasks, limits: Limits) {
-        tasks.spawn_essential("http front", accept::run(self.listener, Arc::new(site), tasks.clone(), limits));
+    /// Serves these routes until the soft stop, behind the layers that every request passes; open requests are finished
+    /// after it, within the time that shutdown gives. The clock names requests.
+    pub fn serve(self, routes: Router, guard: HostGuard, clock: Clock, tasks: &Tasks, limits: Limits) {
+        let routes = layers::around(routes, guard, clock);
+        tasks.spawn_essential("http front", accept::run(self.listener, routes, tasks.clone(), limits));
     }
 }

@@ -10,6 +10,10 @@ use memchr::memmem::{self, Finder};
 
 use crate::api::problem::Problem;
 
+/// Marks a request whose head gives the length of its body in two ways.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TwoLengths;
+
 /// Watches for the end of a request's head.
 #[derive(Debug, Default)]
 pub(super) struct HeadWatch {

@@ -1,19 +1,23 @@
 //! Gives each request a name, and each fault a line in the log under that name.
 //!
 //! In: `x-request-id` and `traceparent`, if well formed. Out: both as extensions of the request, the id on the
-//! answer and in its problem; a panic as a 500. Never: what the request carries in the log, only its method, URL
+//! answer and in its problem. Never: what the request carries in the log, only its method, URL
 //! family and id; nor the cause of a fault in the answer.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::SocketAddr, sync::Arc};
 
 use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    middleware::Next,
     response::Response,
 };
-
 use uuid::Uuid;
 
-use crate::api::problem::Problem;
+use crate::api::{
+    audit::{self, Asked},
+    problem::Problem,
+};
 use umbra_domain::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -85,15 +89,31 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 }
 
 /// The first two segments of a path, `/v1/breakers`: what follows may name an agent.
-pub(super) fn family(path: &str) -> &str {
+fn family(path: &str) -> &str {
     path.match_indices('/').nth(2).and_then(|(end, _)| path.get(..end)).unwrap_or(path)
 }
 
-/// Puts the id on the answer and into its problem, and logs what is our fault.
-pub(super) fn name(response: &mut Response, id: &RequestId, parent: Option<TraceParent>, asked: (&Method, &str)) {
+/// The layer: a request and its answer have the id, and so has its problem; what is our fault is logged, and who was refused.
+pub(super) async fn name(
+    State(clock): State<Clock>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let id = RequestId::of(request.headers(), &clock);
+    let parent = TraceParent::of(request.headers());
+    let method = request.method().clone();
+    let family = family(request.uri().path()).to_owned();
+    let gave_key = request.headers().contains_key(header::AUTHORIZATION);
+    let extensions = request.extensions_mut();
+    extensions.insert(id.clone());
+    if let Some(parent) = parent {
+        extensions.insert(parent);
+    }
+    let mut response = next.run(request).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        audit::request(&problem, &Asked { id: &id, method: &method, family: &family, peer, gave_key });
         if let Some(cause) = problem.cause() {
-            let (method, family) = asked;
             let trace_id = parent.map(|parent| format!("{:032x}", parent.trace_id));
             tracing::error!(request_id = %id, trace_id, %method, family, cause, "a request failed");
         }
@@ -103,4 +123,5 @@ pub(super) fn name(response: &mut Response, id: &RequestId, parent: Option<Trace
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
+    response
 }

@@ -31,7 +31,7 @@ use umbra::{
     api::{
         admission::{Admission, Class},
         body::{BodyReader, Media, expect_media, from_json},
-        front::{BodyLimits, Front, HostGuard, Limits, Site},
+        front::{BodyLimits, Front, HostGuard, Limits},
         problem::Problem,
     },
     lifecycle::Tasks,
@@ -92,11 +92,10 @@ impl Server {
             .route("/page", get(|| async { "page" }))
             .with_state(shared.clone());
         let clock = Clock::manual("2026-02-28T14:30:00Z".parse().unwrap());
-        let site = Site::new(routes, HostGuard::loopback([]), clock);
         let tasks = Tasks::new();
         let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = front.local_addr();
-        front.serve(site, &tasks, limits);
+        front.serve(routes, HostGuard::loopback([]), clock, &tasks, limits);
         Self { addr, tasks, shared }
     }
 

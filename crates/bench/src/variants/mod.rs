@@ -7,7 +7,6 @@ mod routes;
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use axum::Router;
 use clap::{Args, ValueEnum};
 use umbra::{
     api::{admission::Admission, auth::KeyRing, front},
@@ -63,19 +62,15 @@ pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
     let guard = guard(&setup, &keys)?;
     let api = api_of(&setup, &flows, keys, telemetry::start_metrics(), &tasks, None);
     let address = front.local_addr();
-    let clock = flows.clock.clone();
     let admission = Admission::new(&setup.settings.server);
-    let site = match options.variant {
-        Variant::Nodb => {
-            let decisions = routes::deciding_alone(api.clone(), &admission);
-            front::Site::new(decisions, guard, clock).with(routes::without_storing(api, &admission))
-        }
+    let routes = match options.variant {
+        Variant::Nodb => routes::without_storing(api, &admission),
         Variant::Naive => {
             let rows = OneByOne::connect(database.store.connect_options(), POOL).await?;
-            front::Site::new(Router::new(), guard, clock).with(routes::one_by_one(api, rows, &admission))
+            routes::one_by_one(api, rows, &admission)
         }
     };
-    front.serve(site, &tasks, limits(&setup));
+    front.serve(routes, guard, flows.clock, &tasks, limits(&setup));
     answer(&format!("listening on http://{address}"));
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;

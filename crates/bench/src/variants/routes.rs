@@ -18,7 +18,7 @@ use umbra::{
         admission::{Admission, Class},
         auth::Caller,
         body::{Media, expect_media},
-        entrance::{self, Entrance, Shortcut},
+        entrance::{self, Entrance},
         events::{AcceptedEvent, PATH, answer, invalid, invalid_request},
         problem::Problem,
     },
@@ -30,23 +30,23 @@ use umbra_store::events::received_at;
 
 use super::one_by_one::OneByOne;
 
-/// An endpoint without a database: it parses, screens and matches each event, then forgets it. What is left above
-/// it is the price of keeping events.
-pub fn without_storing(api: Api, admission: &Admission) -> Shortcut {
-    Shortcut::to_post(way_in(&api, admission), PATH, move |caller, request| forget(api.clone(), caller, request))
+/// Endpoints without a database: events are parsed, screened and matched, calls are decided as ones that nobody asked about
+/// before, and both are forgotten. What is left above it is the price of keeping them.
+pub fn without_storing(api: Api, admission: &Admission) -> Router {
+    let routes = Router::new().route(PATH, post(forget)).route("/v1/decide", post(decide_and_forget));
+    entered(routes, &api, admission).with_state(api)
 }
 
 /// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.
-pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Shortcut {
-    let (entrance, rows) = (way_in(&api, admission), Arc::new(rows));
-    Shortcut::to_post(entrance, PATH, move |caller, request| insert(api.clone(), Arc::clone(&rows), caller, request))
+pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
+    let routes = Router::new().route(PATH, post(insert));
+    entered(routes, &api, admission).with_state((api, Arc::new(rows)))
 }
 
-/// `POST /v1/decide` without a database: it decides each call as one that nobody asked about before, and forgets it.
-pub fn deciding_alone(api: Api, admission: &Admission) -> Router {
-    let way_in = way_in(&api, admission);
-    let routes = Router::new().route("/v1/decide", post(decide_and_forget));
-    routes.route_layer(middleware::from_fn_with_state(way_in, entrance::enter)).with_state(api)
+/// Routes behind the entrance of events.
+fn entered<S: Clone + Send + Sync + 'static>(routes: Router<S>, api: &Api, admission: &Admission) -> Router<S> {
+    let entrance = Entrance::new(api.clone(), admission.clone(), Class::Ingest);
+    routes.route_layer(middleware::from_fn_with_state(entrance, entrance::enter))
 }
 
 async fn decide_and_forget(
@@ -62,12 +62,7 @@ async fn decide_and_forget(
     Ok(Json(api.flows.boundary.decide_alone(call)))
 }
 
-/// The way in of [`umbra::api::shortcut`].
-fn way_in(api: &Api, admission: &Admission) -> Entrance {
-    Entrance::new(api.clone(), admission.clone(), Class::Ingest)
-}
-
-async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, Problem> {
+async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (incoming, _) = read(&api, &caller, request).await?;
     let rules = api.flows.rules.load();
     let Screened { event, triggers, .. } = umbra_checks::screen(incoming.event);
@@ -91,7 +86,11 @@ async fn forget(api: Api, caller: Caller, request: Request) -> Result<Response, 
     answer(StatusCode::ACCEPTED, &event)
 }
 
-async fn insert(api: Api, rows: Arc<OneByOne>, caller: Caller, request: Request) -> Result<Response, Problem> {
+async fn insert(
+    State((api, rows)): State<(Api, Arc<OneByOne>)>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
     let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
     let id = EventId(api.flows.clock.new_id());
     // The body as it came spares this variant a second serialisation.
