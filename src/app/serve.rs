@@ -33,6 +33,11 @@ use crate::{
 use umbra_config::{Loaded, Report};
 use umbra_domain::clock::Clock;
 
+/// The part of the time to drain that open requests may take; the rest is for the writer behind them and for reviews.
+const SHARE_OF_REQUESTS: f64 = 0.8;
+/// The time after the drain in which tasks of the background end: last writes, a heartbeat that says goodbye.
+const LEAVE: Duration = Duration::from_secs(5);
+
 /// The server is ready.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
@@ -143,7 +148,7 @@ async fn run(
 
     tasks.soft().cancelled().await;
     let deadline = Instant::now() + settings.server.drain_timeout;
-    let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(0.8)).await;
+    let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(SHARE_OF_REQUESTS)).await;
     profiles.close().await;
     // The writer may end from now on, and all that is in the background after it.
     background.soft().cancel();
@@ -154,7 +159,7 @@ async fn run(
         abandon.cancel();
     }
     leave.cancel();
-    let stopped = background.shutdown(Duration::from_secs(5)).await;
+    let stopped = background.shutdown(LEAVE).await;
     drained.and(stopped).map(drop).map_err(Into::into)
 }
 
