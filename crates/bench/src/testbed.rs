@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use sqlx::PgPool;
+use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -106,11 +106,13 @@ impl Testbed {
     /// # Errors
     /// The database does not answer, or has no such table.
     pub async fn rows(&self, schema: &str, table: &str) -> anyhow::Result<u64> {
-        let pool = PgPool::connect_with(self.database.store.connect_options()).await?;
+        let mut connection = PgConnection::connect_with(&self.database.store.connect_options()).await?;
+        // The service's own bound is for requests; here the table has all that a bench posted.
+        sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await?;
         let quoted = schema.replace('"', "\"\"");
         let count = format!("SELECT count(*) FROM \"{quoted}\".{table}");
-        let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&pool).await?;
-        pool.close().await;
+        let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&mut connection).await?;
+        connection.close().await?;
         Ok(u64::try_from(count)?)
     }
 
