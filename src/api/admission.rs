@@ -1,14 +1,21 @@
-//! Admission control: bounds the requests of each class that are under way, as the section `server` of the settings says.
+//! Admission control: bounds the requests of each class that are under way, and the bodies that each caller may be
+//! sending at a time, as the section `server` of the settings says.
 //!
-//! In: a request and its class. Out: the request, with its place among the admitted; or a 503 with `Retry-After`,
-//! before a byte of the body is read. There is no queue: a client that waits in one has mostly gone when its turn comes.
+//! A request takes its place once its body is whole, so that a body that drips keeps no other request out. A class that is
+//! full answers 503 with `Retry-After` before the body is read. There is no queue: a client that waits in one has mostly
+//! gone when its turn comes.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    net::IpAddr,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
 use umbra_config::settings::Server;
+use umbra_domain::KeyId;
 
 /// What kind of work a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +45,91 @@ pub struct Admission {
     mcp: Arc<Semaphore>,
     wait: Arc<Semaphore>,
     stream: Arc<Semaphore>,
+    bodies: Arc<BodiesByCaller>,
+}
+
+/// Sender of a request: its key, or its address where it needs none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sender {
+    /// Key that came with the request.
+    Key(KeyId),
+    /// Peer of the connection.
+    Peer(IpAddr),
+}
+
+/// Bodies on their way to the server, by sender.
+#[derive(Debug)]
+struct BodiesByCaller {
+    limit: usize,
+    arriving: Mutex<HashMap<Sender, usize>>,
+}
+
+/// One body that is arriving; dropping it says that it is whole or given up.
+#[derive(Debug)]
+pub struct ArrivingBody {
+    bodies: Arc<BodiesByCaller>,
+    sender: Sender,
+}
+
+impl Drop for ArrivingBody {
+    fn drop(&mut self) {
+        let mut arriving = self.bodies.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut count) = arriving.entry(self.sender) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+/// Admission of one request: travels with it, and takes the place of its class when [`Ticket::admit`] is called. The
+/// place is free again when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Ticket(Arc<TicketState>);
+
+#[derive(Debug)]
+struct TicketState {
+    admission: Admission,
+    class: Class,
+    sender: Sender,
+    place: OnceLock<Place>,
+}
+
+impl Ticket {
+    /// Counts a body that begins to arrive.
+    ///
+    /// # Errors
+    /// `rate_limited`: the sender has as many on their way as the settings permit.
+    pub fn begin_body(&self) -> Result<ArrivingBody, Problem> {
+        let TicketState { admission, sender, .. } = &*self.0;
+        let bodies = Arc::clone(&admission.bodies);
+        let mut arriving = bodies.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = arriving.entry(*sender).or_default();
+        if *count >= bodies.limit {
+            return Err(Problem::rate_limited(format!(
+                "{} bodies from this sender are still arriving, as many as `server.max_bodies_per_caller` permits: \
+                 finish sending them first",
+                bodies.limit
+            )));
+        }
+        *count += 1;
+        drop(arriving);
+        Ok(ArrivingBody { bodies, sender: *sender })
+    }
+
+    /// Takes the place, unless it is taken already.
+    ///
+    /// # Errors
+    /// `overloaded`: the class is full.
+    pub fn admit(&self) -> Result<(), Problem> {
+        let TicketState { admission, class, place, .. } = &*self.0;
+        if place.get().is_none() {
+            // A second call at the same time would give its own place back.
+            drop(place.set(admission.enter(*class)?));
+        }
+        Ok(())
+    }
 }
 
 /// A place among the admitted; dropping it frees the place. Health has none.
@@ -57,23 +149,47 @@ impl Admission {
             mcp: places(server.mcp_concurrency),
             wait: places(server.wait_concurrency),
             stream: places(server.max_streams),
+            bodies: Arc::new(BodiesByCaller { limit: server.max_bodies_per_caller, arriving: Mutex::default() }),
         }
     }
 
-    /// A place in a class, or `overloaded`.
+    /// A ticket for one request.
+    ///
+    /// # Errors
+    /// `overloaded`: the class is full, so that a body would be read for nothing.
+    pub fn ticket(&self, class: Class, sender: Sender) -> Result<Ticket, Problem> {
+        match self.places(class) {
+            Some((places, what)) if places.available_permits() == 0 => Err(full(what)),
+            _ => {
+                let admission = self.clone();
+                Ok(Ticket(Arc::new(TicketState { admission, class, sender, place: OnceLock::new() })))
+            }
+        }
+    }
+
+    /// A place in a class.
+    ///
+    /// # Errors
+    /// `overloaded`: the class is full.
     pub fn enter(&self, class: Class) -> Result<Place, Problem> {
-        let (places, what) = match class {
+        let Some((places, what)) = self.places(class) else { return Ok(Place(None)) };
+        Arc::clone(places).try_acquire_owned().map(|permit| Place(Some(permit))).map_err(|_| full(what))
+    }
+
+    /// Places of a class and the word for its requests; health has none.
+    fn places(&self, class: Class) -> Option<(&Arc<Semaphore>, &'static str)> {
+        Some(match class {
             Class::Ingest => (&self.ingest, "events"),
             Class::Read => (&self.read, "reads"),
             Class::Decide => (&self.decide, "decisions"),
             Class::Mcp => (&self.mcp, "MCP requests"),
             Class::Wait => (&self.wait, "waiting requests"),
             Class::Stream => (&self.stream, "streams"),
-            Class::Health => return Ok(Place(None)),
-        };
-        match Arc::clone(places).try_acquire_owned() {
-            Ok(permit) => Ok(Place(Some(permit))),
-            Err(_) => Err(Problem::overloaded(format!("As many {what} as the server can carry are under way."))),
-        }
+            Class::Health => return None,
+        })
     }
+}
+
+fn full(what: &str) -> Problem {
+    Problem::overloaded(format!("As many {what} as the server can carry are under way."))
 }

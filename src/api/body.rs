@@ -13,19 +13,24 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
 };
 
 use super::{
+    admission::Ticket,
     front::{
         BodyLimits,
         decode::{Decoder, Encoding, memory_of, too_large},
     },
     problem::Problem,
 };
+use umbra_domain::nearest::nearest;
 
 /// Reads bodies; one for the whole server. Cheap to clone; all clones share the memory.
 #[derive(Debug, Clone)]
@@ -85,7 +90,10 @@ pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Pr
     })
 }
 
-/// Reads a JSON object as a `T`; a fault is told with its pointer, line and column.
+/// Reads a JSON object as a `T`; a fault is told with its pointer, in words of JSON.
+///
+/// # Errors
+/// `bad_json`.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bad = || Problem::bad_json("See `errors` for what is wrong and where.");
     // serde would take an array for the fields of a struct, in their order.
@@ -96,27 +104,47 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {
         let pointer = pointer(fault.path());
         // The message may name a key of the input but quotes none of its longer values.
-        let detail = without_types(&fault.inner().to_string());
+        let detail = match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => in_words_of_json(&fault.inner().to_string()),
+            Err(syntax) => format!("not valid JSON: {syntax}"),
+        };
         bad().at(pointer, "invalid", shortened(detail))
     })?;
     source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
     Ok(value)
 }
 
-/// A parser's message in JSON's words: it names our types where something else stands in their place.
-fn without_types(message: &str) -> String {
+/// A parser's message in JSON's words: it names our types, and counts columns where the pointer says the place.
+fn in_words_of_json(message: &str) -> String {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    // An enum is a text for us, and for serde a text or an object.
+    if message == "expected value" {
+        return "expected a text".to_owned();
+    }
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("the field {field} is missing");
+    }
+    for (unknown, what) in [("unknown variant ", "is no word that is known here"), ("unknown field ", "is no field")] {
+        let Some(told) = message.strip_prefix(unknown) else { continue };
+        let mut quoted = told.split('`').skip(1).step_by(2);
+        let word = quoted.next().unwrap_or_default();
+        let known: Vec<&str> = quoted.collect();
+        if known.is_empty() {
+            return format!("`{word}` {what}: there are no fields here");
+        }
+        let meant = nearest(word, known.iter().copied()).map(|meant| format!("did you mean `{meant}`? "));
+        return format!("`{word}` {what}; {}known are {}", meant.unwrap_or_default(), known.join(", "));
+    }
     let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
-    let (expected, place) = expected.split_once(" at line ").unwrap_or((expected, ""));
-    let words = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
+    let expected = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["struct", ..] => "an object",
         ["enum", _] => "a string",
         ["usize" | "u8" | "u16" | "u32" | "u64"] => "a whole number that is not negative",
         ["i8" | "i16" | "i32" | "i64"] => "a whole number",
         ["f32" | "f64"] => "a number",
-        _ => return message.to_owned(),
+        _ => expected,
     };
-    let at = if place.is_empty() { "" } else { " at line " };
-    format!("{found}, expected {words}{at}{place}")
+    format!("{found}, expected {expected}")
 }
 
 /// A JSON pointer (RFC 6901) from the path that was walked.
@@ -153,9 +181,12 @@ impl BodyReader {
         Self { limits: Arc::new(limits), memory }
     }
 
-    /// Reads the body of a request: 415 for an encoding unknown or applied twice, 413 for too many bytes before
-    /// or after decoding, 400 for a broken one, 408 for one that comes too slowly, 503 while other bodies take
-    /// all memory. The time counts from this call.
+    /// Reads the body of a request, then takes the request's place among the admitted.
+    ///
+    /// # Errors
+    /// 415 for an encoding unknown or applied twice, 413 for too many bytes before or after decoding, 400 for a broken
+    /// body, 408 for one that comes too slowly (counted from this call), 429 while the sender has too many on their way,
+    /// 503 while other bodies take all memory or the request's class is full.
     pub async fn read(&self, request: Request) -> Result<Bytes, Problem> {
         let (head, body) = request.into_parts();
         let encoding = Encoding::of(&head.headers)?;
@@ -167,9 +198,14 @@ impl BodyReader {
         if declared.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > travels as u64) {
             return Err(too_large("as it travels", travels));
         }
+        let ticket = head.extensions.get::<Ticket>();
+        let arriving = ticket.map(Ticket::begin_body).transpose()?;
         let mut decoder = Decoder::new(encoding, self.limits.decoded, &self.memory)?;
         self.fill(body, travels, &mut decoder).await?;
-        decoder.finish()
+        drop(arriving);
+        let whole = decoder.finish()?;
+        ticket.map_or(Ok(()), Ticket::admit)?;
+        Ok(whole)
     }
 
     /// The same for bodies that may be longer, of the same memory.

@@ -1,9 +1,10 @@
-//! What a request passes before its handler: who is calling, is there room, and how long did it take.
+//! The layer of each route: identifies the caller, admits the request, and measures how long it took.
 //!
-//! In: a request whose route is known. Out: the same with its [`Caller`], and a place among those of its class until
-//! the handler has returned, or its stream has ended; or a problem. Never: a handler that nobody was identified for, but health, which is open.
+//! A request without a body takes the place of its class at once; one with a body takes it when
+//! [`super::body::BodyReader`] has read that. The place is kept until the handler has returned, or its stream has ended.
 
 use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,18 +12,18 @@ use std::{
 
 use axum::{
     body::Body,
-    extract::{MatchedPath, Request, State},
+    extract::{ConnectInfo, MatchedPath, Request, State},
     http::HeaderMap,
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::{
     Api,
-    admission::{Admission, Class, Place},
+    admission::{Admission, Class, Sender, Ticket},
     auth::Caller,
     params::preferred_wait,
     problem::Problem,
@@ -45,15 +46,20 @@ impl Entrance {
         Self(Arc::new(Parts { api, admission, class }))
     }
 
-    async fn admit(&self, headers: &HeaderMap) -> Result<(Caller, Place), Problem> {
+    async fn admit(&self, headers: &HeaderMap, peer: IpAddr, has_body: bool) -> Result<(Caller, Ticket), Problem> {
         let Parts { api, admission, class } = &*self.0;
-        // Who waits is counted among those who wait: it must not keep others from posting.
+        // A request that waits is counted among those who wait: it must not keep others from posting.
         let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let caller = match class {
             Class::Health => Caller::nobody(),
             _ => api.keys.identify(headers, class).await?,
         };
-        Ok((caller, admission.enter(class)?))
+        let sender = caller.key().map_or(Sender::Peer(peer), Sender::Key);
+        let ticket = admission.ticket(class, sender)?;
+        if !has_body {
+            ticket.admit()?;
+        }
+        Ok((caller, ticket))
     }
 }
 
@@ -63,13 +69,17 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     // By route and never by path, which may name an agent.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let method = request.method().clone();
-    let response = match entrance.admit(request.headers()).await {
-        Ok((caller, place)) => {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
+    let has_body = !request.body().is_end_stream();
+    let response = match entrance.admit(request.headers(), peer, has_body).await {
+        Ok((caller, ticket)) => {
+            request.extensions_mut().insert(ticket.clone());
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(Arrived(started));
             let response = next.run(request).await;
             if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
-                response.map(|body| Body::new(Held { body, _place: place }))
+                response.map(|body| Body::new(Held { body, _ticket: ticket }))
             } else {
                 response
             }
@@ -86,10 +96,10 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived(pub Instant);
 
-/// A body that holds its place until it is over, be it sent or given up.
+/// A body that keeps the request's place until it is over, be it sent or given up.
 struct Held {
     body: Body,
-    _place: Place,
+    _ticket: Ticket,
 }
 
 impl hyper::body::Body for Held {

@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod admission;
 mod backtest;
 mod batch;
 mod bench;

@@ -49,6 +49,8 @@ section! {
         max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
         /// Most bytes of all bodies that are held at a time; a request whose body does not fit is answered 503.
         max_in_flight_bytes: usize = 64 * 1024 * 1024, Bytes(64 * KIB..=16 * 1024 * MIB);
+        /// Most bodies that one key, or one address without a key, may be sending at a time; one more is answered 429.
+        max_bodies_per_caller: usize = 256, whole(1..=100_000);
         /// Largest single event, as JSON.
         max_event_bytes: usize = 256 * 1024, Bytes(KIB..=16 * MIB);
         /// Most events in one batch.

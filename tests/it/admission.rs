@@ -1,0 +1,80 @@
+//! Admission over the real wire: senders that drip, and a server that is full.
+//!
+//! `UMBRA_SABOTAGE=1` lifts the bound on the bodies of one key, and the story about it must fail.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+};
+
+use crate::support::{Umbra, sabotage, until};
+
+/// Makes a key for the ingest of these agents, and waits until it works.
+async fn ingest_key(umbra: &Umbra, agents: &str) -> String {
+    let made = umbra.cli(&["keys", "create", "--name", "k", "--scope", "ingest", "--agent", agents, "--json"], None);
+    let made: Value = serde_json::from_slice(&made.stdout).expect("JSON");
+    let key = made["key"].as_str().unwrap_or_default().to_owned();
+    until("the key to work", async || (post(umbra, &key, agents).await == 202).then_some(())).await;
+    key
+}
+
+/// Status of one event of this agent, posted with this key.
+async fn post(umbra: &Umbra, key: &str, agent: &str) -> u16 {
+    let bearer = format!("Bearer {key}");
+    // On a connection of its own: the honest are not to be let in by one that they had before.
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("connection", "close")];
+    let event = json!({"agent": agent, "output": "x"}).to_string().into_bytes();
+    umbra.send(Method::POST, "/v1/events", &headers, Some(event)).await.status.as_u16()
+}
+
+/// Begins a request to this path with this key: the first byte of a body of 100,000.
+async fn drip(umbra: &Umbra, key: &str, path: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(umbra.base.trim_start_matches("http://")).await.expect("a connection");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: 100000\r\n\r\n{{"
+    );
+    socket.write_all(head.as_bytes()).await.expect("it reads");
+    socket
+}
+
+/// Status line of the answer on a connection.
+async fn status_line(socket: &mut TcpStream) -> String {
+    let mut answer = [0_u8; 32];
+    let read = socket.read(&mut answer).await.unwrap_or_default();
+    String::from_utf8_lossy(answer.get(..read).unwrap_or_default()).lines().next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
+    // Fewer places than drips in each class; as many connections as drips and a few more.
+    let bodies = if sabotage() { 1_000 } else { 8 };
+    let settings = format!(
+        "server: {{ingest_concurrency: 2, decide_concurrency: 2, max_connections: 24, max_bodies_per_caller: {bodies}, \
+         body_timeout: 60s}}"
+    );
+    let umbra = Umbra::with().settings(&settings).go().await;
+    let dripping = ingest_key(&umbra, "w").await;
+    let honest = ingest_key(&umbra, "h").await;
+    let mut answers = JoinSet::new();
+    for path in ["/v1/events", "/v1/sessions"].into_iter().cycle().take(38) {
+        let mut socket = drip(&umbra, &dripping, path).await;
+        answers.spawn(async move { status_line(&mut socket).await });
+        if answers.len() > 8 && !sabotage() {
+            // One of those that drip is one too many.
+            let answer = answers.join_next().await.expect("an answer").expect("it is read");
+            assert_eq!(answer, "HTTP/1.1 429 Too Many Requests");
+        }
+    }
+    for _ in 0..5 {
+        assert_eq!(post(&umbra, &honest, "h").await, 202);
+    }
+    // A body that ends gives its share back.
+    drop(answers);
+    until("the sender to be admitted again", async || (post(&umbra, &dripping, "w").await == 202).then_some(())).await;
+}
