@@ -191,8 +191,13 @@ impl KeyRing {
         if all.next().is_some() {
             return Err(Problem::unauthorized("the header Authorization stands here more than once: send one key"));
         }
-        let unusable =
-            || Problem::unauthorized("this key is unknown or revoked; umbra keys list shows those that work");
+        let unusable = || {
+            Problem::unauthorized(if known.none {
+                "this server has no keys: send no Authorization header, or make a key with umbra keys create"
+            } else {
+                "this key is unknown or revoked; umbra keys list shows those that work"
+            })
+        };
         let key = given
             .to_str()
             .ok()

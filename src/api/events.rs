@@ -265,7 +265,9 @@ fn origin(headers: &HeaderMap) -> Origin {
 pub fn invalid(faults: Vec<Fault>) -> Problem {
     let any = |codes: &[&str]| faults.iter().any(|fault| codes.contains(&fault.code));
     let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
-        Problem::body_too_large("the request holds more than is accepted here; errors names the limit")
+        let limit = faults.iter().find(|fault| fault.code == code::TOO_LARGE || fault.code == code::TOO_MANY_EVENTS);
+        let detail = limit.map(|fault| fault.detail.clone()).unwrap_or_default();
+        Problem::body_too_large(format!("the request holds more than is accepted here: {detail}"))
     } else if any(&[code::SYNTAX, code::EMPTY, code::NOT_UTF8]) {
         Problem::bad_json("the body is not JSON that is accepted here; errors says where and why")
     } else {

@@ -139,9 +139,9 @@ umbra_domain::words! {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Feedback {
-    /// The new status.
-    pub status: FindingStatus,
-    /// Why; an earlier note stays where none is given.
+    /// New status; without it, the status stays.
+    pub status: Option<FindingStatus>,
+    /// Reason; without it, an earlier note stays.
     #[schema(max_length = 2000)]
     pub note: Option<String>,
 }
@@ -170,8 +170,12 @@ pub async fn patch_finding(
         })
     });
     let note = note.transpose()?;
+    if feedback.status.is_none() && note.is_none() {
+        return Err(Problem::invalid_request("the feedback is empty: give `status`, `note` or both"));
+    }
     let row = find(&api, id).await?;
-    api.flows.followers.judge_finding(&row, feedback.status.as_str(), note.as_deref()).await?;
+    let status = feedback.status.map(FindingStatus::as_str);
+    api.flows.followers.judge_finding(&row, status, note.as_deref()).await?;
     Ok(Json(find(&api, id).await?))
 }
 

@@ -11,7 +11,7 @@ use axum::{
     body::Body,
     extract::rejection::{PathRejection, QueryRejection},
     http::{HeaderName, HeaderValue, StatusCode, Uri, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -171,6 +171,12 @@ impl Problem {
         self
     }
 
+    /// Replaces the sentence for the reader.
+    #[must_use]
+    pub fn saying(self, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
     /// Names the key that was refused, for the log.
     #[must_use]
     pub fn of_key(mut self, key: KeyId) -> Self {
@@ -279,12 +285,19 @@ impl From<PathRejection> for Problem {
     }
 }
 
-/// The answer for a path that nothing is served at.
-pub async fn not_found(uri: Uri) -> Problem {
-    Problem::not_found(format!("Nothing is served at {}; /docs lists what is.", uri.path()))
+/// The answer for a path that nothing is served at: a redirect to the path without slashes at its end, else a 404.
+pub async fn not_found(uri: Uri) -> Response {
+    let path = uri.path();
+    let bare = path.trim_end_matches('/');
+    // One slash at the start: two would name a host.
+    if bare.len() < path.len() && bare.starts_with('/') && !bare.starts_with("//") {
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        return Redirect::permanent(&format!("{bare}{query}")).into_response();
+    }
+    Problem::not_found(format!("Nothing is served at {path}; /docs lists what is.")).into_response()
 }
 
-/// The answer for a method that a resource does not have; the router adds `Allow`.
+/// The answer for a method that a resource does not have; the router adds `Allow`, and the front names those methods.
 pub async fn method_not_allowed() -> Problem {
-    Problem::method_not_allowed("The header `Allow` lists the methods that this resource has.")
+    Problem::method_not_allowed("This resource does not have this method.")
 }

@@ -25,7 +25,6 @@ mod fault;
 mod native;
 mod request;
 mod sidecar;
-mod spelling;
 mod strict;
 #[cfg(test)]
 mod tests;

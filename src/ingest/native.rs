@@ -9,10 +9,9 @@ use serde_json::{Map, Value};
 use super::{
     Digest, Incoming,
     fault::{At, Faults, code},
-    spelling::nearest,
     tree::{Members, Tree},
 };
-use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
+use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger, nearest::nearest};
 
 /// Bytes of a client's own id.
 pub(super) const KEY_BYTES: usize = 255;
@@ -150,7 +149,7 @@ impl<'a> Fields<'a> {
         }
         for key in self.rest.into_keys() {
             self.faults.add_with(At::Key(&self.at, &key), code::UNKNOWN_FIELD, || {
-                format!("unknown field: {}", advice(nearest(&key, &self.known), &self.known))
+                format!("unknown field: {}", advice(nearest(&key, self.known.iter().copied()), &self.known))
             });
         }
     }

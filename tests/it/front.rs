@@ -145,6 +145,22 @@ async fn a_body_with_two_lengths_is_refused_and_the_connection_closed() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_chunked_twice_is_refused() {
+    let server = Server::start(Limits::default(), BodyLimits::default());
+    for twice in ["transfer-encoding: chunked\ntransfer-encoding: chunked", "transfer-encoding: chunked, chunked"] {
+        let mut client = server.connect().await;
+        client
+            .write(
+                format!("POST /length HTTP/1.1\r\nhost: localhost\r\n{}\r\n\r\n", twice.replace('\n', "\r\n"))
+                    .as_bytes(),
+            )
+            .await;
+        client.write(b"1\r\nx\r\n0\r\n\r\n").await;
+        client.answer().await.expect("an answer").problem(400, "bad_request");
+    }
+}
+
+#[tokio::test]
 async fn one_connection_too_many_is_told_so_and_room_comes_back() {
     let server = Server::start(Limits { max_connections: 2, ..Limits::default() }, BodyLimits::default());
     let mut inside = Vec::new();

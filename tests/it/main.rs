@@ -3,6 +3,7 @@
 mod accept;
 mod access;
 mod admission;
+mod answers;
 mod backtest;
 mod batch;
 mod bench;

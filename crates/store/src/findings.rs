@@ -288,14 +288,21 @@ impl FindingStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn judge_finding(self, id: FindingId, status: &str, note: Option<&str>) -> Result<bool, StoreError> {
-        let done =
-            sqlx::query("UPDATE finding SET status = $2, note = coalesce($3, note), status_at = clock() WHERE id = $1")
-                .bind(id.0)
-                .bind(status)
-                .bind(note)
-                .execute(&self.0.work)
-                .await?;
+    pub async fn judge_finding(
+        self,
+        id: FindingId,
+        status: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "UPDATE finding SET status = coalesce($2, status), note = coalesce($3, note), \
+             status_at = CASE WHEN $2 IS NULL THEN status_at ELSE clock() END WHERE id = $1",
+        )
+        .bind(id.0)
+        .bind(status)
+        .bind(note)
+        .execute(&self.0.work)
+        .await?;
         Ok(done.rows_affected() > 0)
     }
 }

@@ -29,6 +29,11 @@ pub(super) async fn check(
         let detail = "Content-Length and Transfer-Encoding exclude each other: send one of them.";
         return Err(Problem::bad_request(detail));
     }
+    let codings: Vec<_> = request.headers().get_all(header::TRANSFER_ENCODING).iter().collect();
+    if !matches!(codings.as_slice(), [] | [_]) || codings.iter().any(|value| value.as_bytes().contains(&b',')) {
+        // RFC 9112, 6.1: chunked is applied once; two servers that count differently see different requests.
+        return Err(Problem::bad_request("Transfer-Encoding may say `chunked`, once."));
+    }
     guard.judge(request.version(), request.uri().authority(), request.headers())?;
     Ok(next.run(request).await)
 }

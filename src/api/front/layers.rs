@@ -35,7 +35,9 @@ pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
         // The payload is withheld: it may quote what an agent wrote.
         .layer(CatchPanicLayer::custom(|_| Problem::internal("panicked").into_response()))
         .layer(from_fn_with_state(Arc::new(guard), guard::check));
-    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed).layer(layers)
+    let routes = routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
+    // A router within a router: the header `Allow` comes last, and the problem of a wrong method names what it says.
+    Router::new().fallback_service(routes).layer(layers)
 }
 
 /// Adds a header to answers that do not have it.

@@ -111,7 +111,10 @@ pub(super) async fn name(
         extensions.insert(parent);
     }
     let mut response = next.run(request).await;
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        if let Some(methods) = response.headers().get(header::ALLOW).and_then(|value| value.to_str().ok()) {
+            problem = problem.saying(format!("This resource has no {method}; it has {}.", methods.replace(',', ", ")));
+        }
         audit::request(&problem, &Asked { id: &id, method: &method, family: &family, peer, gave_key });
         if let Some(cause) = problem.cause() {
             let trace_id = parent.map(|parent| format!("{:032x}", parent.trace_id));

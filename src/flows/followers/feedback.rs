@@ -101,10 +101,11 @@ impl Followers {
     pub async fn judge_finding(
         &self,
         finding: &FindingItem,
-        status: &'static str,
+        status: Option<&'static str>,
         note: Option<&str>,
     ) -> Result<(), StoreError> {
         self.store.findings().judge_finding(finding.id, status, note).await?;
+        let Some(status) = status else { return Ok(()) };
         metrics::counter!(metric::FEEDBACK, "shadow" => finding.shadow.clone(),
             "category" => finding.category.clone(), "status" => status)
         .increment(1);
