@@ -2,10 +2,11 @@
 
 pub mod metric;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
+use umbra_config::Environment;
 
 /// How logs are written: to standard error, so that standard output stays for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +22,42 @@ pub enum LogFormat {
 pub fn start_logs(format: LogFormat, filter: &str) {
     // Postgres' notices ("already exists, skipping") are no news.
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    // And what the MCP library logs holds what agents and servers wrote.
-    let quiet = ["sqlx::postgres::notice=warn", "rmcp=off"];
+    // A slow statement would be logged whole, the schema of a new database among them. And what the MCP library logs
+    // holds what agents and servers wrote.
+    let quiet = ["sqlx::postgres::notice=warn", "sqlx::query=error", "rmcp=off"];
     let filter = quiet.into_iter().flat_map(str::parse).fold(filter, EnvFilter::add_directive);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| Lossy(io::stderr()))
+        // It would report a failed write to standard error, and panic where that fails as well.
+        .log_internal_errors(false)
+        .with_target(false);
     // A second subscriber in one process (tests) is refused; the first one stays.
     drop(match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal() && !no_color()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     });
+}
+
+/// True if the environment asks for no colours: `NO_COLOR` is set and not empty.
+pub fn no_color() -> bool {
+    Environment::of_process().get("NO_COLOR").is_some()
+}
+
+/// Writer of the log that loses what cannot be written: a full disk or a collector that has gone stops no service.
+struct Lossy<W>(W);
+
+impl<W: Write> Write for Lossy<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Written whole or lost whole: a rest would be half a line.
+        drop(self.0.write_all(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        drop(self.0.flush());
+        Ok(())
+    }
 }
 
 /// Starts the metrics recorder of the process and answers the handle that renders it; `None` if there is one already.

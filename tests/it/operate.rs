@@ -325,3 +325,22 @@ async fn pages_and_documents_come_without_outside_assets() {
     let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
     assert!(metrics.contains("umbra_http_requests_total"), "{metrics}");
 }
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_stops_no_service() {
+    // A full disk; and a pipe whose reader is gone, as where a collector of logs restarts.
+    let pipes = tempfile::tempdir().expect("a directory");
+    let pipe = pipes.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).expect("a reader");
+    let mut broken = Umbra::with().shadows(ONE).log_to(&pipe).go().await;
+    drop(reader);
+    let mut full = Umbra::with().shadows(ONE).log_to("/dev/full").go().await;
+    for umbra in [&mut broken, &mut full] {
+        // Each reload and each stop is a line in the log.
+        assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 200);
+        umbra.event(&json!({"agent": "a", "output": "x", "status": "failed"})).await;
+        umbra.drain().await;
+        assert!(umbra.stop().success());
+    }
+}

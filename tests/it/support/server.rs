@@ -57,6 +57,7 @@ pub struct Start {
     env: Vec<(String, String)>,
     schema: Option<Schema>,
     clock: Option<String>,
+    log: Option<PathBuf>,
 }
 
 impl Start {
@@ -99,6 +100,12 @@ impl Start {
     /// With the database's clock under the test's hand.
     pub fn clock(mut self, at: &str) -> Self {
         self.clock = Some(at.to_owned());
+        self
+    }
+
+    /// With standard error going to this file.
+    pub fn log_to(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
         self
     }
 
@@ -146,9 +153,10 @@ impl Start {
             assert!(done.status.success(), "migrate: {}", String::from_utf8_lossy(&done.stderr));
             schema.set_clock(at).await;
         }
+        let log = self.log.unwrap_or_else(|| files.path().join("err"));
         let mut child = command(&files, &env, &["serve", "--bind", "127.0.0.1:0"])
             .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
-            .stderr(Stdio::from(std::fs::File::create(files.path().join("err")).expect("a file")))
+            .stderr(Stdio::from(std::fs::File::create(log).expect("a file")))
             .spawn()
             .expect("umbra runs");
         let base = until("umbra to listen", async || {
