@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Observation, journal::Journal, pages};
+use super::{Observation, journal::Journal, pages, private};
 use umbra_store::reviews::Review;
 
 /// A file of ours cannot be written.
@@ -36,7 +36,7 @@ impl Artifacts {
     pub fn writable(first: PathBuf, second: PathBuf) -> PathBuf {
         let probe = first.join(format!(".umbra-{}", std::process::id()));
         let tried =
-            fs::create_dir_all(&first).and_then(|()| fs::write(&probe, [])).and_then(|()| fs::remove_file(&probe));
+            private::create_dir(&first).and_then(|()| fs::write(&probe, [])).and_then(|()| fs::remove_file(&probe));
         if tried.is_ok() { first } else { second }
     }
 
@@ -48,7 +48,7 @@ impl Artifacts {
         let Some(dir) = self.pages.clone() else { return Ok(None) };
         let (folder, review) = (dir.clone(), review.clone());
         let written = tokio::task::spawn_blocking(move || {
-            fs::create_dir_all(&folder)?;
+            private::create_dir(&folder)?;
             pages::write(&folder, &review)
         });
         let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer has failed")));
@@ -69,7 +69,7 @@ impl Artifacts {
     fn write_blocking(&self, reviews: Vec<Review>) -> Result<(), ArtifactError> {
         if let Some(dir) = &self.pages {
             let fault = |cause| ArtifactError { path: dir.clone(), cause };
-            fs::create_dir_all(dir).map_err(fault)?;
+            private::create_dir(dir).map_err(fault)?;
             reviews.iter().try_for_each(|review| pages::write(dir, review).map(drop)).map_err(fault)?;
         }
         let observations: Vec<Observation> = reviews.into_iter().map(Into::into).collect();

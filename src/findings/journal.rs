@@ -2,14 +2,14 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
-use super::Observation;
+use super::{Observation, private};
 use umbra_domain::ReviewId;
 
 /// Lines whose reviews are remembered, so that a page which is written again is known: more than a page has.
@@ -79,7 +79,7 @@ impl Journal {
     /// last. What was torn is written again: it had not been said to be there.
     fn open(&mut self) -> io::Result<()> {
         if let Some(dir) = self.path.parent() {
-            fs::create_dir_all(dir)?;
+            private::create_dir(dir)?;
         }
         // A page may lie on both sides of a rotation.
         for path in [rotated(&self.path, 1), self.path.clone()] {
@@ -89,7 +89,7 @@ impl Journal {
                 }
             }
         }
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+        let mut file = private::options().create(true).append(true).open(&self.path)?;
         let len = file.metadata()?.len();
         let end = tail(&self.path)?;
         let torn = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Journal {
             rename(&rotated(&self.path, n), &rotated(&self.path, n + 1))?;
         }
         rename(&self.path, &rotated(&self.path, 1))?;
-        self.file = Some(OpenOptions::new().create(true).append(true).open(&self.path)?);
+        self.file = Some(private::options().create(true).append(true).open(&self.path)?);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod markdown;
 mod observation;
 mod pages;
 mod precision;
+mod private;
 
 pub use self::{
     artifacts::{ArtifactError, Artifacts},

@@ -1,7 +1,7 @@
 //! Reviews as files: `YYYY-MM-DD-<target>-<trigger>-HHMMSS.md`, in UTC.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
 };
@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use super::{
     erase::Named,
     markdown::{METADATA, page},
+    private,
 };
 use umbra_domain::Trigger;
 use umbra_store::reviews::Review;
@@ -32,7 +33,7 @@ pub(super) fn write(dir: &Path, review: &Review) -> io::Result<PathBuf> {
     for n in 1..=MAX_NAMESAKES {
         let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
         let path = dir.join(name);
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        match private::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
                 file.write_all(page(review).as_bytes()).inspect_err(|_| drop(fs::remove_file(&path)))?;
                 return Ok(path);
