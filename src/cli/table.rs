@@ -1,22 +1,57 @@
-//! Tables for people: as wide as the terminal, without lines where nobody looks.
+//! Tables for people: as wide as the terminal, with a colour for words that want attention.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
 
 use super::on_terminal;
+use crate::telemetry::no_color;
 use umbra_config::fault::is_printable;
+
+/// Words that a terminal shows in a colour, at the beginning of a cell.
+const COLOURS: [(Color, &[&str]); 3] = [
+    (Color::Red, &["FLAG", "critical", "rejected", "broken", "failing", "open"]),
+    (Color::Yellow, &["SUGGEST", "INCONCLUSIVE", "warning", "skipped", "half_open"]),
+    (Color::Green, &["APPROVE", "accepted", "ok", "holds"]),
+];
+
+/// A table for people.
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// Adds a row.
+    pub fn add_row<C: ToString>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
+        self.0.add_row(cells.into_iter().map(|cell| {
+            let text = cell.to_string();
+            let word = text.split([' ', ':', ',']).next().unwrap_or_default();
+            let colour = COLOURS.iter().find(|(_, words)| words.contains(&word)).map(|(colour, _)| *colour);
+            let cell = Cell::new(&text);
+            if let Some(colour) = colour { cell.fg(colour) } else { cell }
+        }));
+        self
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A table with these headings. The first column names the rows (an id, a shadow) and is never wrapped, so that it
 /// can be copied.
 pub fn new(headings: &[&str]) -> Table {
-    fitted(headings, on_terminal())
+    Table(fitted(headings, on_terminal(), !no_color()))
 }
 
-fn fitted(headings: &[&str], to_terminal: bool) -> Table {
-    let mut table = Table::new();
+fn fitted(headings: &[&str], to_terminal: bool, coloured: bool) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
     table
-        .load_style(if to_terminal { presets::UTF8_HORIZONTAL_ONLY } else { presets::NOTHING })
+        .load_style(if to_terminal { TableStyle::new().header_separator(line) } else { TableStyle::new() })
         .set_content_arrangement(if to_terminal { ContentArrangement::Dynamic } else { ContentArrangement::Disabled })
         .set_header(headings.iter().copied());
+    if !to_terminal || !coloured {
+        table.force_no_tty();
+    }
     if let Some(first) = table.column_mut(0) {
         first.set_constraint(ColumnConstraint::ContentWidth);
     }
@@ -35,7 +70,7 @@ mod tests {
     #[test]
     fn what_names_a_row_is_whole_on_a_narrow_terminal() {
         let id = "key_0197a3c1d2e47f00a1b2c3d4e5f60718";
-        let mut table = fitted(&["id", "name", "agents"], true);
+        let mut table = fitted(&["id", "name", "agents"], true, false);
         table.set_width(50).add_row([id, "a name of several words", "writer-*, reader-*"]);
         assert!(table.to_string().contains(id), "{table}");
     }
