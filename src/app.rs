@@ -55,6 +55,9 @@ mod serve;
 pub use mcp::{Caller, Proxy, accept_tools, proxy};
 pub use serve::{Ready, api_of, guard, limits, serve};
 
+/// Places below the working directory where a shadows file is found without being named, the first before the second.
+const USUAL_SHADOWS: [&str; 2] = ["config/shadow-agents.yaml", "shadow-agents.yaml"];
+
 /// The settings as the command line left them, and where they came from.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -94,11 +97,13 @@ impl Setup {
         let urls = |url: &str, allow: &[String]| {
             check_url(url, &OutboundPolicy::new(allow.iter().cloned())).map_err(|refused| refused.to_string())
         };
+        let config = config.or_else(|| env.get("UMBRA_CONFIG").map(PathBuf::from));
         let Loaded { value: mut settings, warnings } = Settings::load(config.as_deref(), &env, &urls)?;
         let Overrides { shadows, tools, bind, data_dir, database_url } = overrides.clone();
         settings.server.bind = bind.unwrap_or(settings.server.bind);
         settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
-        settings.shadows.path = shadows.or(settings.shadows.path);
+        let usual = || USUAL_SHADOWS.iter().map(PathBuf::from).find(|path| path.is_file());
+        settings.shadows.path = shadows.or(settings.shadows.path).or_else(usual);
         settings.tools.path = tools.or(settings.tools.path);
         settings.database.url = database_url.or(settings.database.url);
         Ok(Self { settings, config, env, overrides, warnings })

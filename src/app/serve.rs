@@ -32,6 +32,7 @@ use crate::{
 };
 use umbra_config::{Loaded, Report};
 use umbra_domain::clock::Clock;
+use umbra_store::postgres::PrivatePostgres;
 
 /// The part of the time to drain that open requests may take; the rest is for the writer behind them and for reviews.
 const SHARE_OF_REQUESTS: f64 = 0.8;
@@ -55,6 +56,11 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     let bind = setup.settings.server.bind;
     // First of all: a port in use is no reason to make a database.
     let front = Front::bind(bind).with_context(|| format!("listening on {bind}: is another umbra running?"))?;
+    // Nor is an address that is refused for want of a key.
+    let exists = PrivatePostgres::exists_in(&setup.settings.storage.data_dir);
+    if setup.settings.database.url.is_none() && matches!(exists, Ok(false)) {
+        refuse_open_address(&setup, setup.bootstrap_key()?.is_some())?;
+    }
     let say = |line: &str| tracing::info!("{line}");
     let database = Database::open(&setup, &say).await?;
     let served = run(&setup, &database, front, &tasks, ready).await;
@@ -192,8 +198,13 @@ fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
 /// Says what a user should know at the start.
 fn announce(setup: &Setup, flows: &Flows) {
     let rules = flows.rules.load();
-    if setup.settings.shadows.path.is_none() {
-        tracing::info!("no shadows file is given: the built-in example is in force (--shadows FILE)");
+    if let Some(path) = &setup.settings.shadows.path {
+        tracing::info!(file = %path.display(), "the shadows of this file are in force");
+    } else {
+        tracing::info!(
+            "no shadows file is given, and there is no config/shadow-agents.yaml here: the built-in example is in force \
+             (--shadows FILE)"
+        );
     }
     for remark in flows.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
         tracing::warn!("{remark}");
@@ -211,18 +222,24 @@ fn announce(setup: &Setup, flows: &Flows) {
 /// # Errors
 /// Others could reach the server, and it has no key that works.
 pub fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
-    let bind = setup.settings.server.bind;
     if keys.is_guarded() {
         return Ok(HostGuard::keyed());
     }
-    if !bind.ip().is_loopback() {
-        bail!(
-            "refusing to listen on {bind} without a key that works, since anybody who reaches it could read and post: \
-             make one with `umbra keys create --name NAME --scope ingest,read,admin{}`, or bind to 127.0.0.1",
-            setup.flags()
-        );
-    }
+    refuse_open_address(setup, false)?;
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
+}
+
+/// Refuses an address that others can reach, unless there is a key.
+fn refuse_open_address(setup: &Setup, has_key: bool) -> anyhow::Result<()> {
+    let bind = setup.settings.server.bind;
+    if has_key || bind.ip().is_loopback() {
+        return Ok(());
+    }
+    bail!(
+        "refusing to listen on {bind} without a key that works, since anybody who reaches it could read and post: \
+         make one with `umbra keys create --name NAME --scope ingest,read,admin{}`, or bind to 127.0.0.1",
+        setup.flags()
+    )
 }
 
 /// The API of these parts, as the settings bound it.

@@ -36,7 +36,7 @@ pub(super) struct Options {
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
     let authority = match options.url {
         Some(authority) => authority,
-        None => reachable(global.setup(None)?.settings.server.bind).to_string(),
+        None => reachable(global.quiet_setup()?.settings.server.bind).to_string(),
     };
     let path = if options.live { "/livez" } else { "/readyz" };
     let asked = timeout(options.timeout, ask(&authority, path)).await;

@@ -62,10 +62,10 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 struct Global {
-    /// The settings file; its keys can also be set as `UMBRA__SECTION__KEY`.
+    /// Settings file (also `UMBRA_CONFIG`); its keys can also be set as `UMBRA__SECTION__KEY`.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The shadows file; without it the built-in example is used.
+    /// Shadows file; without it config/shadow-agents.yaml or shadow-agents.yaml, else the built-in example.
     #[arg(long, global = true, value_name = "FILE")]
     shadows: Option<PathBuf>,
     /// The tools file: contracts, effects and rules of tools; without it there are none.
@@ -264,6 +264,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 impl Global {
     /// Reads the settings.
     fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
+        self.setup_in(Environment::of_process(), bind)
+    }
+
+    fn setup_in(&self, env: Environment, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
         let overrides = Overrides {
             shadows: self.shadows.clone(),
             tools: self.tools.clone(),
@@ -271,7 +275,7 @@ impl Global {
             data_dir: self.data_dir.clone(),
             database_url: self.database_url.clone().map(SecretString::from),
         };
-        Ok(Setup::read(self.config.clone(), Environment::of_process(), overrides)?)
+        Ok(Setup::read(self.config.clone(), env, overrides)?)
     }
 
     /// Settings and an open database, for a command that is not the server: quiet but for warnings.
@@ -289,7 +293,7 @@ impl Global {
     }
 
     fn quiet_setup(&self) -> Result<Setup, Failure> {
-        let setup = self.setup(None)?;
+        let setup = self.setup_in(Environment::of_process().sending_nothing(), None)?;
         setup.start_logs("warn");
         Ok(setup)
     }

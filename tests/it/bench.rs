@@ -350,7 +350,7 @@ async fn a_run_that_is_ended_goes_on_and_asks_nothing_twice() {
     };
     assert_eq!((count("large"), count("small")), (json!(8), json!(2)), "each source in proportion");
     assert_eq!(part["set"]["positives"], 5, "and each label");
-    assert_eq!(part["bill"]["usd_per_1000"], Value::Null, "no price is known");
+    assert_eq!(part["bill"]["usd_per_1000"], 0.0, "a model on this machine is free");
     // Killed while it wrote the last line.
     let file = folder.path().join("replies.jsonl");
     let text = fs::read_to_string(&file).unwrap();

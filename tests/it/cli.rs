@@ -237,3 +237,98 @@ async fn health_is_asked_by_the_binary_itself() {
     assert!(String::from_utf8_lossy(&slow.stderr).contains("did not answer within"));
     std::fs::remove_file(umbra.file("umbra.yaml")).unwrap();
 }
+
+const ONE: &str =
+    "shadow_agents: [{name: NAME, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}]}]\n";
+
+#[test]
+fn a_shadows_file_at_a_usual_place_is_found_and_named() {
+    let dir = TempDir::new().unwrap();
+    let check = || {
+        let output = command(&["check"]).current_dir(dir.path()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(check().contains("the built-in example would be in force"));
+    fs::write(dir.path().join("shadow-agents.yaml"), ONE.replace("NAME", "beside")).unwrap();
+    assert!(check().contains("shadow-agents.yaml: no faults") && check().contains("beside"), "{}", check());
+    fs::create_dir(dir.path().join("config")).unwrap();
+    fs::write(dir.path().join("config/shadow-agents.yaml"), ONE.replace("NAME", "usual")).unwrap();
+    assert!(check().contains("config/shadow-agents.yaml: no faults") && check().contains("usual"), "{}", check());
+}
+
+#[test]
+fn a_variable_names_the_settings_file() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("umbra.yaml");
+    fs::write(&file, "server: {bind: 127.0.0.1:70000}\n").unwrap();
+    let (code, text) = said(command(&["check"]).env("UMBRA_CONFIG", &file));
+    assert_eq!(code, Some(1));
+    assert!(text.contains("umbra.yaml:1:"), "{text}");
+}
+
+#[test]
+fn a_command_that_sends_nothing_needs_no_webhook_secret() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("umbra.yaml");
+    let webhook = "webhooks: [{url: 'http://127.0.0.1:9/x', secret_env: UMBRA_WEBHOOK_SECRET}]\n";
+    fs::write(&file, format!("storage: {{data_dir: {}}}\n{webhook}", dir.path().join("data").display())).unwrap();
+    let config = || file.to_str().unwrap().to_owned();
+    let (_, text) = said(&mut command(&["status", "--config", &config()]));
+    assert!(text.contains("no installation") && !text.contains("UMBRA_WEBHOOK_SECRET"), "{text}");
+    let (code, text) = said(&mut command(&["check", "--config", &config()]));
+    assert!(code == Some(1) && text.contains("the variable UMBRA_WEBHOOK_SECRET is not set"), "{text}");
+    // Nor does a variable that only a settings file knows stand in the way where that is not given.
+    let (code, text) = said(command(&["health"]).env("UMBRA_WEBHOOK_SECRET", "x"));
+    assert!(code == Some(1) && !text.contains("no setting has this name"), "{text}");
+    let (code, text) = said(command(&["check"]).current_dir(dir.path()).env("UMBRA_BOUNDARY_EXECUTION", "shadow"));
+    assert!(code == Some(1) && text.contains("did you mean UMBRA__BOUNDARY__EXECUTION?"), "{text}");
+}
+
+#[test]
+fn an_address_that_needs_a_key_is_refused_before_a_database_is_made() {
+    let dir = TempDir::new().unwrap();
+    let data = dir.path().join("data");
+    let (code, text) = said(command(&["serve", "--bind", "0.0.0.0:0", "--data-dir"]).arg(&data));
+    assert!(code == Some(1) && text.contains("umbra keys create"), "{text}");
+    assert!(!data.exists());
+}
+
+#[test]
+fn a_model_without_prices_is_not_taken_for_cheap() {
+    let dir = TempDir::new().unwrap();
+    let check = |base_url: &str, more: &str| {
+        let settings = format!("models: {{unp: {{provider: openai, name: big, base_url: '{base_url}'}}}}\n");
+        fs::write(dir.path().join("umbra.yaml"), settings).unwrap();
+        let shadows = format!(
+            "shadow_agents: [{{name: a, model: unp, mode: review, watch: [{{agent: '*', triggers: [error]}}], \
+             cost_control: {{{more}}}}}]\n"
+        );
+        fs::write(dir.path().join("shadow-agents.yaml"), shadows).unwrap();
+        said(command(&["check", "--config", "umbra.yaml"]).current_dir(dir.path()))
+    };
+    let (code, text) = check("https://llm.example.com/v1", "");
+    assert!(code == Some(1) && text.contains("models.unp.input_usd_per_mtok"), "{text}");
+    assert_eq!(check("https://llm.example.com/v1", "allow_costly_model: true").0, Some(0));
+    // A model on this machine costs nothing, so that a cap in money can be kept.
+    let (code, text) = check("http://127.0.0.1:11434/v1", "max_usd_per_day: 1");
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn a_terminal_is_shown_colours_unless_the_environment_asks_for_none() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("shadow-agents.yaml"), ONE.replace("NAME", "ok")).unwrap();
+    // `script` runs a command on a terminal of its own.
+    let shown = |no_color: &str| {
+        let umbra = format!("{} check", env!("CARGO_BIN_EXE_umbra"));
+        let output = Command::new("script")
+            .args(["--quiet", "--return", "--command", &umbra, "/dev/null"])
+            .env("NO_COLOR", no_color)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(shown("").contains("\u{1b}["), "{}", shown(""));
+    assert!(!shown("1").contains("\u{1b}["), "{}", shown("1"));
+}

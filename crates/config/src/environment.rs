@@ -24,10 +24,11 @@ const ALIASES: [(&str, &[&str]); 2] =
     [("DATABASE_URL", &["database", "url"]), ("UMBRA_PG_BIN", &["storage", "pg_bin"])];
 
 /// Variables of ours that are no settings: what the client for Python, the tests, the scripts and the compose file read.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 17] = [
     "UMBRA_AGENT",
     "UMBRA_API_KEY",
     "UMBRA_API_KEY_FILE",
+    "UMBRA_CONFIG",
     "UMBRA_KEY_ID",
     "UMBRA_MODE",
     "UMBRA_PASSWORD_FILE",
@@ -49,6 +50,8 @@ pub struct Environment {
     set: BTreeMap<String, String>,
     /// Names of those that are set to nothing.
     empty: BTreeSet<String>,
+    /// True if webhooks may go without their secrets.
+    sends_nothing: bool,
 }
 
 impl std::fmt::Debug for Environment {
@@ -61,7 +64,7 @@ impl std::fmt::Debug for Environment {
 impl FromIterator<(String, String)> for Environment {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
         let (empty, set): (BTreeMap<_, _>, _) = variables.into_iter().partition(|(_, value)| value.trim().is_empty());
-        Self { set, empty: empty.into_keys().collect() }
+        Self { set, empty: empty.into_keys().collect(), sends_nothing: false }
     }
 }
 
@@ -71,6 +74,17 @@ impl Environment {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
             .collect()
+    }
+
+    /// The same for a command that sends no webhook: a secret that is not there is no fault.
+    #[must_use]
+    pub fn sending_nothing(self) -> Self {
+        Self { sends_nothing: true, ..self }
+    }
+
+    /// True if webhooks may go without their secrets.
+    pub(super) fn sends_nothing(&self) -> bool {
+        self.sends_nothing
     }
 
     /// The program that this process runs, where the system tells.
@@ -121,8 +135,9 @@ impl Environment {
         faults.finish(Some(())).map(drop)
     }
 
-    /// Lays the variables over the settings. One that was meant as a setting and is none is a fault: whoever writes
-    /// `UMBRA_BOUNDARY_EXECUTION=shadow` must not find out later that everything ran.
+    /// Lays the variables over the settings. One that was meant as a setting and is none is a fault, so that
+    /// `UMBRA_BOUNDARY_EXECUTION=shadow` is not found out later to have done nothing; one that resembles no setting is
+    /// worth a warning.
     pub(super) fn overlay(&self, root: &mut Node, faults: &mut Faults) {
         for (name, path) in ALIASES {
             if let Some(value) = self.get(name) {
@@ -145,10 +160,10 @@ impl Environment {
             let help = "give it a value, or unset it: a variable that something else should have filled may be missing";
             faults.warn(at, "is set to nothing and counts as not set", help);
         }
-        self.refuse_unknown(root, faults);
+        self.judge_unknown(root, faults);
     }
 
-    fn refuse_unknown(&self, root: &Node, faults: &mut Faults) {
+    fn judge_unknown(&self, root: &Node, faults: &mut Faults) {
         let ours = |name: &str| name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case("UMBRA_"));
         let mut settings = Vec::new();
         for (name, value) in self.set.iter().filter(|(name, _)| ours(name) && !name.starts_with(PREFIX)) {
@@ -163,14 +178,14 @@ impl Environment {
             let word = name.get(6..).unwrap_or_default().trim_matches('_').replace("__", "_");
             let near = nearest(&word, settings.iter().map(|(word, _)| word.as_str()));
             let meant = near.and_then(|near| settings.iter().find(|(word, _)| word == near));
-            let did = meant.map(|(_, variable)| format!("did you mean {variable}? ")).unwrap_or_default();
-            let help = format!(
-                "{did}A setting is {PREFIX}SECTION__KEY, in capitals and with two _ between; besides, {}, {} and \
-                 variables that the settings name are known",
-                ALIASES.map(|(alias, _)| alias).join(", "),
-                OTHERS.join(", ")
-            );
-            faults.fault_showing(at, Show::Nothing, "no setting and nothing else of ours has this name", help);
+            let form = format!("a setting is {PREFIX}SECTION__KEY, in capitals and with two _ between");
+            match meant {
+                Some((_, variable)) => {
+                    let help = format!("did you mean {variable}? {form}");
+                    faults.fault_showing(at, Show::Nothing, "no setting has this name", help);
+                }
+                None => faults.warn(at, "no setting has this name, and no setting names this variable", form),
+            }
         }
     }
 }

@@ -1,7 +1,11 @@
 //! `models`: the models that shadows may name. YAML in, [`ModelSpec`]s out. A declared alias replaces a
 //! built-in one whole; whether a URL may be called is asked of who calls it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use super::{
     super::{
@@ -80,13 +84,15 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
             keys.fault(key, "with provider checks no model is called", "remove this, or name another provider");
         }
     }
+    let local = base_url.as_deref().is_some_and(is_loopback);
+    let free = local.then_some(Prices { input: PricePerMtok(0), output: PricePerMtok(0) });
     Some(ModelSpec {
         alias: String::new(),
         provider: provider?,
         name: name?,
         base_url,
         api_key_env,
-        prices: input.zip(output).map(|(input, output)| Prices { input, output }),
+        prices: input.zip(output).map(|(input, output)| Prices { input, output }).or(free),
         max_output_tokens: max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS),
         timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
     })
@@ -119,6 +125,15 @@ fn base_url(url: &str) -> Result<String, String> {
         Ok(url.trim_end_matches('/').to_owned())
     } else {
         Err(help())
+    }
+}
+
+/// True if the URL's host is a loopback address: a model there costs nothing unless its declaration says otherwise.
+fn is_loopback(url: &str) -> bool {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    match authority.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_loopback(),
+        Err(_) => authority.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
     }
 }
 

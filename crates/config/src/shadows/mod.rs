@@ -56,7 +56,15 @@ impl Models<'_> {
             let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
             return Some((format!("no model {} is declared", quoted(alias)), help));
         };
-        let price = spec.prices.map(|prices| prices.output).filter(|price| *price > self.ceiling)?;
+        if spec.provider == Provider::Checks {
+            return None;
+        }
+        let Some(prices) = spec.prices else {
+            let message = format!("`{alias}` has no prices, so that it cannot count as cheap");
+            let keys = format!("models.{alias}.input_usd_per_mtok and output_usd_per_mtok");
+            return Some((message, format!("set {keys} in the settings; or {}", escape?)));
+        };
+        let price = Some(prices.output).filter(|price| *price > self.ceiling)?;
         let cheapest = self.cheapest().map_or_else(
             || "declare a cheaper model".to_owned(),
             |(spec, price)| format!("the cheapest declared model is `{}` at {} USD", spec.alias, price.usd()),

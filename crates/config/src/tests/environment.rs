@@ -131,13 +131,23 @@ fn a_variable_that_was_meant_as_a_setting_is_a_fault() {
         ("UMBRA_Server_Bind", "127.0.0.1:0", "`UMBRA__SERVER__BIND`"),
         ("UMBRA_SERVER_PORT", "8080", "UMBRA__SECTION__KEY"),
         ("UMBRA_SAFE_MODE", "1", "`UMBRA__BOUNDARY__SAFE_MODE_VARIABLE`"),
-        ("UMBRA_ZZ", "hunter2", "UMBRA_PG_BIN"),
     ] {
         let found = faults(over("{}", &[(name, value)]));
         let meant = meant.trim_matches('`');
         one_fault(name, &found, 1, &[&format!("{name}:1:1"), "no setting", meant]);
         assert!(!found[0].to_string().contains("hunter2"));
     }
+}
+
+#[test]
+fn a_variable_that_resembles_no_setting_is_a_warning() {
+    let warnings = Settings::parse("s.yaml", "{}", &env(&[("UMBRA_ZZ", "hunter2")]), &|_, _| Ok(())).unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let told = warnings[0].to_string();
+    assert!(
+        told.contains("UMBRA_ZZ") && told.contains("no setting has this name") && !told.contains("hunter2"),
+        "{told}"
+    );
 }
 
 #[test]

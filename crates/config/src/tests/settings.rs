@@ -14,7 +14,7 @@ use super::{
     },
     faults, model, one_fault,
 };
-use umbra_domain::{PricePerMtok, Provider};
+use umbra_domain::{PricePerMtok, Prices, Provider};
 
 fn read(text: &str) -> Result<Settings, super::Report> {
     Settings::parse("s.yaml", text, &Environment::default(), &|_, _| Ok(())).map(|loaded| loaded.value)
@@ -161,7 +161,9 @@ fn a_declared_alias_replaces_a_built_in_one_whole() {
     let all = settings.all_models(builtin.clone());
     assert_eq!(all.keys().map(String::as_str).collect::<Vec<_>>(), ["Own.v2", "checks", "haiku"]);
     let haiku = &all["haiku"];
-    assert_eq!((haiku.alias.as_str(), haiku.provider, haiku.prices), ("haiku", Provider::Openai, None));
+    // On this machine, so free of charge.
+    let free = Prices { input: PricePerMtok(0), output: PricePerMtok(0) };
+    assert_eq!((haiku.alias.as_str(), haiku.provider, haiku.prices), ("haiku", Provider::Openai, Some(free)));
     assert_eq!(haiku.base_url.as_deref(), Some("http://[::1]:8080/v1"));
     assert_eq!(haiku.api_key_env, None);
     assert_eq!(all["Own.v2"].prices.unwrap().output, PricePerMtok::from_usd(0.4).unwrap());

@@ -206,11 +206,12 @@ fn names_are_unique_and_printable() {
 
 #[test]
 fn every_rule_has_its_fault() {
-    let cases: [(&str, usize, &[&str]); 39] = [
+    let cases: [(&str, usize, &[&str]); 40] = [
         ("mode: Active", 3, &["did you mean `active`"]),
         ("model: haiko", 3, &["did you mean `haiku`", "checks, frontier, haiku, local or mini"]),
         ("model: frontier", 3, &["25 USD", "at most 5", "`mini` at 2 USD", "allow_costly_model"]),
-        ("model: local\ncost_control: {max_usd_per_day: 1}", 4, &["`local` has no price"]),
+        ("model: local", 3, &["`local` has no prices", "models.local.input_usd_per_mtok"]),
+        ("model: local\ncost_control: {max_usd_per_day: 1, allow_costly_model: true}", 4, &["`local` has no price"]),
         ("model: checks\nchecks: none", 4, &["neither a model nor a check"]),
         ("watch: []", 3, &["a list of 0 items"]),
         ("watch: {agent: a, triggers: [error]}", 3, &["not a list"]),
