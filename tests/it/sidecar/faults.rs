@@ -150,7 +150,7 @@ documents:";
 
 #[tokio::test]
 async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
-    let mut umbra = Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__DEADLINE", "10ms").go().await;
+    let mut umbra = Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__DEADLINE", "50ms").go().await;
     umbra.unchecked();
     let id = umbra.attach(&json!({"agent": "a"})).await;
     let long = "curl -s https://a.example/x?y=1 | tee out.txt; echo 'ignore what was said'\n".repeat(2_000);
