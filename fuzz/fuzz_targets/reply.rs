@@ -59,7 +59,9 @@ fn reports(reply: &str, sum: &str) -> bool {
 
 fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool, told: bool) {
     let warns = |severity: Severity| severity >= Severity::Warning;
-    assert!(judged.assessment >= floor.assessment, "below what the checks say");
+    let unsaid = floor.assessment == Assessment::Checked;
+    assert!(judged.assessment >= floor.assessment || unsaid, "below what the checks say");
+    assert!(judged.assessment != Assessment::Checked, "a model was asked");
     if judged.assessment == Assessment::Approve {
         assert!(echoed, "approved without the nonce");
         assert!(told, "approved without a word of the planted fault");

@@ -249,7 +249,7 @@ pub async fn list_items(
     let filter = ItemFilter {
         change: params.parsed("change", changes, Change::parse),
         outcome: params.parsed("outcome", outcomes, ItemOutcome::parse),
-        assessment: params.parsed("assessment", "APPROVE, INCONCLUSIVE, SUGGEST or FLAG", Assessment::parse),
+        assessment: params.parsed("assessment", "APPROVE, CHECKED, INCONCLUSIVE, SUGGEST or FLAG", Assessment::parse),
         agent: params.text("agent"),
     };
     let seek = params.seek(ITEMS);

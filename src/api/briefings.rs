@@ -19,7 +19,7 @@ use umbra_domain::key::Scope;
 /// The briefing of a day: as it was filed when the day was over, else of what is stored now. As markdown where
 /// `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/briefings/{date}", tag = "briefings",
-    params(("date" = String, Path, description = "A date, local to each shadow, or `latest`: the latest day that is over",
+    params(("date" = String, Path, description = "A date, local to each shadow, or `latest`: the latest day that is over, on the first day of the installation that day so far",
         example = "2026-02-28")),
     responses((status = 200, description = "The briefing",
         content((Briefing = "application/json"), (String = "text/markdown")))))]
@@ -40,7 +40,7 @@ pub async fn get_briefing(
 
 /// The report of a week by ISO 8601, Monday to Sunday, made like a briefing.
 #[utoipa::path(get, path = "/v1/reports/{iso_week}", tag = "briefings",
-    params(("iso_week" = String, Path, description = "A week, or `latest`: the latest week that is over",
+    params(("iso_week" = String, Path, description = "A week, or `latest`: the latest week that is over, in the first week that week so far",
         example = "2026-W09")),
     responses((status = 200, description = "The report",
         content((Briefing = "application/json"), (String = "text/markdown")))))]

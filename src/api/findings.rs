@@ -19,7 +19,7 @@ use super::{
     sarif,
 };
 use crate::{api::missing::PathId, findings::Observation};
-use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, key::Scope};
+use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, Shadow, key::Scope};
 use umbra_store::{
     findings::{FindingFilter, FindingItem},
     reviews::Review,
@@ -52,7 +52,19 @@ pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: P
     let page = api.flows.store.findings().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     let page = listing(FEED, seek, page, |finding| finding);
-    Ok(if format == Some(true) { sarif::Log::of(&page).into_response() } else { page.json().into_response() })
+    if format != Some(true) {
+        return Ok(page.json().into_response());
+    }
+    let rules = api.flows.rules.load();
+    let shows = |shadow: &Shadow| {
+        let mode = shadow.mode;
+        filter.shadow.as_ref().is_none_or(|name| *name == shadow.name)
+            && filter.mode.map_or(mode != Mode::Passive, |rank| rank == mode.priority())
+    };
+    let shadows = rules.shadows.iter().map(|armed| &*armed.shadow).filter(|shadow| shadow.enabled && shows(shadow));
+    let unjudged: Vec<&str> =
+        shadows.filter(|shadow| !rules.has_model(shadow)).map(|shadow| shadow.name.as_str()).collect();
+    Ok(sarif::Log::of(&page, &unjudged).into_response())
 }
 
 /// Which findings: of the list, and of the stream.

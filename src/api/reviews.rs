@@ -227,7 +227,7 @@ pub(super) fn review_filter(params: &mut Params) -> ReviewFilter {
                 .filter(|state| *state != ReviewState::Released)
                 .map(|state| state.as_str().to_owned())
         }),
-        assessment: params.parsed("assessment", "APPROVE, INCONCLUSIVE, SUGGEST or FLAG", |word| {
+        assessment: params.parsed("assessment", "APPROVE, CHECKED, INCONCLUSIVE, SUGGEST or FLAG", |word| {
             Assessment::parse(word).map(|assessment| assessment.as_str().to_owned())
         }),
         span: params.span(),

@@ -24,8 +24,9 @@ const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/sarif+json
 pub struct Log(Value);
 
 impl Log {
-    /// The log of a page; it says so where more findings stand behind it.
-    pub fn of(page: &Listing<FindingItem>) -> Self {
+    /// The log of a page; it says so where more findings stand behind it, and which shadows in force run on the built-in
+    /// checks alone (`unjudged`): a log without results is no approval then.
+    pub fn of(page: &Listing<FindingItem>, unjudged: &[&str]) -> Self {
         let mut rules: BTreeMap<&str, &FindingItem> = BTreeMap::new();
         for finding in &page.items {
             let first = rules.entry(&finding.rule).or_insert(finding);
@@ -47,7 +48,7 @@ impl Log {
                     "rules": rules.values().map(|finding| rule(finding)).collect::<Vec<_>>(),
                 }},
                 "columnKind": "unicodeCodePoints",
-                "invocations": [invocation(page)],
+                "invocations": [invocation(page, unjudged)],
                 "results": results,
                 "properties": {
                     "truncated": page.next_cursor.is_some(),
@@ -66,8 +67,8 @@ impl IntoResponse for Log {
 }
 
 /// How the export went: a reader that knows no `properties` still meets a notification that more exists.
-fn invocation(page: &Listing<FindingItem>) -> Value {
-    let notes: Vec<Value> = page
+fn invocation(page: &Listing<FindingItem>, unjudged: &[&str]) -> Value {
+    let mut notes: Vec<Value> = page
         .next_cursor
         .iter()
         .map(|cursor| {
@@ -78,6 +79,14 @@ fn invocation(page: &Listing<FindingItem>) -> Value {
             json!({"level": "warning", "message": {"text": text}})
         })
         .collect();
+    if !unjudged.is_empty() {
+        let text = plain(&format!(
+            "Shadows without a model: {}. The built-in checks alone look; no model judges relevance, facts and \
+             completeness, so a log without results is no approval.",
+            unjudged.join(", ")
+        ));
+        notes.push(json!({"level": "note", "message": {"text": text}}));
+    }
     json!({"executionSuccessful": true, "toolExecutionNotifications": notes})
 }
 

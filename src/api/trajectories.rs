@@ -14,9 +14,9 @@ use super::{
     reviews::mode_param,
 };
 use umbra_domain::{
-    Assessment, EventId, Mode,
+    Assessment, Coverage, EventId, Mode,
     key::Scope,
-    trajectory::{TaskRecommendation, recommend},
+    trajectory::{TaskRecommendation, conclude, recommend},
 };
 use umbra_store::{
     events::{EventFilter, EventRow, received_at},
@@ -47,8 +47,11 @@ pub struct TrajectorySummary {
     pub last_at: Timestamp,
     /// How many reviews its events have.
     pub reviews: i64,
-    /// The strictest assessment of any review; null until one has ended.
+    /// The strictest assessment of any review; APPROVE only where a model judged every watched step, or a sample left it
+    /// to the built-in checks. Null while nothing is reviewed, or while reviews of steps that no model judged are open.
     pub assessment: Option<Assessment>,
+    /// Steps that were judged, checked and left out.
+    pub coverage: Coverage,
 }
 
 impl TrajectorySummary {
@@ -56,6 +59,7 @@ impl TrajectorySummary {
     fn new(parts: &[TaskPart]) -> Option<Self> {
         let first = parts.iter().map(|part| received_at(part.first)).min()?;
         let last = parts.iter().map(|part| received_at(part.last)).max()?;
+        let coverage = Coverage::of(parts.iter().flat_map(|part| part.coverage.iter().cloned()));
         Some(Self {
             task_id: parts.first()?.task_id.clone(),
             agents: parts.iter().map(|part| part.agent.clone()).collect(),
@@ -63,7 +67,8 @@ impl TrajectorySummary {
             first_at: first,
             last_at: last,
             reviews: parts.iter().map(|part| part.reviews).sum(),
-            assessment: parts.iter().filter_map(|part| part.worst).max(),
+            assessment: conclude(parts.iter().filter_map(|part| part.worst).max(), &coverage),
+            coverage,
         })
     }
 }
@@ -98,6 +103,8 @@ pub struct Trajectory {
     /// What it comes to as a whole, and why.
     #[serde(flatten)]
     pub whole: TaskRecommendation,
+    /// Steps that were judged, checked and left out.
+    pub coverage: Coverage,
     /// A page of its events, in order of receipt.
     pub events: Vec<TrajectoryEvent>,
     /// Where the next page begins; null when nothing more exists now.
@@ -139,8 +146,8 @@ pub async fn list_trajectories(
     Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
 }
 
-/// One task: its events in order, each with its reviews and findings, and one recommendation for the whole. Reviews of
-/// passive shadows only with `mode=passive`. A key that is bound to agents sees their events alone.
+/// One task: its events in order, each with its reviews and findings, one recommendation for the whole, and the coverage
+/// of its steps. Reviews of passive shadows only with `mode=passive`. A key that is bound to agents sees their events alone.
 #[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
     params(("task_id" = String, Path, description = "A task's id, as its events name it", example = "t-1"),
         ("mode" = Option<Mode>, Query, description = "Show reviews of this mode; without it all but passive"),
@@ -180,16 +187,16 @@ pub async fn get_trajectory(
     }
     let Listing { items, next_cursor, resume_cursor } =
         listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
-    let TrajectorySummary { task_id, agents, events: event_count, reviews: review_count, first_at, last_at, .. } =
-        summary;
+    let TrajectorySummary { task_id, agents, first_at, last_at, coverage, .. } = summary;
     Ok(Json(Trajectory {
         task_id,
         agents,
-        event_count,
-        review_count,
+        event_count: summary.events,
+        review_count: summary.reviews,
         first_at,
         last_at,
-        whole: recommend(&opinions, open),
+        whole: recommend(&opinions, open, &coverage),
+        coverage,
         events: items,
         next_cursor,
         resume_cursor,

@@ -10,9 +10,10 @@
 //!   it again.
 //!
 //! # What counts
-//! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval; anything
-//! else (inconclusive, a rejection without evidence, no result) is neither, and is not told to this room. A rejection that a text forged,
-//! with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count
+//! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval, and so is a
+//! clean one (CHECKED) of a shadow that runs on the built-in checks. Anything else (inconclusive, CHECKED where the shadow
+//! has a model, a rejection without evidence, no result) is neither, and is not told to this room. A rejection that a
+//! text forged, with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count
 //! once within a run, so that who posts an output three times opens nothing; an attempt at doing it again is content of
 //! its own, even word for word.
 //!
@@ -69,10 +70,17 @@ pub struct Opinion {
 
 /// What an assessment says of an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A
 /// rejection stands on evidence: `verified` is the worst severity of a finding whose evidence stands in the text,
-/// `unverified` that of one whose evidence does not.
-pub fn rejects(assessment: Assessment, verified: Option<Severity>, unverified: Option<Severity>) -> Option<bool> {
+/// `unverified` that of one whose evidence does not. `has_model` is false for a shadow that runs on the built-in checks.
+pub fn rejects(
+    assessment: Assessment,
+    has_model: bool,
+    verified: Option<Severity>,
+    unverified: Option<Severity>,
+) -> Option<bool> {
     match assessment {
         Assessment::Approve => Some(false),
+        // Where the checks' FLAGs count, their clean reviews do; beside a model they judge nothing.
+        Assessment::Checked => (!has_model).then_some(false),
         // What would have rejected, had its evidence stood, is no approval either.
         Assessment::Suggest => (unverified < Some(Severity::Critical)).then_some(false),
         Assessment::Inconclusive => None,

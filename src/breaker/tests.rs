@@ -117,7 +117,7 @@ fn a_reset_forgets_what_is_under_way_too() {
 
 #[test]
 fn only_evidence_rejects() {
-    use Assessment::{Approve, Flag, Inconclusive, Suggest};
+    use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
     use Severity::{Critical, Info, Warning};
     for (assessment, verified, unverified, expected) in [
         (Flag, Some(Critical), None, Some(true)),
@@ -129,8 +129,11 @@ fn only_evidence_rejects() {
         (Suggest, Some(Warning), Some(Critical), None),
         (Approve, None, None, Some(false)),
     ] {
-        assert_eq!(rejects(assessment, verified, unverified), expected, "{assessment:?} {verified:?} {unverified:?}");
+        let said = rejects(assessment, true, verified, unverified);
+        assert_eq!(said, expected, "{assessment:?} {verified:?} {unverified:?}");
     }
+    let checked = |has_model| rejects(Checked, has_model, None, None);
+    assert_eq!((checked(false), checked(true)), (Some(false), None), "as its FLAGs count, where it runs on checks");
 }
 
 #[test]

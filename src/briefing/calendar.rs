@@ -73,6 +73,12 @@ impl Period {
         later(self.first, self.kind.days() - 1)
     }
 
+    /// The period after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self { first: self.before(-1), ..self }
+    }
+
     /// The first day of the n-th period before it.
     pub fn before(self, n: i64) -> Date {
         later(self.first, -n * self.kind.days())

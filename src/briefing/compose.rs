@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::Date};
 
 use super::{AgentLine, Assessments, Briefing, Findings, Line, Past, Period, ShadowLine, Trend};
 use umbra_domain::{Mode, NanoUsd, SkipReason};
-use umbra_store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled};
+use umbra_store::{
+    briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
+    gravest::Gravest,
+};
 
 /// What a briefing is made of.
 #[derive(Debug, Clone)]
@@ -17,6 +20,10 @@ pub struct Facts {
     pub complete: bool,
     /// The database's time.
     pub made_at: Timestamp,
+    /// First local day of the installation.
+    pub first_day: Date,
+    /// The gravest findings of the period, the gravest first.
+    pub gravest: Vec<Gravest>,
     /// The shadows in force, in the order of their file.
     pub in_force: Vec<(String, Mode)>,
     /// Reviews of the period and of those before it, by shadow, mode and day.
@@ -98,6 +105,8 @@ pub fn compose(facts: &Facts) -> Briefing {
         last: period.last(),
         complete: facts.complete,
         made_at: facts.made_at,
+        first_day: Some(facts.first_day),
+        gravest: facts.gravest.clone(),
         totals: line(sums.totals),
         before: sums.before.iter().map(|(n, counts)| past(period, *n, *counts)).collect(),
         shadows,
@@ -145,17 +154,16 @@ fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowL
 }
 
 fn line(counts: Counts) -> Line {
-    let Counts { reviews, approve, inconclusive, suggest, flag, failed, open, info, warning, critical, tokens, .. } =
-        counts;
+    let Counts { approve, checked, inconclusive, suggest, flag, info, warning, critical, unverified, .. } = counts;
     Line {
-        reviews,
-        assessments: Assessments { approve, inconclusive, suggest, flag },
-        failed,
-        open,
-        findings: Findings { info, warning, critical },
+        reviews: counts.reviews,
+        assessments: Assessments { approve, checked, inconclusive, suggest, flag },
+        failed: counts.failed,
+        open: counts.open,
+        findings: Findings { info, warning, critical, unverified },
         finding_rate: rate(counts),
         cost_usd: NanoUsd(counts.nano_usd).usd(),
-        tokens,
+        tokens: counts.tokens,
     }
 }
 

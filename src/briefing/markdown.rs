@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 
 use super::{AgentLine, Briefing, Kind, Line, ShadowLine, Trend};
-use umbra_domain::{Severity, plain};
+use umbra_domain::{Severity, SkipReason, plain};
+use umbra_store::gravest::Gravest;
 
-/// The page.
+/// The page: the gravest findings in words, what was not judged and why, then figures.
 pub fn page(briefing: &Briefing) -> String {
     let (title, day, before) = match briefing.kind {
         Kind::Day => (format!("# Briefing of {}", briefing.period), "day", "the seven days before"),
@@ -18,31 +19,38 @@ pub fn page(briefing: &Briefing) -> String {
     };
     let made = briefing.made_at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC");
     let so_far = if briefing.complete { "" } else { " The time is not over yet: these are its figures so far." };
-    let totals = &briefing.totals;
+    let first_day = briefing.first_day.filter(|first_day| *first_day >= briefing.first);
+    let began = first_day.map(|day| format!(" This installation began on {day}: nothing before it is known."));
     let mut lines = vec![
         title,
         String::new(),
-        format!("Made {made}. Dates are local days of each shadow.{so_far}"),
+        format!("Made {made}. Dates are local days of each shadow.{so_far}{}", began.unwrap_or_default()),
         String::new(),
-        format!(
-            "{} came to an assessment: {}. They found {}, and cost {}.",
-            counted(totals.reviews, "review"),
-            assessments(totals),
-            findings(totals),
-            usd(totals.cost_usd)
-        ),
+        "## Gravest findings".into(),
+        String::new(),
     ];
-    if totals.failed + totals.open > 0 {
-        lines.push(format!("{} given up, {} not ended yet.", totals.failed, totals.open));
-    }
-    lines.extend([String::new(), format!("## Trend over {before}"), String::new()]);
-    lines.extend(table(
-        &[day, "reviews", "flagged", "findings", "cost"],
-        briefing.before.iter().map(|past| {
-            let counts = [past.reviews, past.flagged, past.findings].map(|count| count.to_string());
-            [vec![past.first.to_string()], counts.to_vec(), vec![usd(past.cost_usd)]].concat()
-        }),
+    lines.extend(gravest(&briefing.gravest));
+    lines.extend([String::new(), "## Not judged by a model, and why".into(), String::new()]);
+    lines.extend(not_judged(briefing));
+    let totals = &briefing.totals;
+    lines.extend([String::new(), "## Figures".into(), String::new()]);
+    lines.push(format!(
+        "{} came to an assessment: {}. They found {}, and cost {}.",
+        counted(totals.reviews, "review"),
+        assessments(totals),
+        findings(totals),
+        usd(totals.cost_usd)
     ));
+    if first_day.is_none() {
+        lines.extend([String::new(), format!("## Trend over {before}"), String::new()]);
+        lines.extend(table(
+            &[day, "reviews", "flagged", "findings", "cost"],
+            briefing.before.iter().map(|past| {
+                let counts = [past.reviews, past.flagged, past.findings].map(|count| count.to_string());
+                [vec![past.first.to_string()], counts.to_vec(), vec![usd(past.cost_usd)]].concat()
+            }),
+        ));
+    }
     lines.extend([String::new(), "## Shadows".into(), String::new()]);
     lines.extend(shadows(&briefing.shadows));
     lines.extend([String::new(), "## Agents".into(), String::new()]);
@@ -68,6 +76,54 @@ pub fn page(briefing: &Briefing) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+fn gravest(findings: &[Gravest]) -> Vec<String> {
+    let line = |finding: &Gravest| {
+        let task = finding.task_id.as_deref().map(|task| format!(", task {}", plain(task)));
+        let often = if finding.times > 1 { format!(", {}", times(finding.times)) } else { String::new() };
+        let doubt = if finding.is_doubtful() { " Not verified: no quoted evidence stands in the text." } else { "" };
+        format!(
+            "- **{}, {}:** {} In the work of {}{}, found by {}{often}.{doubt} [{}](/#/findings/{})",
+            finding.severity.as_str(),
+            plain(&finding.category),
+            plain(&finding.description),
+            plain(&finding.agent),
+            task.unwrap_or_default(),
+            plain(&finding.shadow),
+            finding.id,
+            finding.id
+        )
+    };
+    if findings.is_empty() { vec!["None.".into()] } else { findings.iter().map(line).collect() }
+}
+
+/// Events without a review, and reviews without a model's verdict.
+fn not_judged(briefing: &Briefing) -> Vec<String> {
+    let mut lines = Vec::new();
+    for shadow in briefing.shadows.iter().filter(|shadow| !shadow.skips.is_empty()) {
+        let skips = shadow.skips.iter().map(|(word, n)| match SkipReason::parse(word) {
+            Some(reason) => format!("{n} {} ({})", reason.in_words(), plain(word)),
+            None => format!("{n} {}", plain(word)),
+        });
+        lines.push(format!(
+            "- Events that {} skipped: {}.",
+            plain(&shadow.shadow),
+            skips.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let Line { assessments, failed, open, .. } = &briefing.totals;
+    for (n, what) in [
+        (assessments.checked, "made by the built-in checks alone, which found nothing (CHECKED)"),
+        (assessments.inconclusive, "without a verdict of the model (INCONCLUSIVE)"),
+        (*failed, "given up"),
+        (*open, "not ended yet"),
+    ] {
+        if n > 0 {
+            lines.push(format!("- {} {what}.", counted(n, "review")));
+        }
+    }
+    if lines.is_empty() { vec!["Nothing that a shadow watches.".into()] } else { lines }
 }
 
 fn breakers(briefing: &Briefing) -> Vec<String> {
@@ -171,7 +227,10 @@ fn counted(count: i64, what: &str) -> String {
 
 fn assessments(line: &Line) -> String {
     let a = line.assessments;
-    format!("{} APPROVE, {} INCONCLUSIVE, {} SUGGEST, {} FLAG", a.approve, a.inconclusive, a.suggest, a.flag)
+    format!(
+        "{} APPROVE, {} CHECKED, {} INCONCLUSIVE, {} SUGGEST, {} FLAG",
+        a.approve, a.checked, a.inconclusive, a.suggest, a.flag
+    )
 }
 
 fn findings(line: &Line) -> String {
@@ -185,7 +244,11 @@ fn findings(line: &Line) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, severity)| format!("{count} {}", severity.as_str()))
         .collect();
-    if some.is_empty() { "nothing".into() } else { some.join(", ") }
+    let doubt = match line.findings.unverified {
+        0 => String::new(),
+        n => format!(" ({n} not verified)"),
+    };
+    if some.is_empty() { "nothing".into() } else { some.join(", ") + &doubt }
 }
 
 fn skips(skips: &BTreeMap<String, i64>) -> String {

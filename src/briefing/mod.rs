@@ -22,7 +22,10 @@ pub use self::{
     markdown::page,
 };
 use umbra_domain::Mode;
-use umbra_store::briefings::{FeedbackCounts, Recurring, Troubled};
+use umbra_store::{
+    briefings::{FeedbackCounts, Recurring, Troubled},
+    gravest::Gravest,
+};
 
 /// A daily briefing or a weekly report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,6 +46,13 @@ pub struct Briefing {
     /// When this was made.
     #[schema(value_type = String, format = DateTime)]
     pub made_at: Timestamp,
+    /// First local day of this installation: nothing before it is known. Null in briefings from before Umbra kept it.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Date)]
+    pub first_day: Option<Date>,
+    /// The five gravest findings, without those of passive shadows and false alarms; equal faults of an agent are one.
+    #[serde(default)]
+    pub gravest: Vec<Gravest>,
     /// All shadows but the passive ones.
     pub totals: Line,
     /// The same for the periods before it, the latest last: seven days, or four weeks.
@@ -92,6 +102,8 @@ pub struct Line {
 #[expect(missing_docs, reason = "the words of an assessment")]
 pub struct Assessments {
     pub approve: i64,
+    #[serde(default)]
+    pub checked: i64,
     pub inconclusive: i64,
     pub suggest: i64,
     pub flag: i64,
@@ -105,6 +117,9 @@ pub struct Findings {
     pub info: i64,
     pub warning: i64,
     pub critical: i64,
+    /// Of the warnings and critical ones, those of a model whose evidence does not stand in the text.
+    #[serde(default)]
+    pub unverified: i64,
 }
 
 impl Findings {

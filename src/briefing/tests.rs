@@ -8,8 +8,11 @@ use jiff::{
 use proptest::prelude::*;
 
 use super::{Facts, Kind, Period, compose, latest_day, latest_week, page};
-use umbra_domain::{Mode, Severity, SkipReason};
-use umbra_store::briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled};
+use umbra_domain::{FindingId, Mode, Severity, SkipReason};
+use umbra_store::{
+    briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
+    gravest::Gravest,
+};
 
 #[test]
 fn weeks_are_those_of_iso_8601() {
@@ -78,6 +81,8 @@ fn facts(period: Period) -> Facts {
         period,
         complete: true,
         made_at: "2026-03-01T00:15:00Z".parse().unwrap(),
+        first_day: date(2026, 1, 1),
+        gravest: Vec::new(),
         in_force: vec![
             ("security".into(), Mode::Review),
             ("quiet".into(), Mode::Passive),
@@ -144,9 +149,73 @@ fn a_week_is_compared_with_the_four_weeks_before() {
     assert_eq!(made.before.iter().map(|past| past.reviews).collect::<Vec<_>>(), [3, 4, 0, 8]);
 }
 
+fn gravest(text: &str) -> Gravest {
+    let id = FindingId(uuid::Uuid::from_u128(1));
+    Gravest {
+        id,
+        path: format!("/v1/findings/{id}"),
+        severity: Severity::Critical,
+        category: "security".into(),
+        description: text.into(),
+        agent: text.into(),
+        task_id: Some(text.into()),
+        shadow: "security".into(),
+        verified: false,
+        source: "model".into(),
+        times: 2,
+    }
+}
+
+#[test]
+fn a_page_opens_with_the_gravest_findings_and_what_was_not_judged() {
+    let day = date(2026, 2, 28);
+    let counts = Counts { reviews: 3, checked: 2, flag: 1, critical: 2, unverified: 1, failed: 1, ..Counts::default() };
+    let made = page(&compose(&Facts {
+        shadows: vec![shadow("security", Mode::Review, day, counts)],
+        skips: vec![("security".into(), SkipReason::CostBelowFloor, 5), ("quiet".into(), SkipReason::DailyCap, 2)],
+        gravest: vec![Gravest { verified: true, ..gravest("A key leaks.") }, gravest("It is off its task.")],
+        ..facts(Period::day(day))
+    }));
+    let id = FindingId(uuid::Uuid::from_u128(1));
+    let expected = [
+        "## Gravest findings".to_owned(),
+        String::new(),
+        format!(
+            "- **critical, security:** A key leaks. In the work of A key leaks., task A key leaks., found by security, \
+             2 times. [{id}](/#/findings/{id})"
+        ),
+        format!(
+            "- **critical, security:** It is off its task. In the work of It is off its task., task It is off its task., \
+             found by security, 2 times. Not verified: no quoted evidence stands in the text. [{id}](/#/findings/{id})"
+        ),
+        String::new(),
+        "## Not judged by a model, and why".to_owned(),
+        String::new(),
+        "- Events that security skipped: 5 below the cost floor (cost\\_below\\_floor).".to_owned(),
+        "- 2 reviews made by the built-in checks alone, which found nothing (CHECKED).".to_owned(),
+        "- 1 review given up.".to_owned(),
+        String::new(),
+        "## Figures".to_owned(),
+    ];
+    let lines: Vec<&str> = made.lines().collect();
+    assert_eq!(lines[4..4 + expected.len()], expected, "{made}");
+    assert!(made.contains("They found 2 critical (1 not verified)"), "{made}");
+}
+
+#[test]
+fn the_page_of_the_first_day_says_so_and_has_no_trend() {
+    let day = date(2026, 2, 28);
+    let on = |first_day| page(&compose(&Facts { first_day, complete: false, ..facts(Period::day(day)) }));
+    let first = on(day);
+    assert!(first.contains("began on 2026-02-28: nothing before it is known.") && !first.contains("Trend"), "{first}");
+    let second = on(date(2026, 2, 27));
+    assert!(!second.contains("began on") && second.contains("## Trend"), "{second}");
+}
+
 fn hostile(text: &str) -> Facts {
     let day = date(2026, 2, 28);
     Facts {
+        gravest: vec![gravest(text)],
         shadows: vec![shadow("security", Mode::Review, day, counts(1, 1, 1))],
         agents: vec![AgentCounts { agent: text.into(), counts: counts(1, 1, 1) }],
         all_agents: 3,

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 use umbra_config::quantity::parse_moment;
-use umbra_domain::{ReviewId, ReviewState, SkipReason, clock::Clock};
+use umbra_domain::{Assessment, ReviewId, ReviewState, SkipReason, clock::Clock};
 use umbra_store::{StoreError, events::received_at, reviews::Review};
 
 /// Reviews at a time.
@@ -153,6 +153,10 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
             ]);
         }
         answer(&rows.to_string());
+    }
+    let checked = reviews.values().filter(|review| review.assessment == Some(Assessment::Checked)).count();
+    if checked > 0 {
+        complain(&format!("{checked} CHECKED: the built-in checks alone looked and found nothing; no model judged"));
     }
     if refused > 0 {
         complain(&format!("{refused} refused, for the reason beside each"));

@@ -103,13 +103,13 @@ enum Command {
     Status,
     /// Show what a day was like, per shadow and agent, as markdown.
     Briefing {
-        /// A date such as 2026-02-28, local to each shadow; the latest day that is over without it.
+        /// A date such as 2026-02-28, local to each shadow; without it the latest day that is over, or on the first day that day.
         #[arg(long, value_name = "DATE")]
         date: Option<String>,
     },
     /// Show what a week was like, Monday to Sunday, as markdown.
     Report {
-        /// An ISO week such as 2026-W09; the latest week that is over without it.
+        /// An ISO week such as 2026-W09; without it the latest week that is over, or in the first week that week.
         #[arg(long, value_name = "WEEK")]
         week: Option<String>,
     },

@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(super) const NOTES: &str = "Without standard input the newest stored event of that target and trigger is reviewed. \
     It counts against the shadow's caps; its cooldown does not hold it back. It is also written as markdown where \
     `artifacts.enabled` says so, into `artifacts.reviews_dir`.\n\n\
+    APPROVE is a model's word. CHECKED means that no model was due (the shadow runs on the built-in checks) and the checks \
+    found nothing; --fail-on checked lets nothing pass that no model approves.\n\n\
     Exit codes: 0 reviewed, whatever it concludes; 1 faults, a cap that refuses it, or what --fail-on names; \
     2 wrong usage.";
 
@@ -51,7 +53,7 @@ pub(super) struct Options {
     /// What was asked of the agent.
     #[arg(long)]
     task: Option<String>,
-    /// Exit 1 if the assessment is this strict or stricter: suggest or flag.
+    /// Exit 1 if the assessment is this strict or stricter: checked, inconclusive, suggest or flag.
     #[arg(long, value_name = "ASSESSMENT")]
     fail_on: Option<String>,
 }
@@ -64,9 +66,14 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     }
     let fail_on = match options.fail_on.as_deref() {
         None => None,
+        Some("checked") => Some(Assessment::Checked),
+        Some("inconclusive") => Some(Assessment::Inconclusive),
         Some("suggest") => Some(Assessment::Suggest),
         Some("flag") => Some(Assessment::Flag),
-        Some(other) => return Err(Failure::Usage(format!("--fail-on: {other:?} is neither suggest nor flag"))),
+        Some(other) => {
+            let known = "checked, inconclusive, suggest and flag";
+            return Err(Failure::Usage(format!("--fail-on: {other:?} is none of {known}")));
+        }
     };
     let text = standard_input()?;
     let (setup, database) = global.open().await?;

@@ -23,11 +23,16 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         } else {
             format!("{} ({})", shadow.reviewer, shadow.health)
         };
+        let checked = match shadow.checked_today {
+            0 => String::new(),
+            n => format!(" ({n} checked, not judged)"),
+        };
+        let reviews = cap(shadow.reviews_today.to_string(), shadow.max_reviews_per_day.map(|n| n.to_string()));
         shadows.add_row([
             shadow.name.clone(),
             Mode::as_str(shadow.mode).to_owned(),
             reviewer,
-            cap(shadow.reviews_today.to_string(), shadow.max_reviews_per_day.map(|n| n.to_string())),
+            reviews + &checked,
             cap(format!("${:.4}", shadow.usd_today), shadow.max_usd_per_day.map(|usd| format!("${usd}"))),
             if skips.is_empty() { "-".into() } else { skips.join(", ") },
         ]);

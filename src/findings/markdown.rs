@@ -1,16 +1,17 @@
 //! A review as a page of markdown, for people and for files.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::tz::TimeZone;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use umbra_domain::{Assessment, Mode, Reviewer, Trigger, plain};
+use umbra_domain::{Assessment, Mode, Reviewer, Trigger, plain, quoted};
 use umbra_store::{findings::FindingItem, reviews::Review};
 
 /// Most observations on a page; the review itself holds them all.
 const MAX_OBSERVATIONS: usize = 3;
-/// Begins the comment that holds the page's metadata, as base64url of JSON without padding.
-pub(super) const METADATA: &str = "<!-- umbra-review ";
+/// Begins the comment that holds the page's metadata, as YAML.
+pub(super) const METADATA: &str = "<!-- umbra-review\n";
+/// Ends that comment.
+pub(super) const METADATA_END: &str = "\n-->";
 
 /// The page: metadata in a comment, then date, trigger, mode, assessment, the gravest one to three observations, and
 /// what to do. Nothing that agents or models wrote acts in it.
@@ -24,7 +25,7 @@ pub fn page(review: &Review) -> String {
         (None, _) => "-".into(),
     };
     let mut lines = vec![
-        format!("{METADATA}{} -->", metadata(review)),
+        format!("{METADATA}{}{METADATA_END}", metadata(review)),
         format!("# {} on {}", plain(&review.shadow), plain(&review.agent)),
         String::new(),
         format!("- Date: {date}"),
@@ -61,18 +62,17 @@ fn observations(review: &Review) -> Vec<String> {
     let mut lines: Vec<String> = findings
         .iter()
         .take(MAX_OBSERVATIONS)
-        .enumerate()
-        .map(|(n, finding)| {
+        .map(|finding| {
             let place = finding.evidence.as_ref().map_or_else(String::new, |evidence| {
                 format!(" ({} {}..{})", plain(&evidence.field), evidence.start, evidence.end)
             });
             let doubt = if finding.verified { "" } else { " Not verified." };
             let (severity, category) = (finding.severity.as_str(), plain(&finding.category));
-            format!("{}. **{severity}, {category}:** {}{place}{doubt}", n + 1, plain(&finding.description))
+            format!("- **{severity}, {category}:** {}{place}{doubt}", plain(&finding.description))
         })
         .collect();
     if lines.is_empty() {
-        lines.push("1. Nothing was found.".into());
+        lines.push("- Nothing was found.".into());
     }
     if let Some(left @ 1..) = findings.len().checked_sub(MAX_OBSERVATIONS) {
         lines.extend([String::new(), format!("{left} more: GET /v1/reviews/{}", review.id)]);
@@ -80,14 +80,32 @@ fn observations(review: &Review) -> Vec<String> {
     lines
 }
 
-/// What a program needs to know of the page.
+/// Metadata of the page as YAML, a field a line.
 fn metadata(review: &Review) -> String {
-    let fields = json!({
-        "review_id": review.id, "shadow": review.shadow, "shadow_version": review.shadow_version,
-        "watched_agent": review.agent, "task_id": review.task_id, "trigger": review.trigger, "mode": review.mode,
-        "assessment": review.assessment, "score": review.score, "reviewer": review.reviewer, "model": review.model,
-        "cost_usd": review.cost_usd, "event_ids": review.events, "created_at": review.created_at,
-        "finished_at": review.finished_at,
-    });
-    URL_SAFE_NO_PAD.encode(fields.to_string())
+    let fields = [
+        ("review_id", json!(review.id)),
+        ("shadow", json!(review.shadow)),
+        ("shadow_version", json!(review.shadow_version)),
+        ("watched_agent", json!(review.agent)),
+        ("task_id", json!(review.task_id)),
+        ("trigger", json!(review.trigger)),
+        ("mode", json!(review.mode)),
+        ("assessment", json!(review.assessment)),
+        ("score", json!(review.score)),
+        ("reviewer", json!(review.reviewer)),
+        ("model", json!(review.model)),
+        ("cost_usd", json!(review.cost_usd)),
+        ("event_ids", json!(review.events)),
+        ("created_at", json!(review.created_at)),
+        ("finished_at", json!(review.finished_at)),
+    ];
+    fields.map(|(key, value)| format!("{key}: {}", yaml(&value))).join("\n")
+}
+
+fn yaml(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(yaml).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
 }

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 use super::{
     erase::Named,
-    markdown::{METADATA, page},
+    markdown::{METADATA, METADATA_END, page},
     private,
 };
 use umbra_domain::Trigger;
@@ -23,6 +23,8 @@ const MAX_SLUG: usize = 80;
 const MAX_NAMESAKES: u32 = 10_000;
 /// Within so many bytes a page's metadata end.
 const MAX_METADATA: u64 = 16 * 1024;
+/// Begins the metadata of pages from before they were YAML: base64url of JSON without padding, up to a space.
+const ENCODED: &[u8] = b"<!-- umbra-review ";
 
 /// Writes a review into a folder, unless its page is there already; answers where it is.
 ///
@@ -82,6 +84,11 @@ pub(super) fn named(path: &Path) -> Option<Named> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_end(&mut bytes)).ok()?;
     // What stands after the metadata may be cut in the middle of a character.
-    let encoded = bytes.strip_prefix(METADATA.as_bytes())?.split(|byte| *byte == b' ').next()?;
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()
+    if let Some(encoded) = bytes.strip_prefix(ENCODED) {
+        let encoded = encoded.split(|byte| *byte == b' ').next()?;
+        return serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).ok()?).ok();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let (yaml, _) = text.strip_prefix(METADATA)?.split_once(METADATA_END)?;
+    serde_saphyr::from_str(yaml).ok()
 }

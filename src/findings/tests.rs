@@ -106,7 +106,7 @@ fn a_name_that_is_taken_gets_a_number_and_a_page_that_is_there_stays_alone() {
 
 proptest! {
     #[test]
-    fn whatever_an_agent_is_called_its_page_lies_in_the_folder_and_its_comment_ends_once(agent in ".{0,40}|[./\\\\-]{1,20}|(-->|<script>|\u{202e}){1,4}") {
+    fn whatever_an_agent_is_called_its_page_lies_in_the_folder_and_its_comment_ends_once(agent in "\\PC{0,40}|.{0,40}|[./\\\\-]{1,20}|(-->|--!>|->|<script>|\u{202e}|\"){1,4}") {
         let dir = tempfile::tempdir().expect("a folder");
         let mut review = review(1, &agent);
         review.task_id = Some(agent.clone());
@@ -118,10 +118,27 @@ proptest! {
         prop_assert!(!names[0].contains(".."));
         let text = fs::read_to_string(dir.path().join(&names[0])).expect("a page");
         prop_assert_eq!(text.matches("<!--").count(), 1);
-        let (comment, rest) = text.split_once(" -->\n").expect("a comment");
-        prop_assert!(!comment.contains('\n'));
+        let (comment, rest) = text.split_once("\n-->\n").expect("a comment");
         prop_assert!(!rest.contains("-->") && !rest.contains("<script"), "{}", rest);
+        let yaml = comment.strip_prefix("<!-- umbra-review\n").expect("metadata");
+        prop_assert!(!yaml.contains("--"), "{}", yaml);
+        let fields: serde_json::Value = serde_saphyr::from_str(yaml).expect("YAML");
+        prop_assert_eq!(&fields["watched_agent"], &serde_json::json!(agent));
+        prop_assert_eq!(&fields["event_ids"], &serde_json::json!(review.events));
+        prop_assert_eq!(pages::named(&dir.path().join(&names[0])).map(|named| named.review_id), Some(review.id));
     }
+}
+
+#[test]
+fn a_page_with_encoded_metadata_of_an_earlier_version_is_still_known_as_its_reviews() {
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    let dir = tempfile::tempdir().expect("a folder");
+    let review = review(1, "writer-agent");
+    let encoded = URL_SAFE_NO_PAD.encode(serde_json::json!({"review_id": review.id}).to_string());
+    let path = dir.path().join("2026-02-28-writer-agent-task_complete-143000.md");
+    fs::write(&path, format!("<!-- umbra-review {encoded} -->\n# security-shadow on writer-agent\n")).expect("written");
+    assert_eq!(pages::write(dir.path(), &review).expect("known"), path);
+    assert_eq!(names(dir.path()).len(), 1);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The configuration in force: shadows with their filed versions, compiled rules, models. Swapped whole on reload.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -10,7 +13,7 @@ use crate::{
     watch::{BadPattern, Watcher},
 };
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
-use umbra_llm::Gateway;
+use umbra_llm::{Gateway, Readiness};
 use umbra_store::{Store, StoreError};
 
 /// The configuration in force, swapped whole on reload.
@@ -94,6 +97,17 @@ impl Rules {
         let mark = TriggerMark { name: trigger, source: TriggerSource::Declared, why: String::new() };
         let mut watching = self.watcher.matches(event, &[mark]).into_iter().filter_map(|m| self.shadows.get(m.shadow));
         watching.find(|armed| armed.shadow.enabled).map(|armed| armed.shadow.name.clone())
+    }
+
+    /// True if the shadow's model can be asked: otherwise it runs on the built-in checks.
+    pub fn has_model(&self, shadow: &Shadow) -> bool {
+        self.gateway.reviewer(&shadow.model) == Readiness::Ready
+    }
+
+    /// Names of the shadows whose model can be asked.
+    pub fn with_models(&self) -> HashSet<String> {
+        let shadows = self.shadows.iter().map(|armed| &armed.shadow);
+        shadows.filter(|shadow| self.has_model(shadow)).map(|shadow| shadow.name.clone()).collect()
     }
 
     /// The shadow that a review was pinned to, if that version is in force.

@@ -30,7 +30,7 @@ metrics_list! {
     FLUSHES = "umbra_flushes_total", counter, "Accept transactions by result: stored, retried, bisected, failed.";
     FLUSH_SECONDS = "umbra_flush_seconds", histogram(Seconds), "One accept transaction, from its first statement to its commit.";
     FLUSH_EVENTS = "umbra_flush_events_total", counter, "Events in accept transactions that committed.";
-    REVIEWS = "umbra_reviews_total", counter, "Finished reviews by shadow, assessment and reviewer.";
+    REVIEWS = "umbra_reviews_total", counter, "Finished reviews by shadow, assessment and reviewer; CHECKED is a clean one that no model judged.";
     REVIEW_SECONDS = "umbra_review_seconds", histogram(Seconds), "One review, from its lease to its result.";
     UNSERIALISABLE = "umbra_unserialisable_total", counter, "Values that could not be written as JSON, by what they are for: a fault in Umbra.";
     REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given up, fenced.";

@@ -101,7 +101,7 @@ async fn a_changed_shadow_is_tried_and_nothing_that_is_live_moves() {
     assert_eq!(done["state"], "done", "{done}");
     let result = &done["result"];
     assert_eq!(result["outcomes"], json!({"reviewed": 1_500}));
-    assert_eq!(result["assessments"], json!({"APPROVE": 1_000, "FLAG": 500}));
+    assert_eq!(result["assessments"], json!({"CHECKED": 1_000, "FLAG": 500}));
     assert_eq!((&result["severities"], &result["categories"]), (&json!({"critical": 500}), &json!({"security": 500})));
     assert_eq!(result["agents"][0], json!({"agent": "a0", "reviewed": 375, "flagged": 125, "flagged_before": 0}));
     // Of the first forty, fourteen have the download, eight are cut off, and three of these both.
@@ -282,7 +282,7 @@ async fn the_command_forecasts_asks_and_runs_without_a_server() {
     let (code, out, err) = run(&[]);
     assert_eq!(code, Some(0), "{err}");
     assert!(err.contains("guard: 60 events, 60 watched, 60 to be reviewed"), "{err}");
-    assert!(out.contains("newly flagged") && out.contains("APPROVE 40, FLAG 20"), "{out}");
+    assert!(out.contains("newly flagged") && out.contains("CHECKED 40, FLAG 20"), "{out}");
     let (code, out, err) = run(&["--json"]);
     let result: Value = serde_json::from_str(&out).unwrap_or_default();
     assert_eq!((code, &result["state"]), (Some(0), &json!("done")), "{err}");

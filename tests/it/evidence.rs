@@ -113,7 +113,7 @@ async fn each_is_told_with_its_place_and_its_twin_is_not() {
         let review = umbra.get(&format!("/v1/events/{id}")).await["reviews"][0].clone();
         let Some([rule, severity, field, quote]) = told else {
             assert!(own.is_empty(), "{shadow}: {event}: {own:?}");
-            assert_eq!(review["assessment"], "APPROVE", "{event}");
+            assert_eq!(review["assessment"], "CHECKED", "{event}");
             continue;
         };
         let start = text_of(&event, field).find(quote).expect("the quote stands in the event");

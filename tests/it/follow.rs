@@ -393,6 +393,43 @@ async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_appro
 }
 
 #[tokio::test]
+async fn checked_leaves_the_count_of_a_shadow_with_a_model_and_resets_that_of_one_without() {
+    let model = ModelServer::start(|seen| {
+        let finding = json!([{"severity": "critical", "category": "factual", "description": "It is not so.",
+            "evidence_quote": "the moon is made of cheese", "checklist_item": "consistent"}]);
+        Answer::Json(verdict(seen, "FLAG", 5, &finding))
+    })
+    .await;
+    let shadows = JUDGED.replace("triggers: [task_complete]", "triggers: [task_complete, security_risk]");
+    let settings =
+        format!("models:\n  judge: {{provider: openai, name: judge-1, base_url: '{}'}}\n", model.openai_url());
+    let umbra = Umbra::with().shadows(&shadows).settings(&settings).clock("2026-02-28T14:00:00Z").go().await;
+    let flagged = |n: u32| {
+        let output = format!("Part {n}: the moon is made of cheese.");
+        json!({"agent": "writer", "triggers": ["task_complete"], "output": output})
+    };
+    followed(&umbra, &flagged(1)).await;
+    followed(&umbra, &flagged(2)).await;
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2));
+    // Marked as Umbra's own traffic it is kept from the model, and declared as risky it is reviewed all the same.
+    let unjudged = json!({"agent": "writer", "triggers": ["security_risk"], "output": "Part 3 is complete.",
+        "metadata": {"umbra.origin": "x"}});
+    followed(&umbra, &unjudged).await;
+    assert_eq!(umbra.items("/v1/reviews?assessment=CHECKED").await.len(), 1);
+    assert_eq!((state(&umbra, "writer").await, model.count()), (is("closed", 2), 2), "no one judged it");
+    followed(&umbra, &flagged(4)).await;
+    assert_eq!(state(&umbra, "writer").await, is("open", 3));
+
+    let umbra = with_checks().await;
+    followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
+    followed(&umbra, &dangerous("writer", "b.evil.sh")).await;
+    assert_eq!(state(&umbra, "writer").await, is("closed", 2));
+    followed(&umbra, &clean("writer", 1)).await;
+    assert_eq!(umbra.items("/v1/reviews?assessment=CHECKED").await.len(), 1);
+    assert_eq!(state(&umbra, "writer").await, is("closed", 0), "the checks' FLAGs count, and so does CHECKED");
+}
+
+#[tokio::test]
 async fn a_fall_is_found_without_a_model() {
     let umbra = with_checks().await;
     for n in 0..10 {

@@ -190,7 +190,7 @@ async fn without_a_key_the_checks_review_and_say_so() {
     let shadows = SHADOWS.replace("model: judge", "model: haiku");
     let umbra = Umbra::with().shadows(&shadows).go().await;
     let review = reviewed(&umbra, "The report has three parts. Each part is complete.").await;
-    assert_eq!((&review["assessment"], &review["reviewer"]), (&json!("APPROVE"), &json!("checks")));
+    assert_eq!((&review["assessment"], &review["reviewer"]), (&json!("CHECKED"), &json!("checks")));
     assert_eq!(review["prompt_version"], Value::Null, "no model was asked");
     assert!(review["notes"][0].as_str().unwrap_or_default().contains("ANTHROPIC_API_KEY"), "{review}");
     let status = umbra.get("/v1/status").await;

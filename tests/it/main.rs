@@ -12,6 +12,7 @@ mod boundary;
 mod briefing;
 mod budget;
 mod catch_up;
+mod checked;
 mod cli;
 mod config;
 mod contract;

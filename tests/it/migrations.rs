@@ -43,6 +43,7 @@ async fn schema_with_all_replaced_migrations_opens_with_its_data() {
     record_replaced(&umbra.schema, REPLACED.lines().count()).await;
     // Later migrations run on it.
     umbra.schema.run("ALTER TABLE call ADD COLUMN mac bytea").await;
+    umbra.schema.run("ALTER TABLE verdict DROP COLUMN decided_by").await;
     // Two servers at once: one of them adopts the schema, the other one finds it adopted.
     let (first, second) = tokio::join!(Umbra::with().on(&umbra.schema).go(), Umbra::with().on(&umbra.schema).go());
     assert_eq!(recorded(&umbra.schema).await, initial);

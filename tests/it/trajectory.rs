@@ -202,6 +202,69 @@ async fn what_comes_late_reopens_a_task_once() {
 }
 
 #[tokio::test]
+async fn a_task_with_steps_that_no_model_judged_is_not_approved_and_says_its_coverage() {
+    let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([])))).await;
+    let shadows = "shadow_agents:\n  - {name: each, model: judge, mode: review, watch: [{agent: '*', triggers: [all]}],\n     \
+        cost_control: {cooldown: 0s, skip_if_task_cost_below: 0.01}}\n";
+    let umbra = Umbra::with().shadows(shadows).settings(&settings(&model)).go().await;
+    let cost = |task: &str, usd: f64, output: &str| json!({"agent": "writer", "task_id": task, "task_cost_usd": usd, "output": output});
+    for n in 1..4 {
+        umbra.event(&cost("ct", 0.001, &format!("This is part {n}."))).await;
+    }
+    umbra.event(&cost("ct", 0.02, "This is the last part.")).await;
+    umbra.event(&cost("whole", 0.02, "All of it is here.")).await;
+    umbra.drain().await;
+    let task = umbra.get("/v1/trajectories/ct").await;
+    let coverage = &task["coverage"];
+    assert_eq!((&coverage["steps"], &coverage["judged"]), (&json!(4), &json!(1)), "{coverage}");
+    assert_eq!(coverage["skipped"], json!({"cost_below_floor": 3}));
+    let summary = coverage["summary"].as_str().unwrap_or_default();
+    assert!(summary.starts_with("1 of 4 steps judged, 3 below the cost floor"), "{summary}");
+    assert_ne!(task["assessment"], "APPROVE", "{task}");
+    assert_eq!(task["reasons"], json!([summary]));
+    let advice = task["recommendation"].as_str().unwrap_or_default();
+    assert!(advice.starts_with("No approval") && advice.contains(summary), "{advice}");
+    let whole = umbra.get("/v1/trajectories/whole").await;
+    assert_eq!((&whole["assessment"], &whole["reasons"]), (&json!("APPROVE"), &json!([])), "{whole}");
+    assert_eq!(whole["recommendation"], "No concerns found: 1 of 1 step judged.");
+    // The model's silence about one step undoes the approval, too.
+    model.set(|_| Answer::error(401, "invalid_key", "no"));
+    umbra.event(&cost("whole", 0.03, "And a little more.")).await;
+    umbra.drain().await;
+    let whole = umbra.get("/v1/trajectories/whole").await;
+    assert_ne!(whole["assessment"], "APPROVE", "{whole}");
+    assert_eq!(whole["coverage"]["skipped"], json!({"provider_unavailable": 1}));
+    for (item, task) in umbra.items("/v1/trajectories").await.iter().zip([&task, &whole]) {
+        assert_eq!((&item["assessment"], &item["coverage"]), (&task["assessment"], &task["coverage"]));
+    }
+}
+
+#[tokio::test]
+async fn a_review_of_the_whole_task_judges_its_steps_and_not_those_that_come_later() {
+    let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([])))).await;
+    let umbra = Umbra::with().shadows(BY_TASK).settings(&settings(&model)).go().await;
+    for event in [step("writer", "t", "One."), step("stranger", "t", "Two."), complete("t")] {
+        umbra.event(&event).await;
+    }
+    umbra.drain().await;
+    let task = umbra.get("/v1/trajectories/t").await;
+    assert_eq!((&task["assessment"], &task["coverage"]["judged"]), (&json!("APPROVE"), &json!(3)), "{task}");
+    assert_eq!(task["coverage"]["summary"], "3 of 3 steps judged");
+    // A step that nobody watches changes nothing; one that reopens the task waits for its review.
+    umbra.event(&step("stranger", "t", "Three.")).await;
+    let task = umbra.get("/v1/trajectories/t").await;
+    assert_eq!((&task["assessment"], &task["coverage"]["unwatched"]), (&json!("APPROVE"), &json!(1)), "{task}");
+    umbra.event(&step("writer", "t", "Late.")).await;
+    let task = umbra.get("/v1/trajectories/t").await;
+    assert_eq!((&task["assessment"], &task["coverage"]["judged"]), (&Value::Null, &json!(3)), "{task}");
+    assert_eq!(task["recommendation"], "Wait for its reviews: 3 of 5 steps judged, 2 under review.");
+    umbra.schema.run("UPDATE review SET run_at = clock() WHERE state = 'queued'").await;
+    umbra.drain().await;
+    let task = umbra.get("/v1/trajectories/t").await;
+    assert_eq!((&task["assessment"], &task["coverage"]["judged"]), (&json!("APPROVE"), &json!(5)), "{task}");
+}
+
+#[tokio::test]
 async fn calls_that_are_repeated_are_seen_over_a_whole_task_alone() {
     let shadows = BY_TASK.replace("model: judge", "model: checks");
     let umbra = Umbra::with().shadows(&shadows).go().await;

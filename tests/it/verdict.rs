@@ -62,7 +62,7 @@ async fn whoever_waits_is_told_whether_an_output_may_pass() {
     assert_eq!(rejected.status, 200, "{}", rejected.text);
     let verdict = &rejected.body["verdict"];
     assert_eq!(verdict["verdict"], "rejected");
-    assert_eq!(verdict["shadow"], "guard");
+    assert_eq!((&verdict["shadow"], &verdict["decided_by"]), (&json!("guard"), &json!("checks")));
     assert_eq!(verdict["review_id"], rejected.body["dispositions"][0]["review_id"]);
     assert!(verdict["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()), "{verdict}");
     assert!(verdict["recommendation"].as_str().is_some_and(|text| !text.is_empty()), "{verdict}");
@@ -72,6 +72,7 @@ async fn whoever_waits_is_told_whether_an_output_may_pass() {
         "supersedes": rejected.body["id"], "attempt": 2});
     let accepted = post_and_wait(&umbra, &again, 20).await;
     assert_eq!((accepted.status.as_u16(), &accepted.body["verdict"]["verdict"]), (200, &json!("accepted")));
+    assert_eq!(accepted.body["verdict"]["decided_by"], "checks_only");
 
     let unwatched = json!({"agent": "writer", "output": "x", "triggers": ["error"]});
     let unwatched = post_and_wait(&umbra, &unwatched, 20).await;
@@ -83,6 +84,22 @@ async fn whoever_waits_is_told_whether_an_output_may_pass() {
     assert_eq!(unasked["verdict"]["verdict"], "pending");
     let path = format!("/v1/events/{}/verdict?wait=20", unasked["id"].as_str().unwrap_or_default());
     assert_eq!(umbra.get(&path).await["verdict"], "accepted");
+}
+
+#[tokio::test]
+async fn a_clean_output_that_no_model_judged_follows_on_inconclusive() {
+    for (rule, expected) in [("accept", "accepted"), ("reject", "rejected")] {
+        let shadows = CHECKS.replace("mode: active,", &format!("mode: active, on_inconclusive: {rule},"));
+        let umbra = Umbra::with().shadows(&shadows).go().await;
+        let verdict = post_and_wait(&umbra, &clean("writer"), 20).await.body["verdict"].clone();
+        assert_eq!(
+            (&verdict["verdict"], &verdict["decided_by"]),
+            (&json!(expected), &json!("checks_only")),
+            "{verdict}"
+        );
+        let reason = format!("no model judged it, and on_inconclusive says {rule}");
+        assert!(verdict["reasons"][0].as_str().is_some_and(|why| why.ends_with(&reason)), "{verdict}");
+    }
 }
 
 #[tokio::test]
@@ -105,6 +122,7 @@ async fn the_time_that_was_fixed_at_accept_decides_and_a_late_result_changes_not
         assert_eq!(verdict["verdict"], expected, "{verdict}");
         assert_eq!(verdict["verdict_by"], "2026-02-28T14:30:30Z");
         assert!(verdict["reasons"][0].as_str().is_some_and(|why| why.contains("on_timeout")), "{verdict}");
+        assert_eq!(verdict["decided_by"], "on_timeout");
         umbra.drain().await;
         let reviews = umbra.items("/v1/reviews").await;
         assert_eq!(reviews[0]["assessment"], opposite, "the opposite opinion came too late: {reviews:?}");

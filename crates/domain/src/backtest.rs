@@ -56,7 +56,7 @@ words! {
         NewlyReviewed = "newly_reviewed",
         /// Reviewed before, and not now; not flagged.
         NoLongerReviewed = "no_longer_reviewed",
-        /// The same assessment.
+        /// The same assessment; nothing found by a model is the same as nothing found by the checks alone.
         Same = "same",
     }
 }
@@ -71,6 +71,7 @@ impl Change {
             _ if flagged(before) && !flagged(after) => Self::NoLongerFlagged,
             (None, Some(_)) => Self::NewlyReviewed,
             (Some(_), None) => Self::NoLongerReviewed,
+            (Some(before), Some(after)) if before.is_clean() && after.is_clean() => Self::Same,
             (Some(before), Some(after)) if after > before => Self::Stricter,
             (Some(before), Some(after)) if after < before => Self::Milder,
             (Some(_), Some(_)) => Self::Same,
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_by_both_assessments() {
-        use Assessment::{Approve, Flag, Inconclusive, Suggest};
+        use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         let table = [
             (None, None, None),
             (None, Some(Flag), Some(Change::NewlyFlagged)),
@@ -144,6 +145,10 @@ mod tests {
             (Some(Approve), Some(Inconclusive), Some(Change::Stricter)),
             (Some(Suggest), Some(Approve), Some(Change::Milder)),
             (Some(Approve), Some(Approve), Some(Change::Same)),
+            (Some(Checked), Some(Approve), Some(Change::Same)),
+            (Some(Approve), Some(Checked), Some(Change::Same)),
+            (Some(Checked), Some(Suggest), Some(Change::Stricter)),
+            (Some(Inconclusive), Some(Checked), Some(Change::Milder)),
         ];
         for (before, after, change) in table {
             assert_eq!(Change::between(before, after), change, "{before:?} {after:?}");

@@ -47,6 +47,26 @@ words! {
     }
 }
 
+impl SkipReason {
+    /// The reason as said of a number of events or steps: "3 below the cost floor".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::ShadowDisabled => "of a shadow that is switched off",
+            Self::LoopGuard => "held back as Umbra's own traffic",
+            Self::NotSampled => "left out by the sample",
+            Self::CostBelowFloor => "below the cost floor",
+            Self::Cooldown => "held back by a cooldown",
+            Self::TargetCap => "beyond the agent's reviews of the day",
+            Self::DailyCap => "beyond the reviews of the day",
+            Self::TokenCap => "beyond the tokens of the day",
+            Self::UsdCap => "beyond the money of the day",
+            Self::Overload => "left out under overload",
+            Self::ProviderUnavailable => "without an answer of the model",
+            Self::Erased => "erased before a review",
+        }
+    }
+}
+
 /// Stored number of [`Outcome::Queued`].
 pub const QUEUED_CODE: i16 = 0;
 /// Stored number of [`Outcome::Batched`].

@@ -1,5 +1,7 @@
 //! Text that agents or models wrote, made fit for a page.
 
+use std::fmt::Write;
+
 /// The text on one line of markdown, in a table too, without any markup that would act.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -17,6 +19,27 @@ pub fn plain(text: &str) -> String {
             c => out.push(c),
         }
     }
+    out
+}
+
+/// The text as a double-quoted YAML scalar that may stand in an HTML comment: on one line, without `--`.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '-' if out.ends_with('-') => {
+                out.pop();
+                out.push_str("\\x2d\\x2d");
+            }
+            // YAML has no place for these, or a reader would not see them.
+            c if c.is_control() || is_hidden(c) || matches!(c, '\u{FFFE}' | '\u{FFFF}') => {
+                let _ = write!(out, "\\U{:08x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
     out
 }
 

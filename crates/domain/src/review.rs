@@ -1,18 +1,30 @@
 //! The words of a review's life and result.
 
 words! {
-    /// What a review concludes. Stricter is greater, so the stricter of two is their maximum:
+    /// Conclusion of a review. Stricter is greater, so the stricter of two is their maximum:
     /// [`Self::Inconclusive`] only ever replaces an approval.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Assessment {
-        /// Nothing stands against it.
+        /// Approval by a model.
         Approve = "APPROVE",
-        /// The reviewer could not tell: no approval and no rejection.
+        /// Nothing found by the built-in checks where no model was due: relevance, facts and completeness are unjudged.
+        Checked = "CHECKED",
+        /// No verdict of the model that was due: no approval and no rejection.
         Inconclusive = "INCONCLUSIVE",
         /// Something to improve.
         Suggest = "SUGGEST",
         /// Something that must not pass.
         Flag = "FLAG",
+    }
+}
+
+impl Assessment {
+    /// Conclusions that a model may reply.
+    pub const OF_MODELS: [Self; 4] = [Self::Approve, Self::Inconclusive, Self::Suggest, Self::Flag];
+
+    /// True if nothing was found, by a model (APPROVE) or by the built-in checks alone (CHECKED).
+    pub fn is_clean(self) -> bool {
+        self <= Self::Checked
     }
 }
 

@@ -1,8 +1,8 @@
-//! What all reviews of a task come to. Pure: opinions in, one recommendation out.
+//! Recommendation for a whole task: opinions of its reviews and the coverage of its steps in, one recommendation out.
 
 use serde::Serialize;
 
-use super::Assessment;
+use super::{Assessment, Coverage};
 
 /// Most reasons of a recommendation.
 const MAX_REASONS: usize = 10;
@@ -21,27 +21,55 @@ pub struct Opinion {
 /// One recommendation for a whole task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct TaskRecommendation {
-    /// The strictest assessment of any review; null where nothing is reviewed yet.
+    /// The strictest assessment of any review; APPROVE only where a model judged every watched step, or a sample left it
+    /// to the built-in checks. Null while nothing is reviewed, or while reviews of steps that no model judged are open.
     pub assessment: Option<Assessment>,
     /// What to do.
     pub recommendation: String,
-    /// Why: what the reviews say that stand against the task, the strictest first.
+    /// Why: what the reviews say that stand against the task, the strictest first, or which steps were not judged.
     pub reasons: Vec<String>,
 }
 
-/// The recommendation for a task: the strictest opinion decides, in order of receipt where several are as strict.
-/// `open`: reviews that have not ended.
-pub fn recommend(opinions: &[Opinion], open: u64) -> TaskRecommendation {
+/// The assessment of a task whose strictest review says `strictest`.
+pub fn conclude(strictest: Option<Assessment>, coverage: &Coverage) -> Option<Assessment> {
+    let clean = strictest.unwrap_or(Assessment::Checked);
+    if !clean.is_clean() {
+        return strictest;
+    }
+    if coverage.open > 0 || strictest.is_none() && coverage.checked == 0 {
+        return None;
+    }
+    Some(if coverage.is_unseen() {
+        Assessment::Inconclusive
+    } else if coverage.is_judged() {
+        clean
+    } else {
+        Assessment::Checked
+    })
+}
+
+/// The recommendation for a task: the strictest opinion decides, in order of receipt where several are as strict, and
+/// where none stands against it the coverage of its steps. `open`: reviews that have not ended.
+pub fn recommend(opinions: &[Opinion], open: u64, coverage: &Coverage) -> TaskRecommendation {
     let strictest = opinions.iter().map(|opinion| opinion.assessment).max();
-    let Some(assessment) = strictest else {
-        let recommendation = match open {
-            0 => "Nothing of this task was reviewed.",
-            _ => "Wait for its reviews: none has ended yet.",
-        };
-        return TaskRecommendation { assessment: None, recommendation: recommendation.to_owned(), reasons: Vec::new() };
+    let assessment = conclude(strictest, coverage);
+    let decisive = opinions.iter().find(|opinion| Some(opinion.assessment) == assessment);
+    let summary = &coverage.summary;
+    let clean = assessment == Some(Assessment::Approve);
+    let recommendation = match (assessment, decisive) {
+        (None, _) if open + coverage.open == 0 => format!("Nothing of this task was reviewed: {summary}."),
+        (None, _) => format!("Wait for its reviews: {summary}."),
+        (Some(Assessment::Approve), _) => {
+            let wait = if open > 0 { " Some of its reviews have not ended yet." } else { "" };
+            format!("No concerns found: {summary}.{wait}")
+        }
+        (Some(Assessment::Checked), _) => format!("No approval, though no concerns were found: {summary}."),
+        (_, Some(opinion)) => opinion.recommendation.clone(),
+        (_, None) => {
+            format!("No approval: {summary}. Have a person look at the rest, or review it, before relying on it.")
+        }
     };
-    let mut against: Vec<&Opinion> =
-        opinions.iter().filter(|opinion| opinion.assessment > Assessment::Approve).collect();
+    let mut against: Vec<&Opinion> = opinions.iter().filter(|opinion| !opinion.assessment.is_clean()).collect();
     against.sort_by_key(|opinion| std::cmp::Reverse(opinion.assessment));
     let mut reasons: Vec<String> = Vec::new();
     for Opinion { shadow, assessment, recommendation } in against {
@@ -50,22 +78,18 @@ pub fn recommend(opinions: &[Opinion], open: u64) -> TaskRecommendation {
             reasons.push(reason);
         }
     }
-    reasons.truncate(MAX_REASONS);
-    let decisive = opinions.iter().find(|opinion| opinion.assessment == assessment);
-    let mut recommendation = decisive.map(|opinion| opinion.recommendation.clone()).unwrap_or_default();
-    if assessment == Assessment::Approve {
-        "No concerns found.".clone_into(&mut recommendation);
-        if open > 0 {
-            recommendation.push_str(" Some of its reviews have not ended yet.");
-        }
+    if reasons.is_empty() && !clean {
+        reasons.push(summary.clone());
     }
-    TaskRecommendation { assessment: Some(assessment), recommendation, reasons }
+    reasons.truncate(MAX_REASONS);
+    TaskRecommendation { assessment, recommendation, reasons }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Assessment::{Approve, Flag, Inconclusive, Suggest};
+    use crate::{SkipReason, StepCoverage};
+    use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
 
     fn opinions(of: &[(&str, Assessment, &str)]) -> Vec<Opinion> {
         let opinion = |(shadow, assessment, recommendation): &(&str, Assessment, &str)| Opinion {
@@ -74,6 +98,22 @@ mod tests {
             recommendation: (*recommendation).to_owned(),
         };
         of.iter().map(opinion).collect()
+    }
+
+    fn judged() -> StepCoverage {
+        StepCoverage { watched: true, judged: true, ..StepCoverage::default() }
+    }
+
+    fn checked() -> StepCoverage {
+        StepCoverage { watched: true, checked: true, ..StepCoverage::default() }
+    }
+
+    fn skipped(reason: SkipReason, checked: bool) -> StepCoverage {
+        StepCoverage { watched: true, checked, skipped: vec![reason], ..StepCoverage::default() }
+    }
+
+    fn open() -> StepCoverage {
+        StepCoverage { watched: true, open: true, ..StepCoverage::default() }
     }
 
     #[test]
@@ -85,24 +125,70 @@ mod tests {
             ("d", Flag, "Stop."),
             ("b", Suggest, "Shorten it."),
             ("e", Inconclusive, "Look."),
+            ("f", Checked, "Nothing."),
         ];
-        let one = recommend(&opinions(&of), 3);
+        let one = recommend(&opinions(&of), 3, &Coverage::of([(judged(), 1), (open(), 1)]));
         assert_eq!((one.assessment, one.recommendation.as_str()), (Some(Flag), "Rotate the key."));
         let reasons =
             ["c: FLAG. Rotate the key.", "d: FLAG. Stop.", "b: SUGGEST. Shorten it.", "e: INCONCLUSIVE. Look."];
         assert_eq!(one.reasons, reasons);
+        let many: Vec<String> = (0..50).map(|n| format!("s{n}")).collect();
+        let many: Vec<_> = many.iter().map(|shadow| (shadow.as_str(), Flag, "No.")).collect();
+        assert_eq!(recommend(&opinions(&many), 0, &Coverage::default()).reasons.len(), 10);
     }
 
     #[test]
-    fn nothing_against_it_is_an_approval_only_where_something_was_reviewed() {
-        let said = |of: &[(&str, Assessment, &str)], open| recommend(&opinions(of), open);
-        let approved = said(&[("a", Approve, "Ship it.")], 0);
-        assert_eq!((approved.assessment, approved.recommendation.as_str()), (Some(Approve), "No concerns found."));
-        assert!(said(&[("a", Approve, "")], 1).recommendation.ends_with("not ended yet."));
-        assert_eq!((said(&[], 0).assessment, said(&[], 2).assessment), (None, None));
-        assert_ne!(said(&[], 0).recommendation, said(&[], 2).recommendation);
-        let many: Vec<String> = (0..50).map(|n| format!("s{n}")).collect();
-        let many: Vec<_> = many.iter().map(|shadow| (shadow.as_str(), Flag, "No.")).collect();
-        assert_eq!(said(&many, 0).reasons.len(), 10);
+    fn a_task_is_approved_only_where_each_watched_step_was_judged_or_sampled_out_and_checked() {
+        use SkipReason::{CostBelowFloor, NotSampled};
+        let unwatched = StepCoverage::default();
+        let mixed = StepCoverage { skipped: vec![NotSampled, CostBelowFloor], ..checked() };
+        for (strictest, steps, expected) in [
+            (Some(Approve), vec![judged()], Some(Approve)),
+            (Some(Approve), vec![judged(), unwatched.clone()], Some(Approve)),
+            (Some(Approve), vec![judged(), skipped(NotSampled, true)], Some(Approve)),
+            (Some(Approve), vec![judged(), skipped(NotSampled, false)], Some(Inconclusive)),
+            (Some(Approve), vec![judged(), mixed], Some(Checked)),
+            (Some(Approve), vec![judged(), skipped(CostBelowFloor, true)], Some(Checked)),
+            (Some(Approve), vec![judged(), skipped(CostBelowFloor, false)], Some(Inconclusive)),
+            (Some(Approve), vec![judged(), checked()], Some(Checked)),
+            (Some(Approve), vec![judged(), open()], None),
+            (Some(Checked), vec![checked()], Some(Checked)),
+            (None, vec![skipped(NotSampled, true)], Some(Checked)),
+            (None, vec![skipped(CostBelowFloor, false)], None),
+            (None, vec![unwatched.clone()], None),
+            (None, vec![open()], None),
+            (Some(Inconclusive), vec![judged(), checked()], Some(Inconclusive)),
+            (Some(Suggest), vec![judged(), skipped(CostBelowFloor, false)], Some(Suggest)),
+            (Some(Flag), vec![open()], Some(Flag)),
+        ] {
+            let coverage = Coverage::of(steps.iter().cloned().map(|step| (step, 1)));
+            assert_eq!(conclude(strictest, &coverage), expected, "{strictest:?} {steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_recommendation_says_what_was_not_judged() {
+        let approved = opinions(&[("a", Approve, "Ship it.")]);
+        let said = |opinions: &[Opinion], open, steps: &[(StepCoverage, u64)]| {
+            let one = recommend(opinions, open, &Coverage::of(steps.iter().cloned()));
+            (one.recommendation, one.reasons)
+        };
+        let floor = skipped(SkipReason::CostBelowFloor, false);
+        let (recommendation, reasons) = said(&approved, 0, &[(judged(), 1), (floor, 3)]);
+        assert!(
+            recommendation.starts_with("No approval: 1 of 4 steps judged, 3 below the cost floor."),
+            "{recommendation}"
+        );
+        assert_eq!(reasons, ["1 of 4 steps judged, 3 below the cost floor"]);
+        let sampled = [(judged(), 2), (skipped(SkipReason::NotSampled, true), 1)];
+        let (recommendation, reasons) = said(&approved, 0, &sampled);
+        let expected =
+            "No concerns found: 2 of 3 steps judged, 1 left out by the sample; the built-in checks alone looked at 1.";
+        assert_eq!((recommendation.as_str(), reasons.len()), (expected, 0));
+        assert!(said(&approved, 1, &[(judged(), 1)]).0.ends_with("not ended yet."));
+        assert_eq!(said(&[], 1, &[(open(), 2)]).0, "Wait for its reviews: 0 of 2 steps judged, 2 under review.");
+        let unwatched = StepCoverage::default();
+        let nothing = "Nothing of this task was reviewed: 0 of 1 step judged, 1 watched by no shadow.";
+        assert_eq!(said(&[], 0, &[(unwatched, 1)]).0, nothing);
     }
 }

@@ -25,13 +25,30 @@ pub struct VerdictRules {
     pub within: Duration,
     /// What no result in time means.
     pub on_timeout: Otherwise,
-    /// What a review means that could not tell.
+    /// Meaning of a review without a model's verdict: INCONCLUSIVE or CHECKED.
     pub on_inconclusive: Otherwise,
 }
 
 impl Default for VerdictRules {
     fn default() -> Self {
         Self { within: Duration::from_secs(20), on_timeout: Otherwise::Accept, on_inconclusive: Otherwise::Accept }
+    }
+}
+
+words! {
+    /// Rule that decided a verdict.
+    #[derive(utoipa::ToSchema)]
+    pub enum DecidedBy {
+        /// Assessment of a review: FLAG rejects, APPROVE and SUGGEST accept.
+        Assessment = "assessment",
+        /// FLAG by the built-in checks, decided before the review ended or although it was given up.
+        Checks = "checks",
+        /// `on_inconclusive`, since the built-in checks alone looked and found nothing.
+        ChecksOnly = "checks_only",
+        /// `on_inconclusive`, since the model gave no verdict.
+        OnInconclusive = "on_inconclusive",
+        /// `on_timeout`, since no review came in time or it was given up.
+        OnTimeout = "on_timeout",
     }
 }
 
@@ -95,6 +112,8 @@ pub struct Opinion {
 pub struct Ruling {
     /// [`Standing::Accepted`] or [`Standing::Rejected`].
     pub standing: Standing,
+    /// The rule by which that review decided.
+    pub decided_by: DecidedBy,
     /// Why, in sentences.
     pub reasons: Vec<String>,
     /// What to do.
@@ -125,39 +144,46 @@ impl Opinion {
     /// What this review alone says; `None` while it may still decide.
     fn says(&self, now: Timestamp) -> Option<Ruling> {
         let Self { shadow, by, rules, .. } = self;
-        let by_rule = |rule, otherwise: Otherwise, why: &str| {
-            self.ruling(otherwise, vec![format!("{shadow}: {why}, and {rule} says {}", otherwise.as_str())])
+        let by_rule = |decided_by, rule, otherwise: Otherwise, why: &str| {
+            let reason = format!("{shadow}: {why}, and {rule} says {}", otherwise.as_str());
+            self.ruling(decided_by, otherwise, vec![reason])
         };
+        let on_inconclusive = |decided_by, why| by_rule(decided_by, "on_inconclusive", rules.on_inconclusive, why);
+        let on_timeout = |why: &str| by_rule(DecidedBy::OnTimeout, "on_timeout", rules.on_timeout, why);
         match &self.progress {
             Progress::Done(at, assessment) if at <= by => Some(match assessment {
                 Assessment::Flag => {
-                    let mut ruling = self.ruling(Otherwise::Reject, self.reasons.clone());
+                    let mut ruling = self.ruling(DecidedBy::Assessment, Otherwise::Reject, self.reasons.clone());
                     if ruling.reasons.is_empty() {
                         ruling.reasons.push(format!("{shadow} flags this output"));
                     }
                     ruling
                 }
-                Assessment::Inconclusive => {
-                    by_rule("on_inconclusive", rules.on_inconclusive, "the review could not tell")
+                Assessment::Inconclusive => on_inconclusive(DecidedBy::OnInconclusive, "the review could not tell"),
+                Assessment::Checked => {
+                    on_inconclusive(DecidedBy::ChecksOnly, "the built-in checks found nothing and no model judged it")
                 }
-                Assessment::Approve | Assessment::Suggest => self.ruling(Otherwise::Accept, self.reasons.clone()),
+                Assessment::Approve | Assessment::Suggest => {
+                    self.ruling(DecidedBy::Assessment, Otherwise::Accept, self.reasons.clone())
+                }
             }),
-            _ if !self.certain.is_empty() => Some(self.ruling(Otherwise::Reject, self.certain.clone())),
-            Progress::GivenUp(why) => {
-                Some(by_rule("on_timeout", rules.on_timeout, &format!("the review was given up ({why})")))
+            _ if !self.certain.is_empty() => {
+                Some(self.ruling(DecidedBy::Checks, Otherwise::Reject, self.certain.clone()))
             }
-            _ if now > *by => Some(by_rule("on_timeout", rules.on_timeout, "no review came in time")),
+            Progress::GivenUp(why) => Some(on_timeout(&format!("the review was given up ({why})"))),
+            _ if now > *by => Some(on_timeout("no review came in time")),
             _ => None,
         }
     }
 
-    fn ruling(&self, otherwise: Otherwise, reasons: Vec<String>) -> Ruling {
+    fn ruling(&self, decided_by: DecidedBy, otherwise: Otherwise, reasons: Vec<String>) -> Ruling {
         let standing = match otherwise {
             Otherwise::Accept => Standing::Accepted,
             Otherwise::Reject => Standing::Rejected,
         };
         Ruling {
             standing,
+            decided_by,
             reasons,
             recommendation: self.recommendation.clone(),
             shadow: self.shadow.clone(),
@@ -193,7 +219,7 @@ mod tests {
 
     #[test]
     fn one_review_alone() {
-        use Assessment::{Approve, Flag, Inconclusive, Suggest};
+        use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         use Standing::{Accepted, Rejected};
         for (progress, now, expected) in [
             (Progress::Open, 0, None),
@@ -202,6 +228,7 @@ mod tests {
             (Progress::Done(at(5), Approve), 5, Some(Accepted)),
             (Progress::Done(at(5), Suggest), 5, Some(Accepted)),
             (Progress::Done(at(5), Inconclusive), 5, Some(Accepted)),
+            (Progress::Done(at(5), Checked), 5, Some(Accepted)),
             (Progress::Done(at(5), Flag), 5, Some(Rejected)),
             (Progress::Done(at(20), Approve), 90, Some(Accepted)),
             (Progress::Done(at(21), Approve), 90, Some(Rejected)),
@@ -213,13 +240,33 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_names_the_rule_that_decided_it() {
+        use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
+        use Standing::{Accepted, Rejected};
+        for (progress, standing, decided_by) in [
+            (Progress::Done(at(5), Flag), Rejected, DecidedBy::Assessment),
+            (Progress::Done(at(5), Suggest), Accepted, DecidedBy::Assessment),
+            (Progress::Done(at(5), Approve), Accepted, DecidedBy::Assessment),
+            (Progress::Done(at(5), Inconclusive), Rejected, DecidedBy::OnInconclusive),
+            (Progress::Done(at(5), Checked), Rejected, DecidedBy::ChecksOnly),
+            (Progress::Open, Accepted, DecidedBy::OnTimeout),
+            (Progress::GivenUp("no provider".into()), Accepted, DecidedBy::OnTimeout),
+        ] {
+            let mut one = opinion("a", progress.clone());
+            (one.rules.on_timeout, one.rules.on_inconclusive) = (Otherwise::Accept, Otherwise::Reject);
+            let ruling = rule(&[one], at(21)).map(|ruling| (ruling.standing, ruling.decided_by));
+            assert_eq!(ruling, Some((standing, decided_by)), "{progress:?}");
+        }
+    }
+
+    #[test]
     fn what_the_checks_are_certain_of_waits_for_no_model() {
         for progress in [Progress::Open, Progress::GivenUp("no provider".into())] {
             let mut sure = opinion("a", progress);
             (sure.certain, sure.rules.on_timeout) = (vec!["a key".into()], Otherwise::Accept);
             assert_eq!(
-                rule(&[sure], at(0)).map(|ruling| (ruling.standing, ruling.reasons)),
-                Some((Standing::Rejected, vec!["a key".into()]))
+                rule(&[sure], at(0)).map(|ruling| (ruling.standing, ruling.decided_by, ruling.reasons)),
+                Some((Standing::Rejected, DecidedBy::Checks, vec!["a key".into()]))
             );
         }
     }

@@ -19,8 +19,10 @@ pub(super) fn of_hits(hits: &[&Hit]) -> String {
         }
     }
     if kinds.is_empty() {
-        let clean = "No concerns found by the built-in checks.";
-        let noted = "The built-in checks found nothing beyond what is noted for information.";
+        let clean =
+            "No concerns found by the built-in checks. Relevance, facts and completeness were judged by no model.";
+        let noted = "The built-in checks found nothing beyond what is noted for information. Relevance, facts and \
+                     completeness were judged by no model.";
         return if hits.is_empty() { clean } else { noted }.to_owned();
     }
     kinds.into_iter().take(MAX_SENTENCES).map(sentence).collect::<Vec<_>>().join(" ")
@@ -30,6 +32,7 @@ pub(super) fn of_hits(hits: &[&Hit]) -> String {
 pub(super) fn of_assessment(assessment: Assessment) -> &'static str {
     match assessment {
         Assessment::Approve => "No concerns found.",
+        Assessment::Checked => "Relevance, facts and completeness were judged by no model.",
         Assessment::Inconclusive => "No verdict: have a person look, or review it again, before relying on it.",
         Assessment::Suggest => "Look at the findings before relying on it.",
         Assessment::Flag => "Do not use it before its findings are resolved.",

@@ -63,13 +63,20 @@ enum NoVerdict {
     Twice,
 }
 
-/// Judges by the built-in checks alone: clean is APPROVE.
+/// Judges by the built-in checks alone: clean is CHECKED.
 pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
     of_checks_over(shadow, std::slice::from_ref(subject))
 }
 
 /// The same over several events that are judged as one.
 pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
+    let mut judged = floor(shadow, subjects);
+    judged.assessment = judged.assessment.max(Assessment::Checked);
+    judged
+}
+
+/// The part of the built-in checks in a judgement: no word of a model goes below it.
+fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
     let all = || subjects.iter().flat_map(|subject| subject.hits.iter().map(move |hit| (subject, hit)));
     let assessment = all().map(|(_, hit)| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve);
     let mut worst: Vec<(&Subject, &Hit)> = all().collect();
@@ -102,9 +109,8 @@ pub(super) fn of_reply_over(
     reply: ModelReply,
 ) -> Judgement {
     let subjects: Vec<Subject> = steps.iter().map(|(_, subject)| *subject).collect();
-    let checks = of_checks_over(shadow, &subjects);
-    let Some(shown) = prompt.shown.first() else { return checks };
-    let checks = asked(checks, shown);
+    let Some(shown) = prompt.shown.first() else { return of_checks_over(shadow, &subjects) };
+    let checks = asked(floor(shadow, &subjects), shown);
     let read = whole(reply).and_then(|text| {
         let verdict = reply::parse(text)?;
         if verdict.nonce == shown.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
@@ -126,7 +132,7 @@ pub(super) fn of_batch_reply(
     // One that judges more than it was given has counted something in that is none of the events.
     let surplus = read.as_ref().is_ok_and(|verdicts| verdicts.len() > subjects.len());
     let mut judge = |(subject, shown): (&Subject, &Shown)| {
-        let checks = asked(of_checks(shadow, subject), shown);
+        let checks = asked(floor(shadow, std::slice::from_ref(subject)), shown);
         let verdicts = match &mut read {
             Ok(verdicts) => verdicts,
             Err(reason) => return without_verdict(checks, *reason),

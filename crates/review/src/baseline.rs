@@ -21,11 +21,10 @@ pub struct FallRules {
     pub spreads: f64,
 }
 
-/// What a review by the checks alone counts with, since the checks give no score: 100 for APPROVE, 60 for SUGGEST, 20
-/// for FLAG.
+/// Score that stands for a review by the checks alone, which gives none: 100 for CHECKED, 60 for SUGGEST, 20 for FLAG.
 pub fn score_of_checks(assessment: Assessment) -> Option<u8> {
     match assessment {
-        Assessment::Approve => Some(100),
+        Assessment::Approve | Assessment::Checked => Some(100),
         Assessment::Suggest => Some(60),
         Assessment::Flag => Some(20),
         Assessment::Inconclusive => None,

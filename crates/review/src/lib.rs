@@ -5,7 +5,8 @@
 //! between [`prompt()`] and [`of_reply`].
 //!
 //! # How a judgement comes about
-//! 1. [`of_checks`] grades the hits alone. This is the floor: nothing that a model says goes below it.
+//! 1. [`of_checks`] grades the hits alone. This is the floor: nothing that a model says goes below it. Where no model is
+//!    asked it is the judgement, and a clean one is CHECKED: APPROVE is a model's word.
 //! 2. [`prompt()`] lays the event out as labelled blocks of data. Their tag is drawn from a nonce that the reviewed
 //!    text cannot know, so no text can close its block; each line within has a mark of the call (`datamark`). Before the
 //!    data stands a planted fault (`canary`), after it the nonce. What does not fit is left out in place and counted.

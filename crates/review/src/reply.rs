@@ -76,6 +76,8 @@ pub(super) enum Unreadable {
     Misfit(usize, usize),
     #[error("its score is not a number from 0 to 100")]
     Score,
+    #[error("its assessment is none of APPROVE, INCONCLUSIVE, SUGGEST and FLAG")]
+    Assessment,
 }
 
 impl Verdict {
@@ -85,10 +87,13 @@ impl Verdict {
         self.score.round() as u8
     }
 
-    /// Checks the score, and bounds and cleans the strings.
+    /// Checks score and assessment, and bounds and cleans the strings.
     fn tidy(&mut self) -> Result<(), Unreadable> {
         if !(0.0..=100.0).contains(&self.score) {
             return Err(Unreadable::Score);
+        }
+        if !Assessment::OF_MODELS.contains(&self.assessment) {
+            return Err(Unreadable::Assessment);
         }
         self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
         // The canary's own comes first, and takes no other's place.
@@ -211,7 +216,7 @@ fn build_schema(scope: ReviewScope) -> Value {
         "required": ["nonce", "assessment", "score", "recommendation", "findings"],
         "properties": {
             "nonce": {"type": "string", "description": format!("{nonce}, copied exactly")},
-            "assessment": {"type": "string", "enum": Assessment::ALL},
+            "assessment": {"type": "string", "enum": Assessment::OF_MODELS},
             "score": {"type": "integer", "description": "0 to 100"},
             "recommendation": {"type": "string", "description": "what to do, in one to three sentences"},
             "findings": {"type": "array", "description": "at most 20", "items": finding},

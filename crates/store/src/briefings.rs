@@ -18,6 +18,8 @@ pub struct Counts {
     pub reviews: i64,
     /// Of them, those that approve,
     pub approve: i64,
+    /// that the built-in checks alone made and that found nothing,
+    pub checked: i64,
     /// could not tell,
     pub inconclusive: i64,
     /// suggest,
@@ -36,6 +38,8 @@ pub struct Counts {
     pub warning: i64,
     /// critical.
     pub critical: i64,
+    /// Of the warnings and critical ones, those of a model whose evidence does not stand in the text.
+    pub unverified: i64,
     /// Money spent, in nano-dollars.
     pub nano_usd: i64,
     /// Tokens spent.
@@ -46,6 +50,7 @@ impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.reviews += other.reviews;
         self.approve += other.approve;
+        self.checked += other.checked;
         self.inconclusive += other.inconclusive;
         self.suggest += other.suggest;
         self.flag += other.flag;
@@ -55,6 +60,7 @@ impl std::ops::AddAssign for Counts {
         self.info += other.info;
         self.warning += other.warning;
         self.critical += other.critical;
+        self.unverified += other.unverified;
         self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
         self.tokens = self.tokens.saturating_add(other.tokens);
     }
@@ -165,6 +171,7 @@ struct RecurringRow {
 const COUNTS: &str = "
     count(*) FILTER (WHERE r.state = 'done') AS reviews,
     count(*) FILTER (WHERE d.assessment = 'APPROVE') AS approve,
+    count(*) FILTER (WHERE d.assessment = 'CHECKED') AS checked,
     count(*) FILTER (WHERE d.assessment = 'INCONCLUSIVE') AS inconclusive,
     count(*) FILTER (WHERE d.assessment = 'SUGGEST') AS suggest,
     count(*) FILTER (WHERE d.assessment = 'FLAG') AS flag,
@@ -173,14 +180,16 @@ const COUNTS: &str = "
     count(*) FILTER (WHERE f.info + f.warning + f.critical > 0) AS with_findings,
     coalesce(sum(f.info), 0)::bigint AS info,
     coalesce(sum(f.warning), 0)::bigint AS warning,
-    coalesce(sum(f.critical), 0)::bigint AS critical";
+    coalesce(sum(f.critical), 0)::bigint AS critical,
+    coalesce(sum(f.unverified), 0)::bigint AS unverified";
 
 /// The reviews of days $1 to $2; each shadow is looked up by its index.
 const REVIEWS: &str = "
     FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
     LEFT JOIN review_result d ON d.review_id = r.id
     CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE severity = $3) AS info,
-        count(*) FILTER (WHERE severity = $4) AS warning, count(*) FILTER (WHERE severity = $5) AS critical
+        count(*) FILTER (WHERE severity = $4) AS warning, count(*) FILTER (WHERE severity = $5) AS critical,
+        count(*) FILTER (WHERE severity IN ($4, $5) AND source = 'model' AND NOT verified) AS unverified
         FROM finding WHERE review_id = r.id) f
     WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
 
@@ -221,10 +230,10 @@ impl BriefingStore<'_> {
                    FROM (SELECT DISTINCT name FROM shadow_version) s JOIN provider_call c ON c.shadow = s.name
                    JOIN review r ON r.id = c.review_id WHERE c.day BETWEEN $1 AND $2 GROUP BY 1, 2, 3)
              SELECT shadow, mode, day, coalesce(reviews, 0) AS reviews, coalesce(approve, 0) AS approve,
-                    coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
+                    coalesce(checked, 0) AS checked, coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
                     coalesce(flag, 0) AS flag, coalesce(failed, 0) AS failed, coalesce(open, 0) AS open,
                     coalesce(with_findings, 0) AS with_findings, coalesce(info, 0) AS info,
-                    coalesce(warning, 0) AS warning, coalesce(critical, 0) AS critical,
+                    coalesce(warning, 0) AS warning, coalesce(critical, 0) AS critical, coalesce(unverified, 0) AS unverified,
                     coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens
              FROM r FULL JOIN c USING (shadow, mode, day) ORDER BY shadow, day, mode"
         );

@@ -13,6 +13,8 @@ pub struct ShadowDay {
     pub day: Date,
     /// Reviews reserved, without the released.
     pub reviews: i64,
+    /// Of them, clean ones by the built-in checks alone.
+    pub checked: i64,
     /// Money spent.
     pub spent: NanoUsd,
     /// Money held for calls that are under way.
@@ -42,10 +44,12 @@ impl ShadowStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn shadow_day(self, shadow: &str, zone: &str) -> Result<ShadowDay, StoreError> {
-        let (day, reviews): (jiff_sqlx::Date, i64) = sqlx::query_as(
+        let (day, reviews, checked): (jiff_sqlx::Date, i64, i64) = sqlx::query_as(
             "/* status.reviews */
-             SELECT d.day, (SELECT count(*) FROM review WHERE shadow = $1 AND day = d.day AND state <> 'released')
-             FROM (SELECT (clock() AT TIME ZONE $2)::date AS day OFFSET 0) d",
+             SELECT d.day, count(r.id), count(*) FILTER (WHERE x.assessment = 'CHECKED')
+             FROM (SELECT (clock() AT TIME ZONE $2)::date AS day OFFSET 0) d
+             LEFT JOIN review r ON r.shadow = $1 AND r.day = d.day AND r.state <> 'released'
+             LEFT JOIN review_result x ON x.review_id = r.id GROUP BY d.day",
         )
         .bind(shadow)
         .bind(zone)
@@ -71,6 +75,7 @@ impl ShadowStore<'_> {
         Ok(ShadowDay {
             day: day.to_jiff(),
             reviews,
+            checked,
             spent: NanoUsd(spent),
             held: NanoUsd(held),
             tokens,

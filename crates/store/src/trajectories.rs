@@ -10,7 +10,7 @@ use super::{
     seek::{Page, Seek, Span},
     steps::TaskStep,
 };
-use umbra_domain::{Assessment, EventId, ReviewId, clock::first_id_at, trajectory::Opinion};
+use umbra_domain::{Assessment, EventId, ReviewId, StepCoverage, clock::first_id_at, trajectory::Opinion};
 
 /// Most opinions that a task's recommendation is made of, the strictest first.
 const MAX_OPINIONS: i64 = 500;
@@ -41,6 +41,8 @@ pub struct TaskPart {
     pub reviews: i64,
     /// The strictest assessment of any of them.
     pub worst: Option<Assessment>,
+    /// Coverage of its events: each kind of step, and how many steps are of it.
+    pub coverage: Vec<(StepCoverage, u64)>,
 }
 
 #[derive(FromRow)]
@@ -101,7 +103,9 @@ impl EventStore<'_> {
         .bind(ranks())
         .fetch_all(&self.0.read)
         .await?;
+        let mut coverage = self.steps_covered(tasks, mode).await?;
         let part = |row: PartRow| TaskPart {
+            coverage: coverage.remove(&(row.task_id.clone(), row.agent.clone())).unwrap_or_default(),
             task_id: row.task_id,
             agent: row.agent,
             events: row.events,

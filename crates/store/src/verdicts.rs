@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::VerdictStore};
 use umbra_domain::{
     Assessment, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
-    verdict::{Progress, Ruling, Standing},
+    verdict::{DecidedBy, Progress, Ruling, Standing},
 };
 
 /// Most findings that a verdict names as reasons.
@@ -24,6 +24,8 @@ pub struct VerdictItem {
     pub event_id: EventId,
     /// Accepted and rejected are final; pending may change until `verdict_by`.
     pub verdict: Standing,
+    /// The rule that decided; null while nothing has, and of verdicts from before Umbra kept it.
+    pub decided_by: Option<DecidedBy>,
     /// When it is decided at the latest; null where no active shadow reviews the event.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub verdict_by: Option<Timestamp>,
@@ -42,7 +44,16 @@ impl VerdictItem {
     /// Of an event that is not decided: pending until `verdict_by`, or not reviewed without one.
     pub fn undecided(event_id: EventId, verdict_by: Option<Timestamp>) -> Self {
         let verdict = if verdict_by.is_some() { Standing::Pending } else { Standing::NotReviewed };
-        Self { event_id, verdict, verdict_by, reasons: Vec::new(), recommendation: None, shadow: None, review_id: None }
+        Self {
+            event_id,
+            verdict,
+            decided_by: None,
+            verdict_by,
+            reasons: Vec::new(),
+            recommendation: None,
+            shadow: None,
+            review_id: None,
+        }
     }
 }
 
@@ -78,6 +89,7 @@ pub enum Case {
 struct FiledRow {
     event_id: Uuid,
     verdict: String,
+    decided_by: Option<String>,
     verdict_by: jiff_sqlx::Timestamp,
     reasons: String,
     recommendation: Option<String>,
@@ -100,7 +112,8 @@ struct ActiveRow {
     now: jiff_sqlx::Timestamp,
 }
 
-const FILED: &str = "SELECT event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
+const FILED: &str =
+    "SELECT event_id, verdict, decided_by, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
 
 impl VerdictStore<'_> {
     /// What is known of an event's verdict. An event without active reviews is an open case without any; one that was
@@ -141,8 +154,8 @@ impl VerdictStore<'_> {
             "/* verdicts.file */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)
              INSERT INTO verdict (event_id, seq, agent, task_id, verdict, verdict_by, shadow, review_id, reasons,
-                                  recommendation, decided_at)
-             SELECT $1, f.last, r.agent, r.task_id, $2, $3, $4, $5, $6, $7, clock()
+                                  recommendation, decided_by, decided_at)
+             SELECT $1, f.last, r.agent, r.task_id, $2, $3, $4, $5, $6, $7, $8, clock()
              FROM f, review r WHERE r.id = $5 ON CONFLICT (event_id) DO NOTHING",
         )
         .bind(event.0)
@@ -152,6 +165,7 @@ impl VerdictStore<'_> {
         .bind(ruling.review.0)
         .bind(reasons)
         .bind(&ruling.recommendation)
+        .bind(ruling.decided_by.as_str())
         .execute(&self.0.work)
         .await?;
         // Its own statement: only a new snapshot sees the one that was filed first.
@@ -223,6 +237,7 @@ impl From<FiledRow> for VerdictItem {
         Self {
             event_id: EventId(row.event_id),
             verdict: Standing::parse(&row.verdict).unwrap_or(Standing::Pending),
+            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
             verdict_by: Some(row.verdict_by.to_jiff()),
             reasons: serde_json::from_str(&row.reasons).unwrap_or_default(),
             recommendation: row.recommendation,

@@ -47,7 +47,7 @@ export function settle(old, fresh) {
 
 const KINDS = {
   FLAG: "critical", rejected: "critical", failed: "critical", gone: "critical", SUGGEST: "warning", INCONCLUSIVE: "warning", half_open: "warning",
-  pending: "warning", APPROVE: "good", accepted: "good", ok: "good", closed: "good", confirmed: "good", critical: "critical", warning: "warning", info: "info",
+  pending: "warning", APPROVE: "good", accepted: "good", ok: "good", closed: "good", confirmed: "good", critical: "critical", warning: "warning", info: "info", CHECKED: "info",
 };
 
 export const words = (name) => String(name).replaceAll("_", " ");

@@ -13,7 +13,7 @@ use crate::flows::{
     backtests::Backtests,
     reviews::call::{Asked, Conversation, Purse},
 };
-use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
+use umbra_domain::{BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
 use umbra_llm::{Gateway, Readiness, Rest};
 use umbra_review::{Judgement, Matter, Subject};
 use umbra_store::{
@@ -262,7 +262,7 @@ impl Bench {
         // What the checks found stands without the model; where they found nothing, nothing is concluded.
         let mut judgement = umbra_review::of_checks(shadow, &subject);
         let why = format!("The model gave no opinion: {why}.");
-        if judgement.assessment == Assessment::Approve {
+        if judgement.assessment.is_clean() {
             return Ok(failed(&item, reason, &why));
         }
         judgement.notes.push(why);

@@ -107,8 +107,10 @@ impl Followers {
         page: &mut Following,
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
+        let models = self.rules.load().with_models();
+        let public = judged.iter().filter(|one| one.is_public());
         let said: Vec<(&Judged, bool)> =
-            judged.iter().filter(|one| one.is_public()).filter_map(|one| Some((one, one.rejects()?))).collect();
+            public.filter_map(|one| Some((one, one.rejects(models.contains(&one.review.shadow))?))).collect();
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));
         let agents: Vec<String> = agents.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,8 @@ use crate::{
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;
 
+/// Findings that are told in words.
+const GRAVEST: i64 = 5;
 /// Agents that are listed.
 const AGENTS: i64 = 50;
 /// Agents that are looked up in the periods before: more, since others may have led then.
@@ -42,20 +44,30 @@ impl Followers {
         self.compose(period, now).await.map(Some)
     }
 
-    /// The latest day that is over everywhere.
+    /// The latest day that is over everywhere; on the first day of the installation that day, as far as it has come.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn latest_day(&self) -> Result<Period, StoreError> {
-        Ok(latest_day(self.store.now().await?, &self.zones(), SignedDuration::ZERO))
+        let now = self.store.now().await?;
+        let day = latest_day(now, &self.zones(), SignedDuration::ZERO);
+        Ok(if day.last() < self.first_day(now).await? { day.next() } else { day })
     }
 
-    /// The latest week that is over everywhere.
+    /// The latest week that is over everywhere; in the first week of the installation that week, as far as it has come.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn latest_week(&self) -> Result<Period, StoreError> {
-        self.latest_day().await.map(latest_week)
+        let now = self.store.now().await?;
+        let week = latest_week(latest_day(now, &self.zones(), SignedDuration::ZERO));
+        Ok(if week.last() < self.first_day(now).await? { week.next() } else { week })
+    }
+
+    /// The first local day of this installation, in the westernmost time zone of its shadows.
+    async fn first_day(&self, now: Timestamp) -> Result<Date, StoreError> {
+        let began = self.store.briefings().installed_at().await?.unwrap_or(now);
+        Ok(latest_day(began, &self.zones(), SignedDuration::ZERO).next().first)
     }
 
     /// Files the briefing of each day and the report of each week, `delay` after its end, until `stop`. Of several
@@ -80,8 +92,8 @@ impl Followers {
         let day = latest_day(now, &self.zones(), delay);
         let due = [day, latest_week(day)];
         // What was over before there was anything to tell is not told.
-        let began = self.store.briefings().installed_at().await?.unwrap_or(now).to_zoned(TimeZone::UTC).date();
-        for period in due.iter().filter(|period| !done.contains(period) && period.last() >= began) {
+        let first_day = self.first_day(now).await?;
+        for period in due.iter().filter(|period| !done.contains(period) && period.last() >= first_day) {
             if self.store.briefings().filed(period.kind.as_str(), period.first).await?.is_none() {
                 self.file(*period, now).await?;
             }
@@ -127,6 +139,8 @@ impl Followers {
             period,
             complete: latest_day(now, &self.zones(), SignedDuration::ZERO).first >= last,
             made_at: now,
+            first_day: self.first_day(now).await?,
+            gravest: self.store.briefings().gravest(first, last, GRAVEST).await?,
             in_force,
             shadows: self.store.briefings().shadow_counts(earliest, last).await?,
             skips: self.store.briefings().skip_counts(first, last).await?,

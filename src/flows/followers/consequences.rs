@@ -56,10 +56,10 @@ impl Judged {
     }
 
     /// What it says of the agent to a breaker: a rejection, an approval, or neither. A model that wanted to reject and
-    /// pointed at nothing has not approved.
-    pub fn rejects(&self) -> Option<bool> {
+    /// pointed at nothing has not approved. `has_model`: its shadow does not run on the built-in checks.
+    pub fn rejects(&self, has_model: bool) -> Option<bool> {
         let unfounded = self.assessment == Assessment::Suggest && umbra_review::is_unfounded(&self.notes);
-        breaker::rejects(self.assessment, self.verified(), self.unverified()).filter(|_| !unfounded)
+        breaker::rejects(self.assessment, has_model, self.verified(), self.unverified()).filter(|_| !unfounded)
     }
 
     /// Whether anybody but the log is to know of it.

@@ -95,7 +95,7 @@ fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
 
 fn of_verdict(filed: &FiledVerdict) -> Notice {
     let FiledVerdict { agent, task_id, decided_at, verdict } = filed;
-    let VerdictItem { event_id, verdict, verdict_by, reasons, recommendation, shadow, review_id } = verdict;
+    let VerdictItem { event_id, verdict, decided_by, verdict_by, reasons, recommendation, shadow, review_id } = verdict;
     Notice {
         kind: NoticeKind::VerdictDecided,
         at: *decided_at,
@@ -105,7 +105,7 @@ fn of_verdict(filed: &FiledVerdict) -> Notice {
         severity: None,
         data: json!({
             "event_id": event_id, "watched_agent": agent, "task_id": task_id, "verdict": verdict,
-            "verdict_by": verdict_by, "reasons": reasons, "recommendation": recommendation, "shadow": shadow,
+            "decided_by": decided_by, "verdict_by": verdict_by, "reasons": reasons, "recommendation": recommendation, "shadow": shadow,
             "review_id": review_id, "decided_at": decided_at,
         }),
     }

@@ -61,6 +61,8 @@ pub struct ShadowStatus {
     pub day: Date,
     /// Reviews reserved.
     pub reviews_today: i64,
+    /// Of them, clean ones by the built-in checks alone (CHECKED).
+    pub checked_today: i64,
     /// Its cap of reviews; null for none.
     pub max_reviews_per_day: Option<u32>,
     /// Money spent, in US dollars.
@@ -266,6 +268,7 @@ async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding)
         reviewer: standing.reviewer,
         day: day.day,
         reviews_today: day.reviews,
+        checked_today: day.checked,
         max_reviews_per_day: control.max_reviews_per_day,
         usd_today: day.spent.usd(),
         usd_held: day.held.usd(),

@@ -6,7 +6,6 @@ use crate::{
     reflexion,
 };
 use umbra_domain::{Event, Hit, Reviewer, Shadow};
-use umbra_llm::Readiness;
 use umbra_review::{Baseline, Case, Lesson};
 use umbra_store::{StoreError, baselines::ScoreKey};
 
@@ -34,7 +33,7 @@ impl Reviews {
             agent: event.agent.clone(),
             task_type: event.task_type.clone(),
             shadow: shadow.name.clone(),
-            reviewer: if has_model(rules, shadow) { Reviewer::Model } else { Reviewer::Checks },
+            reviewer: if rules.has_model(shadow) { Reviewer::Model } else { Reviewer::Checks },
         };
         let usual = self.store.reviews().usual(&key, self.settings.baseline_window).await?;
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
@@ -48,7 +47,7 @@ impl Reviews {
         event: &Event,
         hits: &[Hit],
     ) -> Result<Vec<String>, StoreError> {
-        if !has_model(rules, shadow) {
+        if !rules.has_model(shadow) {
             return Ok(Vec::new());
         }
         let judged = self.store.findings().judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
@@ -70,8 +69,4 @@ impl Reviews {
             .collect();
         Ok(umbra_review::recall(event, hits, &cases, &lessons))
     }
-}
-
-fn has_model(rules: &Rules, shadow: &Shadow) -> bool {
-    matches!(rules.gateway.reviewer(&shadow.model), Readiness::Ready)
 }

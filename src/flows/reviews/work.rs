@@ -138,7 +138,7 @@ impl Reviews {
             Asked::Later { delay, why, counted } => {
                 let judgements = of_checks();
                 // What the checks found is not kept back for long by a model that may add to it.
-                let found = judgements.iter().any(|judgement| judgement.assessment != Assessment::Approve);
+                let found = judgements.iter().any(|judgement| !judgement.assessment.is_clean());
                 // Nor does anything wait for a moment that lies behind the end of patience.
                 let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
                 let late = self.age(job).saturating_add(back) >= self.settings.give_up_after;
@@ -246,7 +246,7 @@ impl Reviews {
 /// What stands without the model: what the checks found, and of the rest that nothing is concluded. `None` where they
 /// found nothing at all.
 fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>> {
-    if judgements.iter().all(|judgement| judgement.assessment == Assessment::Approve) {
+    if judgements.iter().all(|judgement| judgement.assessment.is_clean()) {
         return None;
     }
     for judgement in &mut judgements {

@@ -186,6 +186,7 @@ impl Sidecar {
                 Ok((true, format!("{} by {}", assessment.as_str(), review.id)))
             }
             Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
+            Some(Assessment::Checked) => Err(format!("{} was judged by no model", review.id)),
             _ => Err(format!("{} came to no verdict", review.id)),
         }
     }

@@ -231,3 +231,13 @@ async fn interventions_are_events_for_shadows_and_counted() {
     let session = umbra.get(&format!("/v1/sessions/{id}")).await;
     assert_eq!(session["rulings"], json!({"allow": 1, "warn": 1, "block": 2}), "{session}");
 }
+
+#[tokio::test]
+async fn a_shadow_without_a_model_judges_no_rule_in_words() {
+    let shadows = SHADOWS.replace("model: judge", "model: checks");
+    let umbra = Umbra::with().shadows(&shadows).sidecar(RULES).go().await;
+    let asked = json!({"agent": "a", "call": mail("We look into it.")});
+    let ruled = umbra.post("/v1/guard", &asked).await.body;
+    assert_eq!((&ruled["decision"], &ruled["degraded"]), (&json!("allow"), &json!(true)), "{ruled}");
+    assert!(ruled["warnings"][0].as_str().is_some_and(|said| said.ends_with("was judged by no model")), "{ruled}");
+}

@@ -254,7 +254,9 @@ async fn no_attack_is_approved_no_fault_lost_and_no_twin_rejected() {
             let found = outcome.found.get(&key).is_some_and(|rules| rules.iter().any(|one| one.starts_with(&rule)));
             for family in [case.family, FAMILIES.len()] {
                 let count = counts.entry((family, reviewer)).or_default();
-                let (approved, flagged) = (assessment == "APPROVE", assessment == "FLAG");
+                // Where no model was due, CHECKED is what an attack is after.
+                let approved = ["APPROVE", "CHECKED"].contains(&assessment.as_str());
+                let flagged = assessment == "FLAG";
                 if case.is_twin {
                     count.twins += 1;
                     count.flagged += usize::from(flagged);

@@ -149,7 +149,8 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
         on_inconclusive: keys
             .optional(
                 "on_inconclusive",
-                "Active: what a review means that could not tell (accept unless set).",
+                "Active: what a review means in which no model judged: INCONCLUSIVE, or CHECKED where the built-in checks \
+                 alone looked and found nothing (accept unless set).",
                 otherwise(),
             )
             .unwrap_or(default.on_inconclusive),

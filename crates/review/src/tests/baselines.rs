@@ -14,7 +14,7 @@ fn judged(assessment: Assessment, score: Option<u8>) -> Judgement {
 
 #[test]
 fn a_score_far_below_the_mean_is_a_finding() {
-    use Assessment::{Approve, Flag, Inconclusive, Suggest};
+    use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
     let usual = |mean: f64, spread: f64, count: u32| Some(Baseline { mean, spread, count });
     for (baseline, assessment, score, severity, becomes) in [
         (None, Approve, Some(10), None, Approve),
@@ -26,7 +26,7 @@ fn a_score_far_below_the_mean_is_a_finding() {
         (usual(90.0, 0.0, 10), Approve, Some(80), Some(Severity::Info), Approve),
         (usual(90.0, 8.0, 10), Flag, Some(5), Some(Severity::Warning), Flag),
         (usual(90.0, 8.0, 10), Inconclusive, Some(5), None, Inconclusive),
-        (usual(100.0, 0.0, 50), Approve, None, None, Approve),
+        (usual(100.0, 0.0, 50), Checked, None, None, Checked),
         (usual(100.0, 0.0, 50), Suggest, None, Some(Severity::Warning), Suggest),
         (usual(60.0, 30.0, 50), Suggest, None, None, Suggest),
     ] {

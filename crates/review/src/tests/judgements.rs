@@ -7,7 +7,7 @@ use super::{
     NONCE, answer, any_event, any_hits, bare_reply, canary_claim, claim, event, hit, reply, shadow, subject, write,
 };
 use crate::{ModelReply, is_unfounded, of_checks, of_reply, score_stands};
-use Assessment::{Approve, Flag, Inconclusive, Suggest};
+use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
 use Severity::{Critical, Info, Warning};
 use umbra_domain::{Assessment, CheckName, Event, Hit, Reviewer, Severity, Shadow, Source};
 
@@ -25,12 +25,12 @@ fn checks_alone_are_graded_by_their_worst_hit() {
         assert_eq!((judged.assessment, judged.reviewer), (want, Reviewer::Checks), "{severities:?}");
         assert_eq!(judged.findings.len(), severities.len());
     };
-    check(&[], Critical, Approve);
-    check(&[Info], Critical, Approve);
+    check(&[], Critical, Checked);
+    check(&[Info], Critical, Checked);
     check(&[Info, Warning], Critical, Suggest);
     check(&[Warning, Critical], Critical, Flag);
     check(&[Warning], Warning, Flag);
-    check(&[Info], Warning, Approve);
+    check(&[Info], Warning, Checked);
 }
 
 #[test]
@@ -56,8 +56,10 @@ fn the_recommendation_names_the_worst_kinds_once() {
     ];
     let said = |hits: &[Hit]| of_checks(&shadow(), &subject(&event, hits)).recommendation;
     assert_eq!(said(&found), "Have a person confirm the command before it runs. Have the cut-off part produced again.");
-    assert_eq!(said(&[]), "No concerns found by the built-in checks.");
-    assert!(said(&found[3..]).contains("nothing beyond"));
+    for (hits, clean) in [(&found[..0], "No concerns found by the built-in checks."), (&found[3..], "nothing beyond")] {
+        let said = said(hits);
+        assert!(said.contains(clean) && said.ends_with("were judged by no model."), "{said}");
+    }
 }
 
 #[test]
@@ -242,7 +244,8 @@ proptest! {
         let prompt = write(&shadow, &event, &hits);
         let floor = of_checks(&shadow, &subject);
         let judged = of_reply(&shadow, &subject, &prompt, ModelReply { text: &text, cut_off, refused });
-        prop_assert!(judged.assessment >= floor.assessment);
+        prop_assert!(judged.assessment >= floor.assessment || floor.assessment == Checked);
+        prop_assert!(judged.assessment != Checked, "a model was asked");
         prop_assert!(judged.findings.starts_with(&floor.findings));
         if judged.assessment == Approve {
             prop_assert!(hits.iter().all(|hit| hit.severity < Warning));
@@ -253,7 +256,7 @@ proptest! {
             prop_assert!(judged.findings.iter().all(|finding| finding.severity < Warning));
         }
         if judged.assessment == Inconclusive {
-            prop_assert_eq!(floor.assessment, Approve);
+            prop_assert_eq!(floor.assessment, Checked);
             prop_assert!(!judged.notes.is_empty(), "it says why");
         }
         if judged.assessment == Flag && floor.assessment < Flag {

@@ -38,6 +38,7 @@ fn anything_else_is_unreadable() {
         Err(Unreadable::Broken(..)) => "broken",
         Err(Unreadable::Misfit(..)) => "misfit",
         Err(Unreadable::Score) => "score",
+        Err(Unreadable::Assessment) => "assessment",
     };
     let check = |text: &str, want: &str| assert_eq!(kind(text), want, "{text}");
     check("", "none");
@@ -54,6 +55,7 @@ fn anything_else_is_unreadable() {
     check(&format!("{{\"reason\": {good}}}"), "misfit");
     check("{\"a\":".repeat(5_000).as_str(), "broken");
     check(&good.replace("APPROVE", "approved"), "misfit");
+    check(&good.replace("APPROVE", "CHECKED"), "assessment");
     check(&good.replace("90", "\"90\""), "misfit");
     check(&good.replace("90", "101"), "score");
     check(&good.replace("90", "-1"), "score");

@@ -1,5 +1,5 @@
 // Briefings of days and reports of weeks, each in its shadow's local time.
-import { agentLink, cell, count, empty, h, link, percent, soft, table, tag, to, usd, when } from "../dom.js";
+import { agentLink, cell, count, empty, h, link, many, percent, soft, table, tag, taskLink, to, usd, when } from "../dom.js";
 import { reason } from "./parts.js";
 import { agentTable, week } from "./overview.js";
 
@@ -26,7 +26,11 @@ export async function briefing({ recall, argument }) {
     h("h1", null, weekly ? `Week ${one.period}` : `Briefing of ${one.period}`),
     h("p", { class: "row" }, to(["briefing", step[0]], "← Before"), to(["briefing", step[1]], "After →"), weekly ? to(["briefing"], "Days") : to(["briefing", "week"], "Weeks"),
       h("label", { class: "small soft" }, weekly ? "Week of " : "Day ", h("input", { type: "date", value: one.first, onchange: go })), one.complete ? soft("made ", when(one.made_at)) : tag("not over yet", "warning"), weekly ? soft(`${one.first} to ${one.last}`) : null),
-    h("div", { class: "tiles" }, tile(count(totals.reviews), "reviews"), tile(count(totals.assessments.FLAG), "flagged", totals.assessments.FLAG ? "critical" : null), tile(count(totals.findings.critical), "critical findings", totals.findings.critical ? "critical" : null),
+    one.first_day >= one.first ? h("p", null, `This installation began on ${one.first_day}: nothing before it is known.`) : null,
+    h("h2", null, "Gravest findings"), gravestList(one.gravest),
+    h("h2", null, "Not judged by a model, and why"), notJudged(one),
+    h("h2", null, "Figures"),
+    h("div", { class: "tiles" }, tile(count(totals.reviews), "reviews"), totals.assessments.CHECKED ? tile(count(totals.assessments.CHECKED), "checked, not judged") : null, tile(count(totals.assessments.FLAG), "flagged", totals.assessments.FLAG ? "critical" : null), tile(count(totals.findings.critical), "critical findings", totals.findings.critical ? "critical" : null),
       tile(count(totals.findings.warning), "warnings", totals.findings.warning ? "warning" : null), tile(percent(totals.finding_rate), "found something"), tile(usd(totals.cost_usd), "spent"), totals.failed ? tile(count(totals.failed), "failed", "warning") : null),
     week(one),
     one.breakers.length ? [h("h2", null, "Agents to hold back or watch, when this was made"), table("Breakers", ["Agent", "Breaker", "Since", "Acknowledged"], one.breakers.map((own) => [own.agent, agentLink(own.agent), tag(own.recommendation, own.recommendation === "open" ? "critical" : "warning"), when(own.since), own.acknowledged ? "yes" : "no"]))] : null,
@@ -37,6 +41,20 @@ export async function briefing({ recall, argument }) {
     h("h2", null, "Feedback"), h("p", null, `${count(feedback.confirmed)} confirmed, ${count(feedback.false_positive)} false positive, ${count(feedback.resolved)} resolved, ${count(feedback.open)} without an opinion.`),
     one.passive.length ? [h("h2", null, "Passive shadows"), soft("They observe, and stand in no figure above."), shadowLines(one.passive)] : null,
   ];
+}
+
+function gravestList(findings) {
+  if (!findings.length) return empty("None.");
+  return h("ul", null, findings.map((one) => h("li", { "data-key": one.id }, tag(one.severity), " ", h("span", { dir: "auto" }, to(["findings", one.id], one.description || "(no description)")), " ",
+    soft(agentLink(one.agent), one.task_id ? [", task ", taskLink(one.task_id)] : null, `, found by ${one.shadow}`, one.times > 1 ? `, ${count(one.times)} times` : null, one.verified || one.source !== "model" ? null : ", not verified"))));
+}
+
+/** Events without a review, and reviews without a model's verdict. */
+function notJudged({ shadows, totals }) {
+  const reviews = [[totals.assessments.CHECKED, "made by the built-in checks alone, which found nothing"], [totals.assessments.INCONCLUSIVE, "without a verdict of the model"], [totals.failed, "given up"], [totals.open, "not ended yet"]];
+  const lines = [...shadows.flatMap((one) => Object.entries(one.skips).map(([name, n]) => h("li", null, `${many(n, "event")} skipped by ${one.shadow}: `, reason(name)))),
+    ...reviews.filter(([n]) => n).map(([n, what]) => h("li", null, `${many(n, "review")} ${what}`))];
+  return lines.length ? h("ul", null, lines) : empty("Nothing that a shadow watches.");
 }
 
 function shadowLines(shadows) {

@@ -1,5 +1,5 @@
 // Events: the list with what became of each, and one with its texts and its verdict.
-import { agentLink, cell, empty, h, link, seconds, soft, table, tag, taskLink, when } from "../dom.js";
+import { agentLink, cell, empty, h, link, seconds, soft, table, tag, taskLink, when, words } from "../dom.js";
 import { dispositions, eventBody, filters, findingTable, list, maybe, pages, reason, text, withReviews } from "./parts.js";
 
 const gist = (event) => event.tool ? [h("code", { class: "long" }, event.tool.name), " ", first(event.tool.args) ?? event.tool.result ?? event.tool.error ?? ""] : [event.output || event.input || event.task || ""];
@@ -27,7 +27,7 @@ async function event({ ask, argument }) {
   const found = reviews.flatMap((review) => review?.findings ?? []).filter((finding) => finding.event_id === one.id);
   return [
     h("h1", null, "Event"), soft(one.id),
-    verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "")),
+    verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "", verdict.decided_by ? `, decided by ${words(verdict.decided_by)}` : "")),
       verdict.reasons.length ? h("ul", { class: "small" }, verdict.reasons.map((text) => h("li", { dir: "auto" }, withReviews(text)))) : null, verdict.recommendation ? h("p", { dir: "auto" }, verdict.recommendation) : null) : null,
     h("section", { class: "card" }, eventBody(one, found, { linked: false }), one.marks.length ? soft(`Screened at accept: ${one.marks.map((mark) => `${mark.check}.${mark.rule}`).join(", ")}`) : null),
     h("h2", null, "What became of it"), dispositions(one),

@@ -1,7 +1,7 @@
 // What several views show: findings in a table, an event's texts, a breaker, filters, pages.
 import { agentLink, card, cell, count, empty, h, link, many, marked, soft, table, tag, taskLink, to, when, words } from "../dom.js";
 
-export const ASSESSMENTS = ["APPROVE", "INCONCLUSIVE", "SUGGEST", "FLAG"];
+export const ASSESSMENTS = ["APPROVE", "CHECKED", "INCONCLUSIVE", "SUGGEST", "FLAG"];
 export const MODES = ["passive", "review", "active"];
 
 const params = (query) => new URLSearchParams(Object.entries(query).filter(([, value]) => value));

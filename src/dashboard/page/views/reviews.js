@@ -31,7 +31,7 @@ async function review({ ask, argument }) {
   const own = (event) => one.assessments.find((known) => known.event_id === event.id);
   const many = one.assessments.length > 1;
   return [
-    h("p", { class: "row" }, tag(one.assessment ?? one.state), one.score === null ? null : h("span", null, `score ${one.score} of 100`), when(one.finished_at ?? one.created_at)),
+    h("p", { class: "row" }, tag(one.assessment ?? one.state), one.assessment === "CHECKED" ? soft("the built-in checks found nothing; no model judged it") : null, one.score === null ? null : h("span", null, `score ${one.score} of 100`), when(one.finished_at ?? one.created_at)),
     h("h1", null, one.shadow, " on ", h("bdi", null, one.agent)),
     one.recommendation ? h("p", { class: "advice", dir: "auto" }, one.recommendation) : null,
     h("section", { class: "card" }, facts(

@@ -7,7 +7,7 @@ export function shadowTable(shadows) {
   if (!shadows.length) return empty("No shadow is in force.");
   return table("Shadows", ["Shadow", "Mode", "Reviews today", "Money today", "Skipped today", "Health"], shadows.map((one) => [one.name,
     [h("div", null, to(["shadows", one.name], one.name)), soft(one.reviewer === "model" ? one.model : "built-in checks")], one.mode,
-    cell(null, ...[share("reviews today", one.reviews_today, one.max_reviews_per_day, count)].flat()), cell(null, ...[share("money today", one.usd_today, one.max_usd_per_day, usd)].flat()),
+    cell(null, ...[share("reviews today", one.reviews_today, one.max_reviews_per_day, count)].flat(), one.checked_today ? soft(` ${count(one.checked_today)} checked, judged by no model`) : null), cell(null, ...[share("money today", one.usd_today, one.max_usd_per_day, usd)].flat()),
     Object.entries(one.skips_today).map(([name, n]) => h("div", { class: "small" }, `${count(n)}: `, reason(name))),
     cell({ class: "small" }, one.health === "ok" ? tag("ok") : one.health)]));
 }

@@ -7,9 +7,9 @@ const others = (agents) => (agents.length > AGENTS ? soft(`and ${count(agents.le
 
 export function taskTable(items, none = "No event has named a task (task_id) yet.") {
   if (!items.length) return empty(none);
-  return table("Tasks", ["Task", "Agents", "Events", "Reviews", "Strictest", "Last event"], items.map((one) => [one.task_id,
+  return table("Tasks", ["Task", "Agents", "Events", "Judged", "Recommendation", "Last event"], items.map((one) => [one.task_id,
     cell({ class: "wide" }, h("bdi", null, h("a", { href: link(["tasks", one.task_id]) }, one.task_id))), [one.agents.slice(0, AGENTS).map((name) => h("div", null, agentLink(name))), others(one.agents)],
-    cell({ class: "n" }, count(one.events)), cell({ class: "n" }, count(one.reviews)), tag(one.assessment), cell({ class: "when" }, when(one.last_at))]));
+    cell({ class: "n" }, count(one.events)), cell({ class: "n", title: one.coverage.summary }, count(one.coverage.judged)), tag(one.assessment), cell({ class: "when" }, when(one.last_at))]));
 }
 
 export async function tasks({ ask, argument, query }) {
@@ -23,7 +23,7 @@ async function task({ ask, argument, query }) {
   const whole = await ask(`/v1/trajectories/${encodeURIComponent(argument)}?${asked}`);
   const here = ["tasks", whole.task_id];
   return [
-    h("p", { class: "row" }, tag(whole.assessment), soft(`${many(whole.event_count, "event")}, ${many(whole.review_count, "review")}, `, when(whole.first_at), " to ", when(whole.last_at)), whole.agents.slice(0, AGENTS).map(agentLink), others(whole.agents)),
+    h("p", { class: "row" }, tag(whole.assessment), soft(`${many(whole.review_count, "review")}, ${whole.coverage.summary}, `, when(whole.first_at), " to ", when(whole.last_at)), whole.agents.slice(0, AGENTS).map(agentLink), others(whole.agents)),
     h("h1", null, "Task ", h("bdi", null, whole.task_id)),
     h("p", { class: "advice", dir: "auto" }, whole.recommendation),
     whole.reasons.length ? h("ul", { class: "small" }, whole.reasons.map((one) => h("li", { dir: "auto" }, one))) : null,

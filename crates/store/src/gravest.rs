@@ -1,0 +1,105 @@
+//! Gravest findings of a day or week, for briefings and reports.
+
+use jiff::civil::Date;
+use jiff_sqlx::ToSqlx;
+use serde::{Deserialize, Serialize};
+use sqlx::FromRow;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{StoreError, aggregates::BriefingStore};
+use umbra_domain::{FindingId, Mode, Severity};
+
+/// Finding among the gravest of a day or week. Equal faults of an agent are one, told by its newest finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = GravestFinding)]
+pub struct Gravest {
+    /// Id of the finding.
+    #[schema(value_type = String)]
+    pub id: FindingId,
+    /// Path of the finding in the API.
+    #[schema(example = "/v1/findings/fnd_0197a3c1d2e47f00a1b2c3d4e5f60718")]
+    pub path: String,
+    /// Severity of the finding.
+    pub severity: Severity,
+    /// Category of the finding.
+    pub category: String,
+    /// Finding in words.
+    pub description: String,
+    /// Agent whose work it is in.
+    pub agent: String,
+    /// Task that the work belongs to.
+    pub task_id: Option<String>,
+    /// Shadow that found it.
+    pub shadow: String,
+    /// True if the evidence stands in the text.
+    pub verified: bool,
+    /// `check` or `model`.
+    pub source: String,
+    /// Findings of this fault in this time.
+    pub times: i64,
+}
+
+#[derive(FromRow)]
+struct Row {
+    id: Uuid,
+    severity: i16,
+    category: String,
+    description: String,
+    agent: String,
+    task_id: Option<String>,
+    shadow: String,
+    verified: bool,
+    source: String,
+    times: i64,
+}
+
+impl Gravest {
+    /// True if a model found it and quoted no evidence that stands in the text.
+    pub fn is_doubtful(&self) -> bool {
+        !self.verified && self.source == "model"
+    }
+}
+
+impl BriefingStore<'_> {
+    /// The gravest findings of the days `first` to `last`, the gravest first, without those of passive shadows and
+    /// false alarms.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn gravest(self, first: Date, last: Date, most: i64) -> Result<Vec<Gravest>, StoreError> {
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* briefings.gravest */
+             WITH fault AS (
+                 SELECT DISTINCT ON (f.agent, f.fingerprint) f.*,
+                        count(*) OVER (PARTITION BY f.agent, f.fingerprint) AS times
+                 FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+                 JOIN finding f ON f.review_id = r.id
+                 WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3 AND f.status <> 'false_positive'
+                 ORDER BY f.agent, f.fingerprint, f.severity DESC, f.verified OR f.source = 'check' DESC, f.seq DESC
+             )
+             SELECT id, severity, category, description, agent, task_id, shadow, verified, source, times FROM fault
+             ORDER BY severity DESC, verified OR source = 'check' DESC, times DESC, seq DESC LIMIT $4",
+        )
+        .bind(first.to_sqlx())
+        .bind(last.to_sqlx())
+        .bind(Mode::Passive.priority())
+        .bind(most)
+        .fetch_all(&self.0.read)
+        .await?;
+        let gravest = |row: Row| Gravest {
+            id: FindingId(row.id),
+            path: format!("/v1/findings/{}", FindingId(row.id)),
+            severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
+            category: row.category,
+            description: row.description,
+            agent: row.agent,
+            task_id: row.task_id,
+            shadow: row.shadow,
+            verified: row.verified,
+            source: row.source,
+            times: row.times,
+        };
+        Ok(rows.into_iter().map(gravest).collect())
+    }
+}
