@@ -487,6 +487,7 @@ fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSetting
 fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -> FollowerSettings {
     FollowerSettings {
         breaker: breaker::Limits { threshold: breaker.threshold, cool_off: breaker.cool_off, trials: breaker.trials },
+        breaker_modes: breaker.modes.clone(),
         alert_after: breaker.alert_after,
         reflexion: reflexion::Limits { threshold: reflexion.threshold, window: reflexion.window },
         baseline_window: baseline.window,

@@ -67,7 +67,7 @@ fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool, 
         assert!(told, "approved without a word of the planted fault");
         assert!(!judged.findings.iter().any(|finding| warns(finding.severity)), "approved with a finding that warns");
         assert!(judged.score.is_some_and(|score| score >= 50), "approved with a score of {:?}", judged.score);
-        assert!(judged.needs_repair.is_none(), "approved what could not be read");
+        assert!(judged.follow_up.is_none(), "approved what could not be read");
     }
     if judged.assessment == Assessment::Flag && floor.assessment != Assessment::Flag {
         let grounds = judged.findings.iter().any(|finding| finding.verified && warns(finding.severity));

@@ -5,7 +5,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
@@ -15,9 +15,12 @@ use super::{
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
 };
-use crate::flows::followers::breakers::BreakerItem;
+use crate::flows::followers::breaker_item::BreakerItem;
 use umbra_domain::{BreakerState, key::Scope};
-use umbra_store::{breakers::BreakerFilter, seek::Feed};
+use umbra_store::{
+    breakers::{BreakerFilter, Signature},
+    seek::Feed,
+};
 
 const FEED: char = 'b';
 /// Most characters of a name of a person.
@@ -69,11 +72,11 @@ pub async fn get_breaker(
     Ok(Json(api.flows.followers.breaker(&named(&agent)?).await?))
 }
 
-/// Who says what to a breaker. The body may be left out.
+/// Author of a change by hand, and a note. The body may be left out.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acknowledgement {
-    /// Who acknowledges it.
+    /// Who acknowledges or resets it; the id of the key unless set.
     #[schema(max_length = 200)]
     pub by: Option<String>,
     /// What others should know.
@@ -81,10 +84,22 @@ pub struct Acknowledgement {
     pub note: Option<String>,
 }
 
-/// Notes that somebody takes care of an agent whose breaker is open or half open. When it opens anew, that is forgotten.
+/// A breaker that somebody takes care of.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Acknowledged {
+    #[serde(flatten)]
+    #[schema(inline)]
+    #[expect(missing_docs, reason = "its parts are explained there")]
+    pub breaker: BreakerItem,
+    /// True if it was acknowledged before: the first acknowledgement stays, and this one changed nothing.
+    pub already_acknowledged: bool,
+}
+
+/// Notes that somebody takes care of an agent whose breaker is open or half open. The first to do so is kept; when it opens
+/// anew, that is forgotten.
 #[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
-    responses((status = 200, description = "The breaker", body = BreakerItem),
+    responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
         (status = 409, description = "It is closed", body = super::problem::ProblemDocument,
             content_type = "application/problem+json")))]
 pub async fn acknowledge_breaker(
@@ -92,17 +107,17 @@ pub async fn acknowledge_breaker(
     caller: Caller,
     PathPart(agent): PathPart,
     request: Request,
-) -> Result<Json<BreakerItem>, Problem> {
+) -> Result<Json<Acknowledged>, Problem> {
     caller.require(Scope::Admin)?;
-    let Acknowledgement { by, note } = acknowledgement(&api, request).await?;
-    let item = api.flows.followers.acknowledge_breaker(&named(&agent)?, by.as_deref(), note.as_deref()).await?;
-    item.map(Json)
+    let signed = signature(&api, &caller, request).await?;
+    let known = api.flows.followers.acknowledge_breaker(&named(&agent)?, &signed).await?;
+    known
+        .map(|(breaker, already_acknowledged)| Json(Acknowledged { breaker, already_acknowledged }))
         .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
 }
 
-/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review. It
-/// takes no body.
-#[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers",
+/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review.
+#[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
 pub async fn reset_breaker(
@@ -112,8 +127,8 @@ pub async fn reset_breaker(
     request: Request,
 ) -> Result<Json<BreakerItem>, Problem> {
     caller.require(Scope::Admin)?;
-    api.bodies.read_nothing(request).await?;
-    Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?).await?))
+    let signed = signature(&api, &caller, request).await?;
+    Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?, signed).await?))
 }
 
 /// An agent's name as it is stored.
@@ -124,15 +139,17 @@ fn named(agent: &str) -> Result<String, Problem> {
     Ok(umbra_checks::redact(agent).as_str().to_owned())
 }
 
-async fn acknowledgement(api: &Api, request: Request) -> Result<Acknowledgement, Problem> {
+/// Who acknowledges or resets a breaker, and with what note.
+async fn signature(api: &Api, caller: &Caller, request: Request) -> Result<Signature, Problem> {
     let headers = request.headers().clone();
     let body = api.bodies.read(request).await?;
-    if body.is_empty() {
-        return Ok(Acknowledgement::default());
-    }
-    expect_media(&headers, &[Media::Json])?;
-    let Acknowledgement { by, note } = from_json(&body)?;
-    let mut problem = Problem::invalid_event("the acknowledgement breaks rules; errors lists them");
+    let Acknowledgement { by, note } = if body.is_empty() {
+        Acknowledgement::default()
+    } else {
+        expect_media(&headers, &[Media::Json])?;
+        from_json(&body)?
+    };
+    let mut problem = Problem::invalid_event("author and note break rules; errors lists them");
     let mut broken = false;
     for (pointer, text, most) in [("/by", &by, BY_CHARS), ("/note", &note, NOTE_CHARS)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > most || text.contains('\0')) {
@@ -144,5 +161,6 @@ async fn acknowledgement(api: &Api, request: Request) -> Result<Acknowledgement,
         return Err(problem);
     }
     let clean = |text: Option<String>| text.map(|text| umbra_checks::redact(&text).as_str().to_owned());
-    Ok(Acknowledgement { by: clean(by), note: clean(note) })
+    let by = clean(by).or_else(|| caller.key().map(|key| key.to_string()));
+    Ok(Signature { by, note: clean(note) })
 }

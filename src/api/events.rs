@@ -85,7 +85,8 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let verdict = verdict(&api, &accepted, wait).await?;
     let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
     let status = if decided { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let mut response = answer(status, &AcceptedEvent { verdict, ..AcceptedEvent::from(accepted) })?;
+    let breaker = api.flows.followers.open_breakers.of(&accepted.agent);
+    let mut response = answer(status, &AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) })?;
     if replayed {
         response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
     }
@@ -105,12 +106,11 @@ pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Pro
 /// Where an accepted event stands with its active shadows: waited for where the sender asks for it.
 async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
     let by = api.flows.verdicts.verdict_by(accepted);
-    let undecided = |by| VerdictItem::undecided(accepted.id, by);
     Ok(match (by, wait) {
         (Some(_), Some(wait)) => Some(waited(api, accepted.id, wait).await?),
         (Some(_), None) if accepted.replayed => Some(api.flows.verdicts.verdict(accepted.id).await?),
-        (Some(_), None) => Some(undecided(by)),
-        (None, Some(_)) => Some(undecided(None)),
+        (Some(by), None) => Some(VerdictItem::pending(accepted.id, by)),
+        (None, Some(_)) => Some(VerdictItem::not_reviewed(accepted.id, &accepted.dispositions)),
         (None, None) => None,
     })
 }
@@ -172,7 +172,8 @@ pub async fn post_batch(
         result.results.push(match outcome {
             Ok(one) => {
                 *(if one.replayed { &mut result.replayed } else { &mut result.accepted }) += 1;
-                BatchItem { index, id: Some(one.id), dispositions: Some(one.dispositions), error: None }
+                let breaker = api.flows.followers.open_breakers.of(&one.agent);
+                BatchItem { index, id: Some(one.id), dispositions: Some(one.dispositions), breaker, error: None }
             }
             Err(problem) => {
                 result.rejected += 1;
@@ -182,7 +183,7 @@ pub async fn post_batch(
                     detail: problem.detail().to_owned(),
                     errors: problem.errors().to_vec(),
                 };
-                BatchItem { index, id: None, dispositions: None, error: Some(error) }
+                BatchItem { index, id: None, dispositions: None, breaker: None, error: Some(error) }
             }
         });
     }

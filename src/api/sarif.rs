@@ -123,6 +123,7 @@ fn result(finding: &FindingItem, rule_index: Option<usize>) -> Value {
             "category": finding.category,
             "recommendation": finding.recommendation,
             "verified": finding.verified,
+            "about": finding.about,
             "source": finding.source,
             "status": finding.status,
             "occurrences": finding.occurrences,

@@ -139,6 +139,7 @@ async fn run(
     if settings.briefing.enabled {
         background.spawn("briefing", flows.followers.clone().brief_until(leave.clone(), settings.briefing.delay));
     }
+    background.spawn("breakers", flows.followers.clone().know_breakers_until(leave.clone()));
     background.spawn("tail", flows.followers.clone().tail_until(leave.clone()));
     background.spawn("listener", flows.maintenance.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();

@@ -4,7 +4,8 @@
 //! open or half open, since when, and which reviews brought it about. It reads no clock and stores nothing.
 //!
 //! # States
-//! - **closed**: `threshold` rejections in a row open it. An approval resets the count.
+//! - **closed**: `threshold` rejections in a row open it, and so do as many of one and the same content: the agent is stuck.
+//!   An approval resets both counts.
 //! - **open**: nothing that comes in meanwhile changes it, until `cool_off` has passed.
 //! - **half open**: reviews of events that came in since are trials. `trials` approvals close it, one rejection opens
 //!   it again.
@@ -13,9 +14,8 @@
 //! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval, and so is a
 //! clean one (CHECKED) of a shadow that runs on the built-in checks. Anything else (inconclusive, CHECKED where the shadow
 //! has a model, a rejection without evidence, no result) is neither, and is not told to this room. A rejection that a
-//! text forged, with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count
-//! once within a run, so that who posts an output three times opens nothing; an attempt at doing it again is content of
-//! its own, even word for word.
+//! text forged, with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count once
+//! within a run, and apart from it as `stuck`; an attempt at doing it again is content of its own, even word for word.
 //!
 //! # Order
 //! Reviews end out of order, so a state is never moved on by hand: what was said is kept in order of receipt, and the
@@ -26,7 +26,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ const MOST_REMEMBERED: usize = 32;
 /// When it opens and closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Rejections in a row that open it, at least 1.
+    /// Rejections in a row that open it, of different contents or of one; at least 1.
     pub threshold: u32,
     /// How long it stays open.
     pub cool_off: Duration,
@@ -68,21 +68,14 @@ pub struct Opinion {
     pub ended_at: Timestamp,
 }
 
-/// What an assessment says of an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A
-/// rejection stands on evidence: `verified` is the worst severity of a finding whose evidence stands in the text,
-/// `unverified` that of one whose evidence does not. `has_model` is false for a shadow that runs on the built-in checks.
-pub fn rejects(
-    assessment: Assessment,
-    has_model: bool,
-    verified: Option<Severity>,
-    unverified: Option<Severity>,
-) -> Option<bool> {
+/// Meaning of an assessment for an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A rejection
+/// stands on evidence: `verified` is the worst severity of a finding against the agent whose evidence stands.
+/// `has_model` is false for a shadow that runs on the built-in checks.
+pub fn rejects(assessment: Assessment, has_model: bool, verified: Option<Severity>) -> Option<bool> {
     match assessment {
-        Assessment::Approve => Some(false),
+        Assessment::Approve | Assessment::Suggest => Some(false),
         // Where the checks' FLAGs count, their clean reviews do; beside a model they judge nothing.
         Assessment::Checked => (!has_model).then_some(false),
-        // What would have rejected, had its evidence stood, is no approval either.
-        Assessment::Suggest => (unverified < Some(Severity::Critical)).then_some(false),
         Assessment::Inconclusive => None,
         Assessment::Flag => (verified >= Some(Severity::Warning)).then_some(true),
     }
@@ -121,6 +114,9 @@ pub struct Standing {
     pub rejected_by: Vec<ReviewId>,
     /// What content they were of, or, half open, what content was approved.
     seen: Vec<String>,
+    /// Rejections of a content beyond its first, by the content.
+    #[serde(default)]
+    copies: BTreeMap<String, u32>,
     /// When the last of these reviews ended.
     known_at: Option<Timestamp>,
 }
@@ -169,6 +165,11 @@ impl History {
 }
 
 impl Standing {
+    /// Rejections of the content that was rejected most often; 0 where none was rejected twice.
+    pub fn stuck(&self) -> u32 {
+        self.copies.values().max().map_or(0, |copies| copies.saturating_add(1))
+    }
+
     /// When it becomes half open, if it is open.
     pub fn half_open_at(&self, limits: &Limits) -> Option<Timestamp> {
         let since = self.since.filter(|_| self.recommendation == BreakerState::Open)?;
@@ -193,18 +194,14 @@ impl Standing {
             (BreakerState::Closed, false) => standing.clear(),
             (BreakerState::Open, false) => {}
             (BreakerState::Closed, true) => {
-                if standing.is_new(opinion) && standing.count(opinion) >= limits.threshold {
+                standing.count(opinion);
+                if standing.rejections.max(standing.stuck()) >= limits.threshold {
                     standing.open();
                 }
             }
-            (BreakerState::Open, true) => {
-                if standing.is_new(opinion) {
-                    standing.count(opinion);
-                }
-            }
+            (BreakerState::Open, true) => standing.count(opinion),
             (BreakerState::HalfOpen, true) => {
                 standing.seen.clear();
-                standing.is_new(opinion);
                 standing.count(opinion);
                 standing.open();
             }
@@ -229,14 +226,21 @@ impl Standing {
         true
     }
 
-    /// Counts a rejection; answers how many there are.
-    fn count(&mut self, opinion: &Opinion) -> u32 {
-        self.rejections = self.rejections.saturating_add(1);
+    /// Counts a rejection, or a copy of one.
+    fn count(&mut self, opinion: &Opinion) {
+        if self.is_new(opinion) {
+            self.rejections = self.rejections.saturating_add(1);
+        } else {
+            if self.copies.len() < MOST_REMEMBERED || self.copies.contains_key(&opinion.content) {
+                let copies = self.copies.entry(opinion.content.clone()).or_default();
+                *copies = copies.saturating_add(1);
+            }
+            self.known_at = self.known_at.max(Some(opinion.ended_at));
+        }
         if self.rejected_by.len() == MOST_REMEMBERED {
             self.rejected_by.remove(0);
         }
         self.rejected_by.push(opinion.review);
-        self.rejections
     }
 
     /// Opens it. Reviews end out of order: it is open since the last of its reasons was known.
@@ -250,6 +254,7 @@ impl Standing {
         self.rejections = 0;
         self.rejected_by.clear();
         self.seen.clear();
+        self.copies.clear();
         self.known_at = None;
     }
 }

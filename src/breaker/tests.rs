@@ -56,7 +56,13 @@ fn runs_of_rejections_open_it_and_trials_close_it() {
         ("RRR", Open, 3),
         ("RRARR", Closed, 2),
         ("RR.R", Open, 3),
-        ("Rrrr", Closed, 1),
+        ("Rr", Closed, 1),
+        ("Rrr", Open, 1),
+        ("RrR.r", Closed, 2),
+        ("RrArr", Closed, 1),
+        (&format!("Rrr{wait}"), HalfOpen, 1),
+        (&format!("Rrr{wait}AA"), Closed, 0),
+        (&format!("Rrr{wait}r"), Open, 2),
         ("RrRrR", Open, 3),
         ("RRRR", Open, 4),
         ("RRRAAA", Open, 3),
@@ -73,6 +79,23 @@ fn runs_of_rejections_open_it_and_trials_close_it() {
         let standing = story(letters);
         assert_eq!((standing.recommendation, standing.rejections), (recommendation, rejections), "{letters}");
     }
+}
+
+#[test]
+fn an_agent_is_stuck_on_the_output_that_is_rejected_most_often() {
+    for (letters, rejections, stuck) in [("RRR", 3, 0), ("Rr", 1, 2), ("Rrrr", 1, 4), ("RrRrr", 2, 3), ("RrA", 0, 0)] {
+        let standing = story(letters);
+        assert_eq!((standing.rejections, standing.stuck()), (rejections, stuck), "{letters}");
+    }
+    let standing = story("Rrr");
+    assert_eq!((standing.since, standing.rejected_by.len()), (Some(minute(3)), 3), "it opens with the third");
+}
+
+#[test]
+fn a_history_from_before_copies_were_counted_is_read() {
+    let mut stored = serde_json::to_value(folded(&[opinion(1, true, "a")])).unwrap();
+    assert!(stored["settled"].as_object_mut().unwrap().remove("copies").is_some());
+    assert!(serde_json::from_value::<History>(stored).is_ok());
 }
 
 #[test]
@@ -119,20 +142,19 @@ fn a_reset_forgets_what_is_under_way_too() {
 fn only_evidence_rejects() {
     use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
     use Severity::{Critical, Info, Warning};
-    for (assessment, verified, unverified, expected) in [
-        (Flag, Some(Critical), None, Some(true)),
-        (Flag, Some(Warning), Some(Critical), Some(true)),
-        (Flag, Some(Info), None, None),
-        (Flag, None, Some(Critical), None),
-        (Inconclusive, Some(Critical), None, None),
-        (Suggest, Some(Warning), Some(Warning), Some(false)),
-        (Suggest, Some(Warning), Some(Critical), None),
-        (Approve, None, None, Some(false)),
+    for (assessment, verified, expected) in [
+        (Flag, Some(Critical), Some(true)),
+        (Flag, Some(Warning), Some(true)),
+        (Flag, Some(Info), None),
+        (Flag, None, None),
+        (Inconclusive, Some(Critical), None),
+        (Suggest, Some(Warning), Some(false)),
+        (Suggest, None, Some(false)),
+        (Approve, None, Some(false)),
     ] {
-        let said = rejects(assessment, true, verified, unverified);
-        assert_eq!(said, expected, "{assessment:?} {verified:?} {unverified:?}");
+        assert_eq!(rejects(assessment, true, verified), expected, "{assessment:?} {verified:?}");
     }
-    let checked = |has_model| rejects(Checked, has_model, None, None);
+    let checked = |has_model| rejects(Checked, has_model, None);
     assert_eq!((checked(false), checked(true)), (Some(false), None), "as its FLAGs count, where it runs on checks");
 }
 

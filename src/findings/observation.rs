@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use umbra_domain::{Assessment, EventId, Mode, ReviewId, Reviewer, Severity, Trigger};
+use umbra_domain::{About, Assessment, EventId, Mode, ReviewId, Reviewer, Severity, Trigger};
 use umbra_store::{
     findings::{FindingEvidence, FindingItem},
     reviews::Review,
@@ -21,8 +21,10 @@ pub struct ObservedFinding {
     pub description: String,
     /// Where; null where no quote was found in the text.
     pub evidence: Option<FindingEvidence>,
-    /// Whether the evidence stands in the text.
+    /// True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted.
     pub verified: bool,
+    /// `given`: it speaks against what the agent was given, not against the agent.
+    pub about: About,
 }
 
 /// A finished review in the shape of the observations log.
@@ -90,7 +92,7 @@ impl From<Review> for Observation {
 
 impl From<FindingItem> for ObservedFinding {
     fn from(item: FindingItem) -> Self {
-        let FindingItem { severity, category, description, evidence, verified, .. } = item;
-        Self { severity, category, description, evidence, verified }
+        let FindingItem { severity, category, description, evidence, verified, about, .. } = item;
+        Self { severity, category, description, evidence, verified, about }
     }
 }

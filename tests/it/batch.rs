@@ -143,7 +143,9 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
         ids.push(umbra.event(&small(n)).await["id"].clone());
     }
     umbra.drain().await;
-    assert_eq!(model.count(), 1);
+    assert_eq!(model.count(), 2, "once for all, and once more for the one that is rejected without a quote of its own");
+    let again = model.last().user;
+    assert!(again.contains("Part 1") && !again.contains("Part 0") && !again.contains("Part 4"), "{again}");
     let reviews = umbra.items("/v1/reviews").await;
     let review = umbra.get(&format!("/v1/reviews/{}", reviews[0]["id"].as_str().unwrap_or_default())).await;
     let words: Vec<&str> =
@@ -158,7 +160,7 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
     assert_eq!(first.map(|f| (f["verified"].clone(), f["task_id"].clone())), Some((json!(true), json!("t-0"))));
     assert_eq!(second.map(|f| (f["verified"].clone(), f["task_id"].clone())), Some((json!(false), json!("t-1"))));
     assert_eq!(findings.len(), 2, "{findings:?}");
-    let prompt = &model.last();
+    let prompt = &model.seen()[0];
     assert!(prompt.system.contains("What one event says is no evidence about another"));
     let fences: std::collections::BTreeSet<&str> =
         prompt.user.lines().filter_map(|line| line.strip_prefix("The tag of its blocks is ")).collect();

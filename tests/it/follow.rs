@@ -96,7 +96,16 @@ async fn three_rejections_in_a_row_open_the_breaker_and_approved_trials_close_it
 
     let answered = umbra.post("/v1/breakers/writer/acknowledge", &json!({"by": "ada", "note": "looking"})).await;
     assert_eq!((answered.status.as_u16(), &answered.body["acknowledged"]), (200, &json!(true)), "{}", answered.text);
-    assert_eq!(breaker(&umbra, "writer").await["acknowledged_by"], "ada");
+    assert_eq!(answered.body["already_acknowledged"], false);
+    let again = umbra.post("/v1/breakers/writer/acknowledge", &json!({"by": "bob", "note": "mine"})).await;
+    assert_eq!((again.status.as_u16(), &again.body["already_acknowledged"]), (200, &json!(true)), "{}", again.text);
+    let kept = breaker(&umbra, "writer").await;
+    assert_eq!(
+        (&kept["acknowledged_by"], &kept["note"]),
+        (&json!("ada"), &json!("looking")),
+        "the first is kept: {kept}"
+    );
+    assert_eq!(kept["acknowledged_at"], answered.body["acknowledged_at"]);
     let nothing = umbra.post("/v1/breakers/nobody/acknowledge", &json!({})).await;
     assert_eq!((nothing.status.as_u16(), &nothing.body["code"]), (409, &json!("conflict")));
 
@@ -134,7 +143,7 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
     followed(&umbra, &dangerous("writer", "d.evil.sh")).await;
     assert_eq!(state(&umbra, "writer").await, is("closed", 2));
 
-    for _ in 0..4 {
+    for _ in 0..2 {
         followed(&umbra, &dangerous("copied", "a.evil.sh")).await;
     }
     assert_eq!(state(&umbra, "copied").await, is("closed", 1), "one content counts once");
@@ -155,7 +164,7 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
     assert_eq!(umbra.items("/v1/breakers").await.len(), 2);
 
     let reset = "/v1/breakers/copied/reset";
-    let refused = umbra.post(reset, &json!({"by": "ada"})).await;
+    let refused = umbra.post(reset, &json!({"by": "a".repeat(201)})).await;
     assert_eq!(
         (refused.status.as_u16(), &refused.body["errors"][0]["pointer"]),
         (400, &json!("/by")),
@@ -163,7 +172,16 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
         refused.text
     );
     assert_eq!(state(&umbra, "copied").await, is("open", 3), "nothing was reset");
-    assert_eq!(umbra.post(reset, &json!({})).await.body["recommendation"], "closed");
+    let answered = umbra.post(reset, &json!({"by": "ada", "note": "the prompt was mended"})).await;
+    assert_eq!(
+        (answered.status.as_u16(), &answered.body["recommendation"]),
+        (200, &json!("closed")),
+        "{}",
+        answered.text
+    );
+    let told = breaker(&umbra, "copied").await["reset"].clone();
+    assert_eq!((&told["by"], &told["note"]), (&json!("ada"), &json!("the prompt was mended")), "{told}");
+    assert!(told["at"].is_string(), "{told}");
     let reset = umbra.send(Method::POST, reset, &[], None).await;
     assert_eq!((reset.status.as_u16(), &reset.body["recommendation"]), (200, &json!("closed")), "{}", reset.text);
     followed(&umbra, &dangerous("copied", "b.evil.sh")).await;

@@ -426,4 +426,17 @@ async fn breakers_and_reflexions_are_told_of_and_so_is_what_a_person_changes() {
     assert_eq!(kinds.last(), Some(&"breaker.closed"), "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| kind.ends_with(".closed")).count(), 2, "{kinds:?}");
     assert!(umbra.items("/v1/breakers?recommendation=open").await.is_empty());
+    let opened = &told.iter().find(|(kind, _)| kind == "breaker.opened").expect("it opened").1;
+    let (shadow, before, count) = (&opened["shadow"], &opened["before"], &opened["consecutive_rejections"]);
+    assert_eq!((shadow, before, count), (&json!("seen"), &json!("closed"), &json!(3)), "{opened}");
+    assert_eq!((&opened["recommendation"], &opened["threshold"]), (&json!("open"), &json!(3)), "{opened}");
+    assert_eq!(opened["reviews"].as_array().map(Vec::len), Some(3), "{opened}");
+    assert_eq!(opened["half_open_at"], "2026-02-28T14:45:00Z", "{opened}");
+    assert!(
+        opened["reasons"][0].as_str().is_some_and(|why| why.starts_with("seen: 3 verified rejections")),
+        "{opened}"
+    );
+    let closed = &told.last().expect("it closed").1;
+    assert_eq!((&closed["recommendation"], &closed["before"]), (&json!("closed"), &json!("open")), "{closed}");
+    assert!(closed["reset"]["at"].is_string(), "{closed}");
 }

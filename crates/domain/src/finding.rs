@@ -47,6 +47,19 @@ words! {
     }
 }
 
+words! {
+    /// Subject of a finding: whose words or acts it speaks against.
+    #[derive(Default, utoipa::ToSchema)]
+    pub enum About {
+        /// The watched agent.
+        #[default]
+        Agent = "agent",
+        /// What the agent was given (its task, its input, a tool's result), be it quoted in its output: no fault of the
+        /// agent's, so nothing is rejected for it, and no breaker counts it.
+        Given = "given",
+    }
+}
+
 /// Where in the event a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Evidence {
@@ -74,8 +87,11 @@ pub struct Finding {
     pub description: String,
     /// Where; a model's finding without a quote that was found has none.
     pub evidence: Option<Evidence>,
-    /// Whether the evidence stands in the text.
+    /// True if the evidence stands in the text, or a second call agreed on what cannot be quoted.
     pub verified: bool,
+    /// Whose words or acts it speaks against.
+    #[serde(default)]
+    pub about: About,
     /// A check or the model.
     pub source: Source,
     /// The check's rule (`secret.aws_access_key`), or the model's checklist item.

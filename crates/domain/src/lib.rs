@@ -56,7 +56,7 @@ pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
 pub use execution::{Execution, Override, OverrideScope};
-pub use finding::{Category, Evidence, Finding, Severity, Source};
+pub use finding::{About, Category, Evidence, Finding, Severity, Source};
 pub use hex_bytes::HexBytes;
 pub use hit::{CheckName, Hit, Mark};
 pub use ids::{

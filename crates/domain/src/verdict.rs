@@ -18,6 +18,26 @@ words! {
     }
 }
 
+words! {
+    /// Meaning of an active shadow's FLAG that rests on no quote which is found in the text.
+    #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
+    pub enum Unfounded {
+        /// It counts as SUGGEST.
+        #[default]
+        Suggest = "suggest",
+        /// It stands, and rejects.
+        Reject = "reject",
+    }
+}
+
+impl Unfounded {
+    /// True for the default, which stored versions leave out.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How an active shadow comes to its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictRules {
@@ -27,11 +47,19 @@ pub struct VerdictRules {
     pub on_timeout: Otherwise,
     /// Meaning of a review without a model's verdict: INCONCLUSIVE or CHECKED.
     pub on_inconclusive: Otherwise,
+    /// Meaning of a FLAG without a quote that is found, once the model was asked for one.
+    #[serde(default, skip_serializing_if = "Unfounded::is_default")]
+    pub on_unfounded: Unfounded,
 }
 
 impl Default for VerdictRules {
     fn default() -> Self {
-        Self { within: Duration::from_secs(20), on_timeout: Otherwise::Accept, on_inconclusive: Otherwise::Accept }
+        Self {
+            within: Duration::from_secs(20),
+            on_timeout: Otherwise::Accept,
+            on_inconclusive: Otherwise::Accept,
+            on_unfounded: Unfounded::Suggest,
+        }
     }
 }
 
@@ -41,7 +69,7 @@ words! {
     pub enum DecidedBy {
         /// Assessment of a review: FLAG rejects, APPROVE and SUGGEST accept.
         Assessment = "assessment",
-        /// FLAG by the built-in checks, decided before the review ended or although it was given up.
+        /// FLAG by the built-in checks, which no model lowers; it waits for none.
         Checks = "checks",
         /// `on_inconclusive`, since the built-in checks alone looked and found nothing.
         ChecksOnly = "checks_only",
@@ -49,6 +77,47 @@ words! {
         OnInconclusive = "on_inconclusive",
         /// `on_timeout`, since no review came in time or it was given up.
         OnTimeout = "on_timeout",
+        /// A FLAG on what cannot be quoted, with which a second, independent call agreed: it rejects.
+        SecondCall = "second_call",
+        /// A FLAG with which no second call agreed: it counts as SUGGEST.
+        Unconfirmed = "unconfirmed",
+        /// `on_unfounded`, since no quote of a FLAG stands in the text.
+        OnUnfounded = "on_unfounded",
+        /// What would reject stands in what the agent was given: it is no fault of the agent's.
+        Given = "given",
+        /// No verdict, since an active shadow watches the event and skipped it.
+        Skipped = "skipped",
+        /// No verdict, since no active shadow watches the event.
+        NoActiveShadow = "no_active_shadow",
+    }
+}
+
+impl DecidedBy {
+    /// The rule in words, as a review's notes and a verdict's reasons say it; `None` where the findings say enough.
+    pub fn sentence(self, assessment: Assessment) -> Option<&'static str> {
+        Some(match (self, assessment) {
+            (Self::SecondCall, _) => {
+                "The model's FLAG is about what cannot be quoted: a second call that knew nothing of the first agrees."
+            }
+            (Self::Unconfirmed, _) => "The model's FLAG was confirmed by no second call: it counts as SUGGEST.",
+            (Self::OnUnfounded, Assessment::Flag) => {
+                "The model's FLAG rests on no evidence found in the text: it stands, since on_unfounded says reject."
+            }
+            (Self::OnUnfounded, _) => {
+                "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST, since on_unfounded says \
+                 suggest."
+            }
+            (Self::Given, _) => {
+                "What would reject this stands in what the agent was given, and is no fault of the agent's: it counts as \
+                 SUGGEST."
+            }
+            _ => return None,
+        })
+    }
+
+    /// True if a FLAG of the model was lowered, or kept by a setting alone: it says nothing of the agent for sure.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Self::Unconfirmed | Self::OnUnfounded | Self::Given)
     }
 }
 
@@ -98,6 +167,8 @@ pub struct Opinion {
     pub rules: VerdictRules,
     /// How far it has come.
     pub progress: Progress,
+    /// The rule behind its assessment, once it has one.
+    pub decided_by: DecidedBy,
     /// What the built-in checks have against the output for certain, whatever the review comes to and when: no model
     /// lowers what they say.
     pub certain: Vec<String>,
@@ -153,7 +224,7 @@ impl Opinion {
         match &self.progress {
             Progress::Done(at, assessment) if at <= by => Some(match assessment {
                 Assessment::Flag => {
-                    let mut ruling = self.ruling(DecidedBy::Assessment, Otherwise::Reject, self.reasons.clone());
+                    let mut ruling = self.assessed(Otherwise::Reject, *assessment);
                     if ruling.reasons.is_empty() {
                         ruling.reasons.push(format!("{shadow} flags this output"));
                     }
@@ -163,9 +234,7 @@ impl Opinion {
                 Assessment::Checked => {
                     on_inconclusive(DecidedBy::ChecksOnly, "the built-in checks found nothing and no model judged it")
                 }
-                Assessment::Approve | Assessment::Suggest => {
-                    self.ruling(DecidedBy::Assessment, Otherwise::Accept, self.reasons.clone())
-                }
+                Assessment::Approve | Assessment::Suggest => self.assessed(Otherwise::Accept, *assessment),
             }),
             _ if !self.certain.is_empty() => {
                 Some(self.ruling(DecidedBy::Checks, Otherwise::Reject, self.certain.clone()))
@@ -174,6 +243,13 @@ impl Opinion {
             _ if now > *by => Some(on_timeout("no review came in time")),
             _ => None,
         }
+    }
+
+    /// The ruling of an assessment, with the rule behind it before what was found.
+    fn assessed(&self, otherwise: Otherwise, assessment: Assessment) -> Ruling {
+        let rule = self.decided_by.sentence(assessment).map(|rule| format!("{}: {rule}", self.shadow));
+        let reasons = rule.into_iter().chain(self.reasons.iter().cloned()).collect();
+        self.ruling(self.decided_by, otherwise, reasons)
     }
 
     fn ruling(&self, decided_by: DecidedBy, otherwise: Otherwise, reasons: Vec<String>) -> Ruling {
@@ -207,6 +283,7 @@ mod tests {
             by: at(20),
             rules: VerdictRules { on_timeout: Otherwise::Reject, ..VerdictRules::default() },
             progress,
+            decided_by: DecidedBy::Assessment,
             certain: Vec::new(),
             reasons: vec![format!("{shadow} says so")],
             recommendation: None,
@@ -256,6 +333,23 @@ mod tests {
             (one.rules.on_timeout, one.rules.on_inconclusive) = (Otherwise::Accept, Otherwise::Reject);
             let ruling = rule(&[one], at(21)).map(|ruling| (ruling.standing, ruling.decided_by));
             assert_eq!(ruling, Some((standing, decided_by)), "{progress:?}");
+        }
+    }
+
+    #[test]
+    fn the_rule_behind_an_assessment_stands_before_what_was_found() {
+        for (decided_by, assessment, standing, said) in [
+            (DecidedBy::SecondCall, Assessment::Flag, Standing::Rejected, "a second call"),
+            (DecidedBy::OnUnfounded, Assessment::Flag, Standing::Rejected, "on_unfounded says reject"),
+            (DecidedBy::OnUnfounded, Assessment::Suggest, Standing::Accepted, "on_unfounded says suggest"),
+            (DecidedBy::Unconfirmed, Assessment::Suggest, Standing::Accepted, "no second call"),
+            (DecidedBy::Given, Assessment::Suggest, Standing::Accepted, "was given"),
+        ] {
+            let one = Opinion { decided_by, ..opinion("a", Progress::Done(at(5), assessment)) };
+            let Some(ruling) = rule(&[one], at(6)) else { panic!("{decided_by:?} decides") };
+            assert_eq!((ruling.standing, ruling.decided_by), (standing, decided_by));
+            let [rule, found] = &ruling.reasons[..] else { panic!("{:?}", ruling.reasons) };
+            assert!(rule.starts_with("a: ") && rule.contains(said) && found == "a says so", "{:?}", ruling.reasons);
         }
     }
 

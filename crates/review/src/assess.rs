@@ -9,9 +9,11 @@ use super::{
     claims::{self, Claims},
     evidence,
     excerpt::grouped,
+    given::{Given, described},
+    rejection::{self, FollowUp, Grounds},
     reply::{self, Unreadable, Verdict},
 };
-use umbra_domain::{Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source};
+use umbra_domain::{About, Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source, verdict::DecidedBy};
 
 /// Most hits of one event that become findings, worst first; all count for the assessment.
 const MAX_CHECK_FINDINGS: usize = 50;
@@ -20,25 +22,18 @@ const APPROVE_SCORE: u8 = 50;
 /// What is said of each event of a batch whose reply holds too many verdicts.
 const SURPLUS: &str = "The model's reply judges more events than it was given: it approves none.";
 
-/// What is noted of a rejection that points at nothing.
-const UNFOUNDED: &str = "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.";
 /// What is noted where more was found than a model's word admits.
 const OVERRULED: &str = "The model's verdict is milder than what was found: its score counts for nothing.";
 
-/// Whether these notes of a review say that its model rejected on no evidence. That is no approval, whatever became of
-/// the review.
-pub fn is_unfounded(notes: &[String]) -> bool {
-    notes.iter().any(|note| note == UNFOUNDED)
-}
-
-/// Whether a review with these notes says with its score what it says with its assessment. The score of a verdict that
-/// did not stand tells nothing of the work.
-pub fn score_stands(notes: &[String]) -> bool {
-    !notes.iter().any(|note| note == UNFOUNDED || note == OVERRULED)
+/// True of a review whose score says what its assessment says. The score of a model whose verdict did not stand, or on
+/// which the assessment does not rest, tells nothing of the work.
+pub fn score_stands(reviewer: Reviewer, decided_by: DecidedBy, notes: &[String]) -> bool {
+    let rests_on_checks = reviewer == Reviewer::Model && decided_by == DecidedBy::Checks;
+    !decided_by.is_doubtful() && !rests_on_checks && !notes.iter().any(|note| note == OVERRULED)
 }
 
 /// Why a reply is no verdict.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 enum NoVerdict {
     #[error("The model refused to review this.")]
     Refused,
@@ -72,27 +67,43 @@ pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
 pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
     let mut judged = floor(shadow, subjects);
     judged.assessment = judged.assessment.max(Assessment::Checked);
-    judged
+    let by = judged.decided_by;
+    judged.decided(by)
 }
 
 /// The part of the built-in checks in a judgement: no word of a model goes below it.
 fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
-    let all = || subjects.iter().flat_map(|subject| subject.hits.iter().map(move |hit| (subject, hit)));
-    let assessment = all().map(|(_, hit)| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve);
-    let mut worst: Vec<(&Subject, &Hit)> = all().collect();
-    worst.sort_by_key(|(_, hit)| Reverse(hit.severity));
-    let kinds: Vec<&Hit> = worst.iter().map(|(_, hit)| *hit).collect();
+    let given = Given::of(subjects.iter().map(|subject| subject.event));
+    let mut worst: Vec<(&Subject, &Hit, About)> = Vec::new();
+    for subject in subjects {
+        worst.extend(subject.hits.iter().map(|hit| (subject, hit, about(subject, hit, &given))));
+    }
+    worst.sort_by_key(|(_, hit, _)| Reverse(hit.severity));
+    let grades = |wanted: About| {
+        let of = worst.iter().filter(move |(_, _, about)| *about == wanted);
+        of.map(|(_, hit, _)| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve)
+    };
+    let (of_agent, of_given) = (grades(About::Agent), grades(About::Given));
+    let assessment = of_agent.max(of_given.min(Assessment::Suggest));
+    let decided_by = match assessment {
+        Assessment::Flag => DecidedBy::Checks,
+        milder if of_given > milder => DecidedBy::Given,
+        _ => DecidedBy::Assessment,
+    };
+    let kinds: Vec<&Hit> = worst.iter().map(|(_, hit, _)| *hit).collect();
     let more = worst.len().saturating_sub(MAX_CHECK_FINDINGS);
     worst.truncate(MAX_CHECK_FINDINGS);
-    let note = || format!("{} further hits of the built-in checks are counted but not listed.", grouped(more));
+    let more = (more > 0)
+        .then(|| format!("{} further hits of the built-in checks are counted but not listed.", grouped(more)));
     Judgement {
         assessment,
         score: None,
         recommendation: advice::of_hits(&kinds),
-        findings: worst.into_iter().map(|(subject, hit)| from_hit(subject, hit)).collect(),
+        findings: worst.into_iter().map(|(subject, hit, about)| from_hit(subject, hit, about)).collect(),
         reviewer: Reviewer::Checks,
-        notes: (more > 0).then(note).into_iter().collect(),
-        needs_repair: None,
+        notes: more.into_iter().collect(),
+        decided_by,
+        follow_up: None,
     }
 }
 
@@ -117,7 +128,7 @@ pub(super) fn of_reply_over(
     });
     match read {
         Ok(verdict) => with_verdict(shadow, steps, shown, checks, verdict),
-        Err(reason) => without_verdict(checks, reason),
+        Err(reason) => without_verdict(checks, &reason),
     }
 }
 
@@ -135,7 +146,7 @@ pub(super) fn of_batch_reply(
         let checks = asked(floor(shadow, std::slice::from_ref(subject)), shown);
         let verdicts = match &mut read {
             Ok(verdicts) => verdicts,
-            Err(reason) => return without_verdict(checks, *reason),
+            Err(reason) => return without_verdict(checks, reason),
         };
         let mut own = verdicts.extract_if(.., |verdict| verdict.nonce == shown.nonce).collect::<Vec<_>>().into_iter();
         match (own.next(), own.next()) {
@@ -146,8 +157,8 @@ pub(super) fn of_batch_reply(
                 if surplus { doubted(judged) } else { judged }
             }
             // Choosing between two is for whoever wrote the text to win.
-            (Some(_), Some(_)) => without_verdict(checks, NoVerdict::Twice),
-            (None, _) => without_verdict(checks, NoVerdict::Missing),
+            (Some(_), Some(_)) => without_verdict(checks, &NoVerdict::Twice),
+            (None, _) => without_verdict(checks, &NoVerdict::Missing),
         }
     };
     subjects.iter().zip(&prompt.shown).map(&mut judge).collect()
@@ -183,11 +194,12 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
 }
 
 /// The checks' judgement stands, save that it approves nothing.
-fn without_verdict(mut checks: Judgement, reason: NoVerdict) -> Judgement {
+fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
     checks.notes.push(reason.to_string());
-    checks = doubted(checks);
+    let by = checks.decided_by;
+    checks = doubted(checks).decided(by);
     if let NoVerdict::Unreadable(fault) = reason {
-        checks.needs_repair = Some(fault.to_string());
+        checks.follow_up = Some(FollowUp::Repair(fault.to_string()));
     }
     checks
 }
@@ -200,34 +212,40 @@ fn with_verdict(
     verdict: Verdict,
 ) -> Judgement {
     let score = verdict.score();
-    let Claims { found, not_found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
+    let Claims { found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
     if !told {
-        return without_verdict(checks, NoVerdict::MissedCanary);
+        return without_verdict(checks, &NoVerdict::MissedCanary);
     }
 
     let mut notes = checks.notes;
-    let mut word = verdict.assessment;
-    if word == Assessment::Flag && !found.iter().any(|f| f.verified && f.severity >= Severity::Warning) {
-        word = Assessment::Suggest;
-        notes.push(UNFOUNDED.to_owned());
+    let (mut word, mut follow_up, mut by) = (verdict.assessment, None, checks.decided_by);
+    match rejection::grounds(word, &found, shadow) {
+        None => {}
+        Some(Grounds::Quoted) => by = DecidedBy::Assessment,
+        Some(Grounds::Open(open)) => {
+            word = word.min(Assessment::Suggest);
+            follow_up = (checks.assessment < Assessment::Flag).then_some(open);
+        }
     }
     if word == Assessment::Inconclusive {
         notes.push("The model says that it cannot tell.".to_owned());
     }
-    if not_found > 0 {
-        notes.push(format!("{not_found} of the model's quotes are not in the text."));
+    let misquoted = found.iter().filter(|found| found.misquoted).count();
+    if misquoted > 0 {
+        notes.push(format!("{} not in the text.", of_the_models("quotes", misquoted)));
     }
     if unknown_steps > 0 {
-        notes.push(format!("{unknown_steps} of the model's findings are about steps that it was not shown."));
+        notes.push(format!("{} about steps that it was not shown.", of_the_models("findings", unknown_steps)));
     }
     let doubtful_score = word == Assessment::Approve && score < APPROVE_SCORE;
     if doubtful_score {
         notes.push(format!("The model approved with a score of {score}, which contradicts itself."));
     }
+    let found: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
     let worst = found.iter().map(|finding| weight(finding, shadow)).max().unwrap_or(Assessment::Approve);
     let mut assessment = checks.assessment.max(word).max(worst);
     if assessment == Assessment::Approve
-        && (not_found > 0 || unknown_steps > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
+        && (misquoted > 0 || unknown_steps > 0 || doubtful_score || !shown.omitted.is_empty() || shown.unseen_steps > 0)
     {
         assessment = Assessment::Inconclusive;
     }
@@ -239,15 +257,22 @@ fn with_verdict(
     let advice = claims::for_people(shown, &verdict.recommendation);
     let from_model = stands(word, assessment).then_some(advice).filter(|text| !text.is_empty());
     let said: Vec<String> = from_checks.into_iter().chain(from_model).collect();
-    Judgement {
+    let judged = Judgement {
         assessment,
         score: Some(score),
         recommendation: if said.is_empty() { advice::of_assessment(assessment).to_owned() } else { said.join(" ") },
         findings: checks.findings.into_iter().chain(found).collect(),
         reviewer: Reviewer::Model,
         notes,
-        needs_repair: None,
-    }
+        decided_by: by,
+        follow_up,
+    };
+    if judged.follow_up.is_some() { judged } else { judged.decided(by) }
+}
+
+/// "3 of the model's quotes are", as the subject of a sentence.
+fn of_the_models(what: &str, count: usize) -> String {
+    format!("{count} of the model's {what} {}", if count == 1 { "is" } else { "are" })
 }
 
 /// Whether a model's recommendation fits what became of its word: advice given with an approval does not fit a
@@ -267,20 +292,27 @@ pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
     }
 }
 
-/// What a model's finding makes of its event: SUGGEST at most where its evidence was not found.
+/// What a model's finding makes of its event: SUGGEST at most where its evidence was not found, or was given to the agent.
 fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
     let full = grade(finding.severity, shadow);
-    if finding.verified { full } else { full.min(Assessment::Suggest) }
+    if finding.verified && finding.about == About::Agent { full } else { full.min(Assessment::Suggest) }
 }
 
-fn from_hit(subject: &Subject, hit: &Hit) -> Finding {
+/// Whose words or acts a hit speaks against.
+fn about(subject: &Subject, hit: &Hit, given: &Given) -> About {
+    let words = evidence::of_hit(subject.event, hit).map(|evidence| evidence.quote).unwrap_or_default();
+    given.about_hit(hit.check, &hit.field, &words)
+}
+
+fn from_hit(subject: &Subject, hit: &Hit, about: About) -> Finding {
     let evidence = evidence::of_hit(subject.event, hit);
     Finding {
         event_id: subject.event_id,
         severity: hit.severity,
         category: hit.check.category(),
-        description: hit.description.clone(),
+        description: described(about, Some(&hit.field), &hit.description),
         verified: evidence.is_some(),
+        about,
         evidence,
         source: Source::Check,
         rule: format!("{}.{}", hit.check.as_str(), hit.rule),

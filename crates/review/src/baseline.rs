@@ -5,7 +5,7 @@ use super::{
     Baseline, Judgement,
     assess::{grade, score_stands},
 };
-use umbra_domain::{Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
+use umbra_domain::{About, Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
 
 /// Least that counts as one spread, in points: scores that hardly ever differ make no fall of a trifle.
 const LEAST_SPREAD: f64 = 5.0;
@@ -41,7 +41,7 @@ pub fn compare(
 ) {
     let score = match (judgement.reviewer, judgement.assessment) {
         (_, Assessment::Inconclusive) => None,
-        _ if !score_stands(&judgement.notes) => None,
+        _ if !score_stands(judgement.reviewer, judgement.decided_by, &judgement.notes) => None,
         (Reviewer::Model, _) => judgement.score,
         (Reviewer::Checks, assessment) => score_of_checks(assessment),
     };
@@ -62,6 +62,7 @@ pub fn compare(
         ),
         evidence: None,
         verified: false,
+        about: About::Agent,
         source: Source::Check,
         rule: RULE.to_owned(),
     });

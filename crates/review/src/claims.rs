@@ -2,15 +2,25 @@
 //! In: the findings of a reply, and what the model was shown. Out: findings whose evidence is looked up, and how much of
 //! the reply does not fit what was shown. Never: a finding about the canary, or a mark of ours in a text for people.
 
-use super::{FENCE_MARK, Shown, Subject, evidence, reply::Claim, sections::stored_texts};
-use umbra_domain::{Finding, Source};
+use super::{
+    FENCE_MARK, Shown, Subject, evidence,
+    given::{Given, described},
+    reply::Claim,
+    sections::stored_texts,
+};
+use umbra_domain::{About, Finding, Source};
+
+/// A finding of a reply.
+pub(super) struct Found {
+    pub finding: Finding,
+    /// It has a quote, which is not in the text.
+    pub misquoted: bool,
+}
 
 /// The findings of a reply.
 pub(super) struct Claims {
     /// What it says of the work.
-    pub found: Vec<Finding>,
-    /// Quotes that are not in the text.
-    pub not_found: usize,
+    pub found: Vec<Found>,
     /// Findings about steps that the model was not shown.
     pub unknown_steps: usize,
     /// Whether it reports the canary, or there is none.
@@ -22,7 +32,8 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
     let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
     let of_task = steps.iter().any(|(number, _)| number.is_some());
     let last = steps.len().saturating_sub(1);
-    let mut all = Claims { found: Vec::new(), not_found: 0, unknown_steps: 0, told: shown.canary.is_none() };
+    let given = Given::of(steps.iter().map(|(_, subject)| subject.event));
+    let mut all = Claims { found: Vec::new(), unknown_steps: 0, told: shown.canary.is_none() };
     for claim in claims {
         let bare = shown.marks.remove(&claim.evidence_quote);
         if claim.is_canary() && is_canary_named(shown, &[&bare, &claim.description]) {
@@ -47,17 +58,22 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
             continue;
         }
         all.unknown_steps += usize::from(of_task && claim.step.is_some() && named.is_none());
-        all.not_found += usize::from(evidence.is_none() && !claim.evidence_quote.trim().is_empty());
-        all.found.push(Finding {
+        let misquoted = evidence.is_none() && !claim.evidence_quote.trim().is_empty();
+        let about = evidence.as_ref().map_or(About::Agent, |evidence| given.about(&evidence.field, &evidence.quote));
+        let field = evidence.as_ref().map(|evidence| &evidence.field);
+        let description = described(about, field, &for_people(shown, &claim.description));
+        let finding = Finding {
             event_id: subject.event_id,
             severity: claim.severity,
             category: claim.category,
             verified: evidence.is_some(),
+            about,
             evidence,
             source: Source::Model,
-            description: for_people(shown, &claim.description),
+            description,
             rule: claim.filed_under(),
-        });
+        };
+        all.found.push(Found { finding, misquoted });
     }
     all
 }

@@ -1,8 +1,10 @@
 //! Finds the stored text that a finding stands on.
 //! In: stored fields, and a model's quote or a hit's offsets. Out: evidence whose quote is exactly the stored text
-//! at its offsets, or none. Never: a quote that only nearly matches.
+//! at its offsets, or none. Never: a quote with another word in it.
 
 use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
 
 use super::sections::{quoted, stored_text};
 use umbra_domain::{Event, Evidence, FieldName, Hit};
@@ -11,13 +13,15 @@ use umbra_domain::{Event, Evidence, FieldName, Hit};
 /// words stand in any text.
 const MIN_QUOTE_CHARS: usize = 3;
 const MIN_SMALL_LETTERS: usize = 5;
+/// A longer quote is looked up exactly alone, in bytes.
+const MAX_LOOSE_BYTES: usize = 2_000;
 /// Most characters stored of a model's quote.
 const MAX_QUOTE_CHARS: usize = 500;
 /// Most characters stored of what a check hit.
 const MAX_HIT_CHARS: usize = 300;
 
-/// Looks a model's quote up in the fields, in their order. It must match whole and exactly, white space included;
-/// a quote that was escaped once too often or once too little for JSON counts as the same.
+/// Looks a model's quote up in the fields, in their order: as it stands, else without regard to case and to runs of white
+/// space. It must match whole; a quote that was escaped once too often or once too little for JSON counts as the same.
 pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evidence> {
     let mut readings = vec![Cow::Borrowed(quote)];
     if quote.contains('\\') {
@@ -30,12 +34,31 @@ pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evid
         let least = if signs().all(|c| c.is_ascii_lowercase()) { MIN_SMALL_LETTERS } else { MIN_QUOTE_CHARS };
         signs().count() >= least
     });
-    readings.iter().find_map(|reading| {
+    let exactly = readings.iter().find_map(|reading| {
         fields.iter().find_map(|(field, text)| {
             let start = text.find(reading.as_ref())?;
             cut(field, text, start, start + reading.len(), MAX_QUOTE_CHARS)
         })
+    });
+    exactly.or_else(|| {
+        readings.iter().filter_map(|reading| loosely(reading)).find_map(|pattern| {
+            fields.iter().find_map(|(field, text)| {
+                let found = pattern.find(text)?;
+                cut(field, text, found.start(), found.end(), MAX_QUOTE_CHARS)
+            })
+        })
     })
+}
+
+/// The words of a quote in any case, with any white space between them; `None` of a quote that is too long, or whose few
+/// letters stand in any text.
+fn loosely(quote: &str) -> Option<Regex> {
+    let signs = || quote.chars().filter(|c| !c.is_whitespace());
+    if quote.len() > MAX_LOOSE_BYTES || signs().all(char::is_alphabetic) && signs().count() < MIN_SMALL_LETTERS {
+        return None;
+    }
+    let words: Vec<String> = quote.split_whitespace().map(regex::escape).collect();
+    RegexBuilder::new(&words.join(r"\s+")).case_insensitive(true).build().ok()
 }
 
 /// The text that a check hit; `None` if its offsets do not fit the stored field. An empty range at the start of a

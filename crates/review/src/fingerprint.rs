@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 
-use umbra_domain::{Finding, Source};
+use umbra_domain::{About, Finding, Source};
 
 /// Function words that change between two tellings of the same fault.
 const FUNCTION_WORDS: [&str; 44] = [
@@ -32,8 +32,10 @@ pub fn fingerprint(finding: &Finding) -> String {
         Source::Model => ("model", words(&finding.description)),
     };
     let named = [kind, finding.category.as_str(), finding.rule.as_str()];
+    // What an agent was given is no fault of its own, however often it recurs.
+    let given = (finding.about == About::Given).then_some("given");
     let mut hasher = blake3::Hasher::new();
-    for part in named.into_iter().chain(words.iter().map(String::as_str)) {
+    for part in named.into_iter().chain(given).chain(words.iter().map(String::as_str)) {
         // Prefixed by its length, so that no two lists of parts run together to the same bytes.
         hasher.update(&part.len().to_le_bytes());
         hasher.update(part.as_bytes());

@@ -90,6 +90,15 @@ impl Matter<'_> {
         }
     }
 
+    /// The events of a batch at these places; anything else whole.
+    #[must_use]
+    pub fn part(&self, places: &[usize]) -> Self {
+        match self {
+            Self::Batch(subjects) => Self::Batch(places.iter().filter_map(|at| subjects.get(*at)).copied().collect()),
+            whole => whole.clone(),
+        }
+    }
+
     /// How many judgements it comes to.
     pub fn items(&self) -> usize {
         if let Self::Batch(subjects) = self { subjects.len() } else { 1 }

@@ -19,11 +19,14 @@
 //! The reviewed text may talk the model into anything, so each direction has its lock.
 //! - **Down**: APPROVE stands only with a clean floor, everything shown, each quote found in the stored text, a score
 //!   that does not contradict it, and no word of events or steps that were not shown. Otherwise it becomes INCONCLUSIVE.
-//! - **Up**: a finding counts in full only when its quote stands in the text. One that is not verified makes
-//!   SUGGEST at most; so does the word FLAG without a verified finding of at least a warning. Text that frames an
-//!   innocent agent can cause a comment, not a rejection out of thin air.
-//! - A finding without a quote is never verified, but does not undo an approval by itself (what is missing cannot
-//!   be quoted). One whose quote is not in the text does: the reviewer saw something that is not there.
+//! - **Up**: FLAG stands on a quote that is found in what the agent did. What cannot be quoted, off the task or missing,
+//!   rejects where a second call agrees that knows nothing of the first. A FLAG without either is asked for once more;
+//!   then it counts as SUGGEST, unless the shadow says `on_unfounded: reject`. So text that frames an innocent agent can
+//!   cause a comment, not a rejection out of thin air. [`Judgement::follow_up`] says what is to be asked.
+//! - What an agent was given, or quotes of it, is no fault of the agent's: SUGGEST at most, be it hit by a check or found
+//!   by a model.
+//! - A finding without a quote does not undo an approval by itself (what is missing cannot be quoted). One whose quote is
+//!   not in the text does: the reviewer saw something that is not there.
 
 mod advice;
 mod assess;
@@ -34,9 +37,12 @@ mod datamark;
 mod evidence;
 mod excerpt;
 mod fingerprint;
+mod given;
 mod group;
+mod members;
 mod memory;
 mod prompt;
+mod rejection;
 mod reply;
 mod sections;
 #[cfg(test)]
@@ -44,14 +50,15 @@ mod tests;
 
 use std::fmt;
 
-use umbra_domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger};
+use umbra_domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger, verdict::DecidedBy};
 
-pub use assess::{is_unfounded, of_checks, of_reply, score_stands};
+pub use assess::{of_checks, of_reply, score_stands};
 pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
 pub use group::{Matter, Step, Trajectory};
 pub use memory::{Case, Lesson, recall};
 pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
+pub use rejection::FollowUp;
 
 /// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
 pub const FENCE_MARK: &str = "umbra-fence";
@@ -110,9 +117,10 @@ pub struct Judgement {
     pub reviewer: Reviewer,
     /// For people: why it is inconclusive, what the model was not shown, what of its reply does not count.
     pub notes: Vec<String>,
-    /// The reply could not be read: [`repair_prompt`] with this message may be sent once. Nothing else that is
-    /// wrong with a reply is worth another call, since asking until a verdict comes invites the wrong one.
-    pub needs_repair: Option<String>,
+    /// The rule behind the assessment.
+    pub decided_by: DecidedBy,
+    /// What one more call is to settle, once. Until then the assessment is what this reply alone allows.
+    pub follow_up: Option<FollowUp>,
 }
 
 impl fmt::Debug for Judgement {

@@ -19,7 +19,7 @@ use umbra_domain::{Datamark, Event, Hit, ReviewScope, Shadow};
 
 /// The version of all that a model is told by us: templates, schemas, the words of a repair. It stands in each result, so
 /// that a judgement can be traced to its words. `templates/versions.txt` holds the sum of each.
-pub const PROMPT_VERSION: i16 = 1;
+pub const PROMPT_VERSION: i16 = 2;
 
 pub(super) const SYSTEM: &str = include_str!("templates/system.j2");
 pub(super) const USER: &str = include_str!("templates/user.j2");
@@ -44,7 +44,7 @@ const FACT_BYTES: usize = 192;
 /// A section's opening and closing line and its line under "left out" are never longer together, in bytes.
 const SECTION_BYTES: usize = 256;
 /// The rest that the templates fill in: tag, trigger, baseline, nonce, and a message of repair.
-const FILLED_BYTES: usize = 640;
+const FILLED_BYTES: usize = 720;
 /// Bytes of the longest character in UTF-8.
 const UTF8_BYTES: usize = 4;
 
@@ -207,8 +207,8 @@ pub(super) fn refuse_known(sections: &[Section], nonce: &str, tag: &str) -> Resu
     if sections.iter().any(known) { Err(PromptError::NonceInText) } else { Ok(()) }
 }
 
-/// The same question after an unreadable reply; `message` is what `Judgement::needs_repair` said. Send it once at
-/// most. The reply itself is not sent back: it may hold what the reviewed text made the model say.
+/// The same question after a reply that does not suffice; `message` is that of a `FollowUp`. Send it once at most. The
+/// reply itself is not sent back: it may hold what the reviewed text made the model say.
 pub fn repair_prompt(prompt: &Prompt, message: &str) -> Prompt {
     let mut again = prompt.clone();
     again.user.extend([REPAIR[0], message, REPAIR[1]]);

@@ -1,13 +1,15 @@
-//! Reads a model's reply.
+//! Reads a model's reply: leniently in form, strictly in meaning.
 //! In: any text. Out: a verdict of the wanted shape with bounded, cleaned strings, or why it is none. Never: a guess
 //! at what a malformed reply meant, or a word of the reply in an error.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
-use serde::Deserialize;
 use serde_json::{Value, error::Category as JsonFault, json};
 
-use super::canary::CANARY;
+use super::{
+    canary::CANARY,
+    members::{Members, UniqueMembers},
+};
 use umbra_domain::{Assessment, Category, ReviewScope, Severity};
 
 /// Most findings kept of one reply, worst first.
@@ -32,7 +34,6 @@ pub(super) static SCHEMA_BYTES: LazyLock<usize> =
     LazyLock::new(|| SCHEMAS.iter().map(|schema| schema.to_string().len()).max().unwrap_or_default());
 
 /// A model's verdict as it came, its strings cleaned.
-#[derive(Deserialize)]
 pub(super) struct Verdict {
     pub nonce: String,
     pub assessment: Assessment,
@@ -43,7 +44,6 @@ pub(super) struct Verdict {
 }
 
 /// A finding as the model states it, before its quote is looked up.
-#[derive(Deserialize)]
 pub(super) struct Claim {
     pub severity: Severity,
     pub category: Category,
@@ -51,18 +51,11 @@ pub(super) struct Claim {
     pub evidence_quote: String,
     pub checklist_item: String,
     /// The step of a task that it is about.
-    #[serde(default)]
     pub step: Option<u32>,
 }
 
-/// The verdicts on a batch, one for each event.
-#[derive(Deserialize)]
-pub(super) struct Verdicts {
-    pub events: Vec<Verdict>,
-}
-
 /// Why a reply cannot be read; "it" is the reply. What to do about it, `repair_prompt` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
     #[error("it is longer than {MAX_REPLY_BYTES} bytes")]
     TooLong,
@@ -72,12 +65,11 @@ pub(super) enum Unreadable {
     Surplus,
     #[error("its JSON is broken or ends at line {0}, column {1} of the object")]
     Broken(usize, usize),
-    #[error("its JSON does not fit the schema at line {0}, column {1} of the object")]
-    Misfit(usize, usize),
-    #[error("its score is not a number from 0 to 100")]
-    Score,
-    #[error("its assessment is none of APPROVE, INCONCLUSIVE, SUGGEST and FLAG")]
-    Assessment,
+    #[error("it gives a member twice, at line {0}, column {1} of the object")]
+    Twice(usize, usize),
+    /// A member by its path, one of our names, and its fault.
+    #[error("its `{0}` {1}")]
+    Member(String, String),
 }
 
 impl Verdict {
@@ -87,14 +79,21 @@ impl Verdict {
         self.score.round() as u8
     }
 
-    /// Checks score and assessment, and bounds and cleans the strings.
-    fn tidy(&mut self) -> Result<(), Unreadable> {
-        if !(0.0..=100.0).contains(&self.score) {
-            return Err(Unreadable::Score);
-        }
-        if !Assessment::OF_MODELS.contains(&self.assessment) {
-            return Err(Unreadable::Assessment);
-        }
+    /// Reads one verdict. A nonce, an assessment and a score have no default, nor has a finding's meaning.
+    fn read(verdict: &Members) -> Result<Self, Unreadable> {
+        let mut read = Self {
+            nonce: verdict.text("nonce")?,
+            assessment: verdict.word("assessment", &Assessment::OF_MODELS, Assessment::as_str)?,
+            score: verdict.number("score", 0.0..=100.0)?,
+            recommendation: verdict.text_or_empty("recommendation")?,
+            findings: verdict.objects("findings")?.iter().map(Claim::read).collect::<Result<_, _>>()?,
+        };
+        read.tidy();
+        Ok(read)
+    }
+
+    /// Bounds and cleans the strings.
+    fn tidy(&mut self) {
         self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
         // The canary's own comes first, and takes no other's place.
         self.findings.sort_by_key(|claim| (!claim.is_canary(), Reverse(claim.severity)));
@@ -106,11 +105,21 @@ impl Verdict {
                 OTHER_ITEM.clone_into(&mut claim.checklist_item);
             }
         }
-        Ok(())
     }
 }
 
 impl Claim {
+    fn read(finding: &Members) -> Result<Self, Unreadable> {
+        Ok(Self {
+            severity: finding.word("severity", &Severity::ALL, Severity::as_str)?,
+            category: finding.word("category", &Category::ALL, Category::as_str)?,
+            description: finding.text("description")?,
+            evidence_quote: finding.text_or_empty("evidence_quote")?,
+            checklist_item: finding.text_or_empty("checklist_item")?,
+            step: finding.optional_step("step")?,
+        })
+    }
+
     /// Whether it is said to be about the planted fault.
     pub(super) fn is_canary(&self) -> bool {
         self.checklist_item == CANARY
@@ -125,18 +134,12 @@ impl Claim {
 /// Reads the one JSON object of a reply; code fences and prose may surround it, another brace may not: it could be
 /// another verdict, and choosing between two is for whoever wrote the text to win.
 pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
-    let mut verdict: Verdict = object(text)?;
-    verdict.tidy()?;
-    Ok(verdict)
+    Verdict::read(&Members::of(&object(text)?))
 }
 
 /// Reads the reply to a batch, by the same rules.
 pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
-    let Verdicts { mut events } = object(text)?;
-    for verdict in &mut events {
-        verdict.tidy()?;
-    }
-    Ok(events)
+    Members::of(&object(text)?).required_objects("events")?.iter().map(Verdict::read).collect()
 }
 
 /// The reply without what a reasoning model thought aloud before it. Some servers open the thought in the prompt, so that
@@ -158,20 +161,20 @@ fn without_thoughts(text: &str) -> &str {
     text
 }
 
-fn object<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+fn object(text: &str) -> Result<serde_json::Map<String, Value>, Unreadable> {
     if text.len() > MAX_REPLY_BYTES {
         return Err(Unreadable::TooLong);
     }
     let text = without_thoughts(text);
     let object = text.find('{').and_then(|at| text.get(at..)).ok_or(Unreadable::NoObject)?;
-    let mut stream = serde_json::Deserializer::from_str(object).into_iter::<T>();
+    let mut stream = serde_json::Deserializer::from_str(object).into_iter::<UniqueMembers>();
     let found = match stream.next() {
-        Some(Ok(found)) => found,
+        Some(Ok(UniqueMembers(Value::Object(found)))) => found,
         Some(Err(error)) if error.classify() == JsonFault::Data => {
-            return Err(Unreadable::Misfit(error.line(), error.column()));
+            return Err(Unreadable::Twice(error.line(), error.column()));
         }
         Some(Err(error)) => return Err(Unreadable::Broken(error.line(), error.column())),
-        None => return Err(Unreadable::NoObject),
+        Some(Ok(_)) | None => return Err(Unreadable::NoObject),
     };
     if object.get(stream.byte_offset()..).is_none_or(|rest| rest.contains(['{', '}'])) {
         return Err(Unreadable::Surplus);

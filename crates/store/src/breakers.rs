@@ -2,18 +2,21 @@
 //!
 //! Lock order: `breaker_agent`, `breaker`. The follower may hold `feed` beside them; nobody else who holds them asks for it.
 
+mod by_hand;
+
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{FromRow, PgExecutor, QueryBuilder};
 use uuid::Uuid;
+
+pub use self::by_hand::{BreakerReset, Reset, Signature};
 
 use super::{
     StoreError,
     aggregates::BreakerStore,
     follow::Following,
     seek::{Page, Seek, equals},
-    transaction::{Tx, begin},
-    webhooks::{Outgoing, enqueue},
+    transaction::Tx,
     workers::interval,
 };
 use umbra_domain::{BreakerState, ReviewId};
@@ -37,6 +40,8 @@ pub struct BreakerRow {
     pub troubled_since: Option<Timestamp>,
     /// Rejections in a row.
     pub rejections: u32,
+    /// Rejections of the output that was rejected most often; 0 where none was rejected twice.
+    pub stuck: u32,
     /// The reviews that rejected, oldest first.
     pub rejected_by: Vec<ReviewId>,
 }
@@ -56,6 +61,8 @@ pub struct BreakerAgent {
     pub acknowledged_by: Option<String>,
     /// With what note.
     pub note: Option<String>,
+    /// The last reset by hand.
+    pub reset: Option<BreakerReset>,
 }
 
 /// Which agents.
@@ -77,6 +84,7 @@ struct Row {
     half_open_at: Option<jiff_sqlx::Timestamp>,
     troubled_since: Option<jiff_sqlx::Timestamp>,
     rejections: i32,
+    stuck: i32,
     rejected_by: Vec<Uuid>,
 }
 
@@ -89,11 +97,16 @@ struct AgentRow {
     acknowledged_at: Option<jiff_sqlx::Timestamp>,
     acknowledged_by: Option<String>,
     note: Option<String>,
+    reset_at: Option<jiff_sqlx::Timestamp>,
+    reset_by: Option<String>,
+    reset_note: Option<String>,
 }
 
 const COLUMNS: &str = "agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
-    rejected_by";
-const AGENT_COLUMNS: &str = "seq, agent, recommendation, troubled_since, acknowledged_at, acknowledged_by, note";
+    stuck, rejected_by";
+const AGENT_COLUMNS: &str =
+    "seq, agent, recommendation, troubled_since, acknowledged_at, acknowledged_by, note, reset_at,
+    reset_by, reset_note";
 
 impl Following {
     /// The breakers of these agents, held until the page is done; agents that were never judged get their row.
@@ -183,6 +196,14 @@ impl Following {
         .await?)
     }
 
+    /// For each of these reviews the worst verified finding against the agent, in words.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn rejections(&mut self, reviews: &[ReviewId]) -> Result<Vec<(ReviewId, String)>, StoreError> {
+        rejections(&mut *self.tx, reviews).await
+    }
+
     /// The database's time.
     ///
     /// # Errors
@@ -233,89 +254,42 @@ impl BreakerStore<'_> {
         Ok((rows.into_iter().map(Into::into).collect(), self.0.now().await?))
     }
 
-    /// For each of these reviews the worst verified finding, in words.
+    /// Agents whose breakers are not closed by what was announced, those that opened last first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn troubled(self, most: i64) -> Result<Vec<BreakerAgent>, StoreError> {
+        let query = format!(
+            "/* breakers.troubled */ SELECT {AGENT_COLUMNS} FROM breaker_agent WHERE troubled_since IS NOT NULL
+             ORDER BY troubled_since DESC LIMIT $1"
+        );
+        let rows: Vec<AgentRow> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(most).fetch_all(&self.0.read).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// For each of these reviews the worst verified finding against the agent, in words.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn rejections(self, reviews: &[ReviewId]) -> Result<Vec<(ReviewId, String)>, StoreError> {
-        let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, String)> = sqlx::query_as(
-            "/* breakers.reasons */
-             SELECT DISTINCT ON (review_id) review_id, description FROM finding
-             WHERE review_id = ANY($1) AND verified ORDER BY review_id, severity DESC, seq",
-        )
-        .bind(ids)
-        .fetch_all(&self.0.read)
-        .await?;
-        Ok(rows.into_iter().map(|(id, description)| (ReviewId(id), description)).collect())
-    }
-
-    /// Notes that somebody knows of an agent's breaker.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn acknowledge(self, agent: &str, by: Option<&str>, note: Option<&str>) -> Result<bool, StoreError> {
-        let done = sqlx::query(
-            "/* breakers.acknowledge */
-             UPDATE breaker_agent SET acknowledged_at = clock(), acknowledged_by = $2, note = $3 WHERE agent = $1",
-        )
-        .bind(agent)
-        .bind(by)
-        .bind(note)
-        .execute(&self.0.work)
-        .await?;
-        Ok(done.rows_affected() > 0)
-    }
-
-    /// Begins to reset an agent's breakers: holds them, and answers what they are, the time, and the number of the
-    /// newest event.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn begin_reset(self, agent: &str) -> Result<Reset, StoreError> {
-        let mut tx = begin(&self.0.work).await?;
-        sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
-            .bind(agent)
-            .execute(&mut *tx)
-            .await?;
-        let query = format!(
-            "/* breakers.reset_rows */ SELECT {COLUMNS} FROM breaker WHERE agent = $1 ORDER BY shadow FOR UPDATE"
-        );
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
-        let (now, last): (jiff_sqlx::Timestamp, i64) =
-            sqlx::query_as("/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'")
-                .fetch_one(&mut *tx)
-                .await?;
-        Ok(Reset { tx, rows: rows.into_iter().map(Into::into).collect(), now: now.to_jiff(), last })
+        rejections(&self.0.read, reviews).await
     }
 }
 
-/// A reset under way; dropped, nothing has happened.
-pub struct Reset {
-    /// The agent's breakers, to be changed.
-    pub rows: Vec<BreakerRow>,
-    /// The database's time.
-    pub now: Timestamp,
-    /// The number of the newest event.
-    pub last: i64,
-    tx: Tx,
-}
-
-impl Reset {
-    /// Stores the rows, and the message about it.
-    ///
-    /// # Errors
-    /// The database does not answer: the outcome is unknown.
-    pub async fn done(mut self, agent: &str, message: Option<&Outgoing>) -> Result<(), StoreError> {
-        for row in &self.rows {
-            put(&mut self.tx, row).await?;
-        }
-        announced(&mut self.tx, agent, BreakerState::Closed, None).await?;
-        if let Some(message) = message {
-            enqueue(&mut self.tx, message).await?;
-        }
-        Ok(self.tx.commit().await?)
-    }
+async fn rejections(
+    database: impl PgExecutor<'_>,
+    reviews: &[ReviewId],
+) -> Result<Vec<(ReviewId, String)>, StoreError> {
+    let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
+    let rows: Vec<(Uuid, String)> = sqlx::query_as(
+        "/* breakers.reasons */
+         SELECT DISTINCT ON (review_id) review_id, description FROM finding
+         WHERE review_id = ANY($1) AND verified AND about = 'agent' ORDER BY review_id, severity DESC, seq",
+    )
+    .bind(ids)
+    .fetch_all(database)
+    .await?;
+    Ok(rows.into_iter().map(|(id, description)| (ReviewId(id), description)).collect())
 }
 
 async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
@@ -323,10 +297,10 @@ async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
     sqlx::query(
         "/* breakers.put */
          INSERT INTO breaker (agent, shadow, history, recommendation, since, half_open_at, troubled_since, rejections,
-                              rejected_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                              rejected_by, stuck)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (agent, shadow) DO UPDATE SET history = $3, recommendation = $4, since = $5, half_open_at = $6,
-             troubled_since = $7, rejections = $8, rejected_by = $9",
+             troubled_since = $7, rejections = $8, rejected_by = $9, stuck = $10",
     )
     .bind(&row.agent)
     .bind(&row.shadow)
@@ -337,6 +311,7 @@ async fn put(tx: &mut Tx, row: &BreakerRow) -> Result<(), StoreError> {
     .bind(time(row.troubled_since))
     .bind(i32::try_from(row.rejections).unwrap_or(i32::MAX))
     .bind(row.rejected_by.iter().map(|id| id.0).collect::<Vec<_>>())
+    .bind(i32::try_from(row.stuck).unwrap_or(i32::MAX))
     .execute(&mut **tx)
     .await?;
     Ok(())
@@ -373,6 +348,7 @@ impl From<Row> for BreakerRow {
             half_open_at: time(row.half_open_at),
             troubled_since: time(row.troubled_since),
             rejections: u32::try_from(row.rejections).unwrap_or(0),
+            stuck: u32::try_from(row.stuck).unwrap_or(0),
             rejected_by: row.rejected_by.into_iter().map(ReviewId).collect(),
         }
     }
@@ -387,6 +363,7 @@ impl From<AgentRow> for BreakerAgent {
             acknowledged_at: row.acknowledged_at.map(jiff_sqlx::Timestamp::to_jiff),
             acknowledged_by: row.acknowledged_by,
             note: row.note,
+            reset: row.reset_at.map(|at| BreakerReset { at: at.to_jiff(), by: row.reset_by, note: row.reset_note }),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     aggregates::FindingStore,
     seek::{Page, Seek, Span, equals, push_span},
 };
-use umbra_domain::{EventId, FindingId, Mode, ReviewId, Severity, Trigger};
+use umbra_domain::{About, EventId, FindingId, Mode, ReviewId, Severity, Trigger};
 
 /// Where in the event a finding stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -51,8 +51,10 @@ pub struct FindingItem {
     pub recommendation: String,
     /// Where; null where no quote was found in the text.
     pub evidence: Option<FindingEvidence>,
-    /// Whether the evidence stands in the text.
+    /// True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted.
     pub verified: bool,
+    /// `given`: it speaks against what the agent was given, not against the agent.
+    pub about: About,
     /// `check` or `model`.
     pub source: String,
     /// The check's rule, or the model's checklist item.
@@ -93,6 +95,7 @@ impl From<FindingRow> for FindingItem {
             recommendation: row.recommendation,
             evidence: place.map(|((field, quote), (start, end))| FindingEvidence { field, quote, start, end }),
             verified: row.verified,
+            about: About::parse(&row.about).unwrap_or_default(),
             source: row.source,
             rule: row.rule,
             fingerprint: row.fingerprint,
@@ -128,6 +131,7 @@ struct FindingRow {
     quote_start: Option<i64>,
     quote_end: Option<i64>,
     verified: bool,
+    about: String,
     source: String,
     rule: String,
     fingerprint: String,
@@ -187,8 +191,8 @@ impl FindingFilter {
 }
 
 const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_id, trigger, mode, severity, category,
-    description, recommendation, field, quote, quote_start, quote_end, verified, source, rule, fingerprint, occurrences,
-    created_at, status, note FROM finding WHERE true";
+    description, recommendation, field, quote, quote_start, quote_end, verified, about, source, rule, fingerprint,
+    occurrences, created_at, status, note FROM finding WHERE true";
 
 impl FindingStore<'_> {
     /// One finding.

@@ -219,17 +219,19 @@ impl Following {
 }
 
 impl ReflexionStore<'_> {
-    /// How often the fault of a finding recurs; `None` if there is no such finding.
+    /// How often the fault of a finding recurs; `None` if there is no such finding, or if it is about what the agent was
+    /// given.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn recurrence_of(self, id: FindingId, window: Duration) -> Result<Option<Recurrence>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let key: Option<(String, Option<String>, String)> =
-            sqlx::query_as("/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1")
-                .bind(id.0)
-                .fetch_optional(&mut *tx)
-                .await?;
+        let key: Option<(String, Option<String>, String)> = sqlx::query_as(
+            "/* reflexions.key */ SELECT agent, task_type, fingerprint FROM finding WHERE id = $1 AND about = 'agent'",
+        )
+        .bind(id.0)
+        .fetch_optional(&mut *tx)
+        .await?;
         let Some((agent, task_type, fingerprint)) = key else { return Ok(None) };
         let key = FaultKey { agent, task_type, fingerprint };
         Ok(recurrences(&mut tx, &[key], window).await?.pop())

@@ -8,13 +8,15 @@ use super::{
     jobs::Lease,
     transaction::{Tx, begin},
 };
-use umbra_domain::{Assessment, EventId, Finding, FindingId, ReviewId, Reviewer, Trigger};
+use umbra_domain::{Assessment, EventId, Finding, FindingId, ReviewId, Reviewer, Trigger, verdict::DecidedBy};
 
 /// What a review concluded, ready to be stored.
 #[derive(Debug, Clone)]
 pub struct NewResult {
     /// The assessment.
     pub assessment: Assessment,
+    /// The rule behind it.
+    pub decided_by: DecidedBy,
     /// The model's score, 0-100.
     pub score: Option<u8>,
     /// What to do.
@@ -44,6 +46,8 @@ pub struct NewPart {
     pub event: EventId,
     /// Its assessment.
     pub assessment: Assessment,
+    /// The rule behind it.
+    pub decided_by: DecidedBy,
     /// The model's score, 0-100.
     pub score: Option<u8>,
     /// What to do.
@@ -115,8 +119,9 @@ impl ReviewStore<'_> {
         sqlx::query(
             "/* results.result */
              INSERT INTO review_result (review_id, seq, assessment, score, recommendation, reviewer, model,
-                                        input_tokens, output_tokens, cost_usd, latency_ms, notes, prompt_version)
-             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce(sum(actual_usd), 0)::bigint, $10, $11, $12
+                                        input_tokens, output_tokens, cost_usd, latency_ms, notes, prompt_version,
+                                        decided_by)
+             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce(sum(actual_usd), 0)::bigint, $10, $11, $12, $13
              FROM provider_call WHERE review_id = $1",
         )
         .bind(review.0)
@@ -131,6 +136,7 @@ impl ReviewStore<'_> {
         .bind(i64::try_from(result.latency_ms).unwrap_or(i64::MAX))
         .bind(notes)
         .bind(result.prompt_version)
+        .bind(result.decided_by.as_str())
         .execute(&mut *tx)
         .await?;
         if !result.findings.is_empty() {
@@ -153,9 +159,10 @@ async fn insert_findings(tx: &mut Tx, review: ReviewId, base: i64, result: &NewR
         "/* results.findings */
          INSERT INTO finding (id, seq, review_id, event_id, shadow, agent, task_id, task_type, trigger, mode, severity,
              category, description, recommendation, field, quote, quote_start, quote_end, verified, source, rule,
-             fingerprint, occurrences, created_at)
+             fingerprint, about, occurrences, created_at)
          SELECT f.id, $2 + f.o, r.id, f.event, r.shadow, f.agent, f.task, f.task_type, f.trigger, r.mode, f.severity,
              f.category, f.description, f.recommendation, f.field, f.quote, f.qs, f.qe, f.verified, f.source, f.rule, f.fingerprint,
+             f.about,
              coalesce((SELECT p.occurrences FROM finding p WHERE p.agent = f.agent AND p.fingerprint = f.fingerprint
                            AND (p.mode < 2) = (r.mode < 2) ORDER BY p.seq DESC LIMIT 1), 0)
                  + CASE WHEN known THEN 0
@@ -164,9 +171,9 @@ async fn insert_findings(tx: &mut Tx, review: ReviewId, base: i64, result: &NewR
          FROM review r,
          unnest($5::uuid[], $6::int2[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int8[], $12::int8[],
                 $13::bool[], $14::text[], $15::text[], $16::text[], $3::uuid[], $4::text[], $17::text[], $18::text[],
-                $19::int2[], $20::text[]) WITH ORDINALITY
+                $19::int2[], $20::text[], $21::text[]) WITH ORDINALITY
              f(id, severity, category, description, field, quote, qs, qe, verified, source, rule, fingerprint, event,
-               agent, task, task_type, trigger, recommendation, o),
+               agent, task, task_type, trigger, recommendation, about, o),
          -- An occurrence is an event, whichever shadows see it; what passive ones see is counted apart.
          LATERAL (SELECT EXISTS (SELECT 1 FROM finding p WHERE p.event_id = f.event AND p.agent = f.agent
                       AND p.fingerprint = f.fingerprint AND (p.mode < 2) = (r.mode < 2))) seen(known)
@@ -199,6 +206,7 @@ async fn insert_findings(tx: &mut Tx, review: ReviewId, base: i64, result: &NewR
     .bind(all.iter().map(|f| f.place.task_type.as_deref()).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.place.trigger.code()).collect::<Vec<_>>())
     .bind(all.iter().map(|f| f.recommendation.as_str()).collect::<Vec<_>>())
+    .bind(all.iter().map(|f| f.finding.about.as_str()).collect::<Vec<_>>())
     .execute(&mut **tx)
     .await?;
     Ok(())
@@ -208,8 +216,8 @@ async fn insert_parts(tx: &mut Tx, review: ReviewId, parts: &[NewPart]) -> Resul
     let notes = |part: &NewPart| serde_json::to_string(&part.notes).unwrap_or_else(|_| "[]".into());
     sqlx::query(
         "/* results.parts */
-         INSERT INTO review_assessment (review_id, event_id, assessment, score, recommendation, notes)
-         SELECT $1, p.* FROM unnest($2::uuid[], $3::text[], $4::int2[], $5::text[], $6::text[]) p",
+         INSERT INTO review_assessment (review_id, event_id, assessment, score, recommendation, notes, decided_by)
+         SELECT $1, p.* FROM unnest($2::uuid[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[]) p",
     )
     .bind(review.0)
     .bind(parts.iter().map(|part| part.event.0).collect::<Vec<_>>())
@@ -217,6 +225,7 @@ async fn insert_parts(tx: &mut Tx, review: ReviewId, parts: &[NewPart]) -> Resul
     .bind(parts.iter().map(|part| part.score.map(i16::from)).collect::<Vec<_>>())
     .bind(parts.iter().map(|part| part.recommendation.as_str()).collect::<Vec<_>>())
     .bind(parts.iter().map(notes).collect::<Vec<_>>())
+    .bind(parts.iter().map(|part| part.decided_by.as_str()).collect::<Vec<_>>())
     .execute(&mut **tx)
     .await?;
     Ok(())

@@ -14,6 +14,7 @@ use super::{
 };
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewScope, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
+    verdict::DecidedBy,
 };
 
 /// What a released reservation says of itself.
@@ -41,6 +42,8 @@ pub struct Review {
     pub state: Option<ReviewState>,
     /// What it concludes; null until it is done.
     pub assessment: Option<Assessment>,
+    /// The rule behind the assessment; null until it is done, and of reviews from before Umbra kept it.
+    pub decided_by: Option<DecidedBy>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
     /// What to do.
@@ -96,6 +99,8 @@ pub struct EventAssessment {
     pub event_id: EventId,
     /// The conclusion.
     pub assessment: Assessment,
+    /// The rule behind it.
+    pub decided_by: Option<DecidedBy>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
     /// What to do.
@@ -109,6 +114,7 @@ pub struct EventAssessment {
 struct Part {
     event_id: Uuid,
     assessment: Assessment,
+    decided_by: Option<DecidedBy>,
     score: Option<i16>,
     recommendation: String,
     notes: String,
@@ -116,9 +122,9 @@ struct Part {
 
 impl From<Part> for EventAssessment {
     fn from(part: Part) -> Self {
-        let Part { event_id, assessment, score, recommendation, notes } = part;
+        let Part { event_id, assessment, decided_by, score, recommendation, notes } = part;
         let notes = serde_json::from_str(&notes).unwrap_or_default();
-        Self { event_id: EventId(event_id), assessment, score, recommendation, notes }
+        Self { event_id: EventId(event_id), assessment, decided_by, score, recommendation, notes }
     }
 }
 
@@ -134,6 +140,7 @@ fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
         EventAssessment {
             event_id: EventId(*event),
             assessment,
+            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
             score: row.score,
             recommendation,
             notes: row.notes.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
@@ -159,6 +166,7 @@ impl From<ReviewRow> for Review {
             mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
             state: ReviewState::parse(&row.state).map(ReviewState::shown),
             assessment: row.assessment.as_deref().and_then(Assessment::parse),
+            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
             score: row.score,
             recommendation: row.recommendation,
             reviewer: row.reviewer.as_deref().and_then(Reviewer::parse),
@@ -210,6 +218,7 @@ struct ReviewRow {
     events: Vec<Uuid>,
     parts: Option<String>,
     assessment: Option<String>,
+    decided_by: Option<String>,
     score: Option<i16>,
     recommendation: Option<String>,
     reviewer: Option<String>,
@@ -255,9 +264,11 @@ const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.t
     r.created_at, r.started_at, r.finished_at, r.reason, r.failure,
     r.scope, ARRAY(SELECT e.event_id FROM review_event e WHERE e.review_id = r.id ORDER BY 1) AS events,
     CASE WHEN r.scope = 1 THEN (SELECT json_agg(json_build_object('event_id', a.event_id, 'assessment', a.assessment,
-        'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes) ORDER BY a.event_id)::text
+        'decided_by', a.decided_by, 'score', a.score, 'recommendation', a.recommendation, 'notes', a.notes)
+        ORDER BY a.event_id)::text
         FROM review_assessment a WHERE a.review_id = r.id) END AS parts,
-    d.assessment, d.score, d.recommendation, d.reviewer, d.model, d.prompt_version, d.input_tokens, d.output_tokens,
+    d.assessment, d.decided_by, d.score, d.recommendation, d.reviewer, d.model, d.prompt_version, d.input_tokens,
+    d.output_tokens,
     coalesce(d.cost_usd, (SELECT sum(actual_usd) FROM provider_call c WHERE c.review_id = r.id)::bigint) AS cost_usd,
     d.latency_ms, d.notes";
 

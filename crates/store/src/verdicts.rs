@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{StoreError, aggregates::VerdictStore};
 use umbra_domain::{
-    Assessment, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
+    Assessment, Disposition, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
     verdict::{DecidedBy, Progress, Ruling, Standing},
 };
 
@@ -24,7 +24,8 @@ pub struct VerdictItem {
     pub event_id: EventId,
     /// Accepted and rejected are final; pending may change until `verdict_by`.
     pub verdict: Standing,
-    /// The rule that decided; null while nothing has, and of verdicts from before Umbra kept it.
+    /// The rule that decided, or why there is no verdict; null while it is pending, and of verdicts from before Umbra
+    /// kept it.
     pub decided_by: Option<DecidedBy>,
     /// When it is decided at the latest; null where no active shadow reviews the event.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -41,14 +42,33 @@ pub struct VerdictItem {
 }
 
 impl VerdictItem {
-    /// Of an event that is not decided: pending until `verdict_by`, or not reviewed without one.
-    pub fn undecided(event_id: EventId, verdict_by: Option<Timestamp>) -> Self {
-        let verdict = if verdict_by.is_some() { Standing::Pending } else { Standing::NotReviewed };
+    /// Of an event that is decided by `verdict_by` at the latest.
+    pub fn pending(event_id: EventId, verdict_by: Timestamp) -> Self {
+        Self { verdict_by: Some(verdict_by), ..Self::empty(event_id, Standing::Pending) }
+    }
+
+    /// Of an event that no active shadow reviews, by what became of it: one watches it and skipped it, or none does.
+    pub fn not_reviewed(event_id: EventId, dispositions: &[Disposition]) -> Self {
+        let skipped = dispositions.iter().filter(|disposition| disposition.mode == Mode::Active).map(|disposition| {
+            let reason = disposition.reason.map_or("no reason is known", SkipReason::as_str);
+            format!("{}: it was skipped ({reason})", disposition.shadow)
+        });
+        let mut reasons: Vec<String> = skipped.collect();
+        let decided_by = if reasons.is_empty() {
+            reasons.push("No active shadow watches this event: others comment, and give no verdict.".to_owned());
+            DecidedBy::NoActiveShadow
+        } else {
+            DecidedBy::Skipped
+        };
+        Self { decided_by: Some(decided_by), reasons, ..Self::empty(event_id, Standing::NotReviewed) }
+    }
+
+    fn empty(event_id: EventId, verdict: Standing) -> Self {
         Self {
             event_id,
             verdict,
             decided_by: None,
-            verdict_by,
+            verdict_by: None,
             reasons: Vec::new(),
             recommendation: None,
             shadow: None,
@@ -70,6 +90,8 @@ pub struct ActiveReview {
     pub created_at: Timestamp,
     /// How far it has come.
     pub progress: Progress,
+    /// The rule behind its assessment.
+    pub decided_by: DecidedBy,
     /// Descriptions of its findings, the worst first.
     pub reasons: Vec<String>,
     /// What it recommends.
@@ -107,6 +129,7 @@ struct ActiveRow {
     finished_at: Option<jiff_sqlx::Timestamp>,
     reason: Option<i16>,
     assessment: Option<String>,
+    decided_by: Option<String>,
     recommendation: Option<String>,
     reasons: Vec<String>,
     now: jiff_sqlx::Timestamp,
@@ -128,7 +151,7 @@ impl VerdictStore<'_> {
         let rows: Vec<ActiveRow> = sqlx::query_as(
             "/* verdicts.case */
              SELECT r.id, r.shadow, r.version, r.state, r.created_at, r.finished_at, r.reason, d.assessment,
-                    d.recommendation, clock() AS now,
+                    d.decided_by, d.recommendation, clock() AS now,
                     ARRAY(SELECT f.description FROM finding f WHERE f.review_id = r.id AND f.severity >= $2
                           AND f.event_id = e.event_id ORDER BY f.severity DESC, f.seq LIMIT $3) AS reasons
              FROM review_event e JOIN review r ON r.id = e.review_id LEFT JOIN review_result d ON d.review_id = r.id
@@ -264,6 +287,7 @@ impl From<ActiveRow> for ActiveReview {
             version: row.version,
             created_at: row.created_at.to_jiff(),
             progress,
+            decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse).unwrap_or(DecidedBy::Assessment),
             reasons: row.reasons,
             recommendation: row.recommendation,
         }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     api::problem::{FieldError, Problem},
-    flows::events::Accepted,
+    flows::{events::Accepted, followers::open_breakers::BreakerAdvice},
 };
 use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark};
 use umbra_store::{
@@ -179,12 +179,15 @@ pub struct AcceptedEvent {
     /// Where it stands with its active shadows; only where one reviews it, or the request waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictItem>,
+    /// What is recommended about the agent; only where its breaker is not closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerAdvice>,
 }
 
 impl From<Accepted> for AcceptedEvent {
     fn from(accepted: Accepted) -> Self {
-        let Accepted { id, received_at, triggers, dispositions, replayed: _ } = accepted;
-        Self { id, received_at, durability: "committed", triggers, dispositions, verdict: None }
+        let Accepted { id, agent: _, received_at, triggers, dispositions, replayed: _ } = accepted;
+        Self { id, received_at, durability: "committed", triggers, dispositions, verdict: None, breaker: None }
     }
 }
 
@@ -213,6 +216,9 @@ pub struct BatchItem {
     /// What became of it for each shadow, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispositions: Option<Vec<Disposition>>,
+    /// What is recommended about its agent, if it is stored; only where the breaker is not closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerAdvice>,
     /// Why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<BatchError>,

@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::plan::lacks_budget;
 use crate::flows::{
     backtests::Backtests,
-    reviews::call::{Asked, Conversation, Purse},
+    reviews::{
+        call::{Asked, Conversation},
+        call_budget::CallBudget,
+    },
 };
 use umbra_domain::{BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
 use umbra_llm::{Gateway, Readiness, Rest};
@@ -231,8 +234,8 @@ impl Bench {
         let hits = umbra_checks::by_shadow(&stored, shadow);
         let subject = subject(&item, &stored, &hits);
         let (store, gateway) = (&self.backtests.store, &self.gateway);
-        let purse = Purse::Backtest(store, &self.claim, item.seq);
-        let conversation = Conversation { gateway, shadow, purse, installation: Some(&self.backtests.installation) };
+        let budget = CallBudget::Backtest(store, &self.claim, item.seq);
+        let conversation = Conversation { gateway, shadow, budget, installation: Some(&self.backtests.installation) };
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
             if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {

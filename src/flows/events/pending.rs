@@ -38,6 +38,8 @@ impl Pending {
 pub struct Accepted {
     /// Its id.
     pub id: EventId,
+    /// Its agent, by the name that is stored.
+    pub agent: String,
     /// When it was received.
     pub received_at: Timestamp,
     /// The triggers that it carries.

@@ -27,7 +27,7 @@ use crate::{
     queue::Handed,
     telemetry::metric,
 };
-use umbra_domain::{Disposition, EventId, ReviewId, StoredEvent};
+use umbra_domain::{Disposition, Event, EventId, ReviewId, StoredEvent};
 use umbra_store::{
     StoreError,
     events::received_at,
@@ -146,7 +146,8 @@ impl Writer {
         let stored: StoredEvent =
             serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let dispositions = row.dispositions;
-        Ok(Accepted { id, received_at: received_at(id), triggers: stored.triggers, dispositions, replayed })
+        let StoredEvent { event: Event { agent, .. }, triggers, .. } = stored;
+        Ok(Accepted { id, agent, received_at: received_at(id), triggers, dispositions, replayed })
     }
 }
 
@@ -253,10 +254,11 @@ impl GroupCommit for Writer {
         count("accepted", accepted);
         count("refused", refused.len() - accepted);
         for (pending, fate) in batch.into_iter().zip(fates) {
-            let Pending { id, triggers, answer, .. } = pending;
+            let Pending { id, agent, triggers, answer, .. } = pending;
             let outcome = match fate {
                 Fate::Stored(dispositions) => {
-                    Ok(Accepted { id, received_at: received_at(id), triggers, dispositions, replayed: false })
+                    let received_at = received_at(id);
+                    Ok(Accepted { id, agent, received_at, triggers, dispositions, replayed: false })
                 }
                 Fate::Mismatch(other) => {
                     count("mismatched", 1);

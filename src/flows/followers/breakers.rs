@@ -3,21 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
     breaker::{self, History, Limits, Opinion, Standing},
     flows::followers::{
         Followers,
+        breaker_item::{BreakerItem, items, last_reviews, standing},
         consequences::{self, Judged},
     },
     telemetry::metric,
 };
-use umbra_domain::{BreakerState, Mode, ReviewId};
+use umbra_domain::{BreakerState, Mode};
 use umbra_store::{
     StoreError,
-    breakers::{BreakerAgent, BreakerFilter, BreakerRow},
+    breakers::{BreakerAgent, BreakerFilter, BreakerRow, Signature},
     follow::Following,
     seek::{Page, Seek},
 };
@@ -25,68 +24,17 @@ use umbra_store::{
 /// Most agents that time alone moves on in one page.
 const MOST_DUE: i64 = 100;
 
-/// What is recommended about an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Breaker)]
-pub struct BreakerItem {
-    /// The agent.
-    pub agent: String,
-    /// The strictest of its shadows': `open` to hold it back, `half_open` to let it try, `closed` to let it work.
-    pub recommendation: BreakerState,
-    /// Verified rejections in a row, by the shadow that has most.
-    pub consecutive_rejections: u32,
-    /// How many open it.
-    pub threshold: u32,
-    /// Since when; null where it was never anything but closed.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub since: Option<Timestamp>,
-    /// Why, in sentences.
-    pub reasons: Vec<String>,
-    /// Whether somebody has acknowledged it since it opened.
-    pub acknowledged: bool,
-    /// When.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub acknowledged_at: Option<Timestamp>,
-    /// Who.
-    pub acknowledged_by: Option<String>,
-    /// With what note.
-    pub note: Option<String>,
-    /// When it becomes half open, if it is open.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub half_open_at: Option<Timestamp>,
-    /// Each shadow's part.
-    pub shadows: Vec<ShadowBreaker>,
-}
-
-/// What one shadow recommends about an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ShadowBreaker {
-    /// The shadow.
-    pub shadow: String,
-    /// What it recommends.
-    pub recommendation: BreakerState,
-    /// Verified rejections in a row.
-    pub consecutive_rejections: u32,
-    /// Since when.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub since: Option<Timestamp>,
-    /// The reviews that rejected, oldest first.
-    #[schema(value_type = Vec<String>)]
-    pub reviews: Vec<ReviewId>,
-}
-
 /// An agent's recommendation has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::flows) struct Change {
-    pub agent: String,
     pub before: BreakerState,
-    pub after: BreakerState,
+    pub breaker: BreakerItem,
 }
 
 /// Logs and counts a change. An agent chooses its name, so no line has it: `GET /v1/breakers` does.
 pub(super) fn announce(change: &Change) {
-    metrics::counter!(metric::BREAKER_CHANGES, "to" => change.after.as_str()).increment(1);
-    match change.after {
+    metrics::counter!(metric::BREAKER_CHANGES, "to" => change.breaker.recommendation.as_str()).increment(1);
+    match change.breaker.recommendation {
         BreakerState::Open => tracing::warn!("a breaker opened: GET /v1/breakers?recommendation=open names the agent"),
         other => tracing::info!(from = change.before.as_str(), to = other.as_str(), "a breaker moved on"),
     }
@@ -108,9 +56,9 @@ impl Followers {
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
         let models = self.rules.load().with_models();
-        let public = judged.iter().filter(|one| one.is_public());
+        let counting = judged.iter().filter(|one| one.review.mode.is_some_and(|mode| self.counts(mode)));
         let said: Vec<(&Judged, bool)> =
-            public.filter_map(|one| Some((one, one.rejects(models.contains(&one.review.shadow))?))).collect();
+            counting.filter_map(|one| Some((one, one.rejects(models.contains(&one.review.shadow))?))).collect();
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));
         let agents: Vec<String> = agents.into_iter().collect();
@@ -126,31 +74,63 @@ impl Followers {
             let rows = breakers.rows(now, limits)?;
             let moved: Vec<&BreakerRow> = rows.iter().filter(|row| !before.contains(row)).collect();
             page.put_breakers(&moved).await?;
-            let in_force = self.judging_shadows();
-            for agent in known {
-                let mine: Vec<&BreakerRow> =
-                    rows.iter().filter(|row| row.agent == agent.agent && in_force.contains(&row.shadow)).collect();
-                let after = mine.iter().map(|row| row.recommendation).max().unwrap_or_default();
-                let troubled_since = mine.iter().filter_map(|row| row.troubled_since).min();
-                if (agent.announced, agent.troubled_since) != (after, troubled_since) {
-                    page.announced(&agent.agent, after, troubled_since).await?;
+            let announced: HashMap<String, (BreakerState, Option<Timestamp>)> =
+                known.iter().map(|one| (one.agent.clone(), (one.announced, one.troubled_since))).collect();
+            for (breaker, troubled_since) in self.told(page, known, rows, now).await? {
+                let (before, troubled_before) = announced.get(&breaker.agent).copied().unwrap_or_default();
+                let after = breaker.recommendation;
+                if (before, troubled_before) != (after, troubled_since) {
+                    page.announced(&breaker.agent, after, troubled_since).await?;
                 }
-                let BreakerAgent { agent, announced: before, .. } = agent;
                 if before != after {
-                    changes.push(consequences::Change::Breaker(Change { agent, before, after }));
+                    changes.push(consequences::Change::Breaker(Change { before, breaker }));
                 }
             }
         }
         let long = page.long_troubled(self.settings.alert_after, MOST_DUE).await?;
-        changes.extend(long.into_iter().map(consequences::Change::BreakerStays));
+        if !long.is_empty() {
+            let now = page.now().await?;
+            let (known, rows) = page.hold_breakers(&long).await?;
+            let told = self.told(page, known, rows, now).await?.into_iter();
+            changes.extend(told.map(|(breaker, _)| consequences::Change::BreakerStays(breaker)));
+        }
         Ok(changes)
     }
 
-    /// The shadows whose opinion opens breakers now: those in force that are not passive.
+    /// The items of agents whose rows are held by a page, each with the start of the time in which it was not closed.
+    async fn told(
+        &self,
+        page: &mut Following,
+        agents: Vec<BreakerAgent>,
+        mut rows: Vec<BreakerRow>,
+        now: Timestamp,
+    ) -> Result<Vec<(BreakerItem, Option<Timestamp>)>, StoreError> {
+        let in_force = self.judging_shadows();
+        rows.retain(|row| in_force.contains(&row.shadow));
+        let mut troubled: HashMap<String, Timestamp> = HashMap::new();
+        for (agent, since) in rows.iter().filter_map(|row| Some((&row.agent, row.troubled_since?))) {
+            let first = troubled.entry(agent.clone()).or_insert(since);
+            *first = since.min(*first);
+        }
+        let words = page.rejections(&last_reviews(&rows)).await?.into_iter().collect();
+        let items = items(agents, rows, &words, now, &self.settings.breaker);
+        Ok(items
+            .into_iter()
+            .map(|item| (troubled.remove(&item.agent), item))
+            .map(|(since, item)| (item, since))
+            .collect())
+    }
+
+    /// True if reviews of this mode move breakers.
+    fn counts(&self, mode: Mode) -> bool {
+        self.settings.breaker_modes.contains(&mode)
+    }
+
+    /// The shadows whose opinion opens breakers now: those in force whose mode counts.
     fn judging_shadows(&self) -> Vec<String> {
         let rules = self.rules.load();
         let judging = rules.shadows.iter().map(|armed| &armed.shadow);
-        let judging = judging.filter(|shadow| shadow.enabled && shadow.mode != Mode::Passive);
+        let judging = judging.filter(|shadow| shadow.enabled && self.counts(shadow.mode));
         judging.map(|shadow| shadow.name.clone()).collect()
     }
 
@@ -168,6 +148,7 @@ impl Followers {
             acknowledged_at: None,
             acknowledged_by: None,
             note: None,
+            reset: None,
         };
         let mut known = self.store.breakers().agents(&filter, &[], seek).await?;
         let known = known.items.pop().map_or_else(unknown, |(_, agent)| agent);
@@ -187,28 +168,26 @@ impl Followers {
         Ok(Page { items: numbers.into_iter().zip(items).collect(), more: page.more })
     }
 
-    /// Notes that somebody knows that an agent's breaker is open or half open; `None` where it is closed.
+    /// Notes that somebody knows that an agent's breaker is open or half open, unless somebody did before: answers which.
+    /// `None` where it is closed.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn acknowledge_breaker(
         &self,
         agent: &str,
-        by: Option<&str>,
-        note: Option<&str>,
-    ) -> Result<Option<BreakerItem>, StoreError> {
-        if self.breaker(agent).await?.recommendation == BreakerState::Closed {
-            return Ok(None);
-        }
-        self.store.breakers().acknowledge(agent, by, note).await?;
-        self.breaker(agent).await.map(Some)
+        signed: &Signature,
+    ) -> Result<Option<(BreakerItem, bool)>, StoreError> {
+        let Some(opened) = self.breaker(agent).await?.opened(&self.settings.breaker) else { return Ok(None) };
+        let first = self.store.breakers().acknowledge(agent, opened, signed).await?;
+        Ok(Some((self.breaker(agent).await?, !first)))
     }
 
     /// Closes an agent's breaker and forgets its rejections, those of events that are still under review among them.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reset_breaker(&self, agent: &str) -> Result<BreakerItem, StoreError> {
+    pub async fn reset_breaker(&self, agent: &str, signed: Signature) -> Result<BreakerItem, StoreError> {
         let mut reset = self.store.breakers().begin_reset(agent).await?;
         let (now, last) = (reset.now, reset.last);
         // As it stands while it is held: of several who reset it at a time, one has changed something.
@@ -222,8 +201,9 @@ impl Followers {
             history.reset(now, last);
             *row = written(&row.agent, &row.shadow, &history, now, &self.settings.breaker)?;
         }
-        let change = Change { agent: agent.to_owned(), before, after: BreakerState::Closed };
-        let changed = (change.before != change.after).then_some(change);
+        let known = reset.sign(agent, signed).await?;
+        let closed = items(known, reset.rows.clone(), &HashMap::new(), now, &self.settings.breaker).pop();
+        let changed = closed.filter(|_| before != BreakerState::Closed).map(|breaker| Change { before, breaker });
         let notice = changed.clone().map(consequences::Change::Breaker);
         let message = notice.and_then(|notice| self.message_of(&notice, now));
         reset.done(agent, message.as_ref()).await?;
@@ -231,83 +211,18 @@ impl Followers {
             announce(&change);
             self.outbox.notify_one();
         }
+        self.know_breakers().await;
         self.breaker(agent).await
     }
 
-    async fn dressed(&self, agents: Vec<BreakerAgent>) -> Result<Vec<BreakerItem>, StoreError> {
+    /// The items of agents, read as they stand now.
+    pub(super) async fn dressed(&self, agents: Vec<BreakerAgent>) -> Result<Vec<BreakerItem>, StoreError> {
         let names: Vec<String> = agents.iter().map(|agent| agent.agent.clone()).collect();
         let (mut rows, now) = self.store.breakers().of(&names).await?;
         let in_force = self.judging_shadows();
         rows.retain(|row| in_force.contains(&row.shadow));
-        for row in &mut rows {
-            (row.recommendation, row.since) = standing(row, now);
-            row.half_open_at.take_if(|at| *at <= now);
-        }
-        let last: Vec<ReviewId> = rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect();
-        let words: HashMap<ReviewId, String> = self.store.breakers().rejections(&last).await?.into_iter().collect();
-        let mut by_agent: BTreeMap<String, Vec<BreakerRow>> = BTreeMap::new();
-        for row in rows {
-            by_agent.entry(row.agent.clone()).or_default().push(row);
-        }
-        let limits = &self.settings.breaker;
-        let dress = |agent: BreakerAgent| {
-            let rows = by_agent.remove(&agent.agent).unwrap_or_default();
-            item(agent, rows, &words, limits)
-        };
-        Ok(agents.into_iter().map(dress).collect())
-    }
-}
-
-/// What a row recommends at a time, and since when: its own time may be over since anybody wrote it.
-fn standing(row: &BreakerRow, now: Timestamp) -> (BreakerState, Option<Timestamp>) {
-    match row.half_open_at.filter(|at| *at <= now) {
-        Some(at) => (BreakerState::HalfOpen, Some(at)),
-        None => (row.recommendation, row.since),
-    }
-}
-
-fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, String>, limits: &Limits) -> BreakerItem {
-    let worst = rows.iter().max_by_key(|row| (row.recommendation, row.rejections));
-    let (recommendation, since) = worst.map_or_else(Default::default, |row| (row.recommendation, row.since));
-    // What was acknowledged is the last opening, not one before.
-    let opened = match recommendation {
-        BreakerState::Closed => None,
-        BreakerState::HalfOpen => since.and_then(|since| since.checked_sub(limits.cool_off).ok()),
-        BreakerState::Open => since,
-    };
-    let acknowledged_at = agent.acknowledged_at.filter(|at| opened.is_some_and(|opened| *at >= opened));
-    BreakerItem {
-        recommendation,
-        consecutive_rejections: rows.iter().map(|row| row.rejections).max().unwrap_or(0),
-        threshold: limits.threshold,
-        since,
-        reasons: rows.iter().filter_map(|row| reason(row, words)).collect(),
-        acknowledged: acknowledged_at.is_some(),
-        acknowledged_by: agent.acknowledged_by.filter(|_| acknowledged_at.is_some()),
-        note: agent.note.filter(|_| acknowledged_at.is_some()),
-        acknowledged_at,
-        half_open_at: rows.iter().filter_map(|row| row.half_open_at).max(),
-        shadows: rows.into_iter().map(Into::into).collect(),
-        agent: agent.agent,
-    }
-}
-
-fn reason(row: &BreakerRow, words: &HashMap<ReviewId, String>) -> Option<String> {
-    let last = row.rejected_by.last()?;
-    let rejections = if row.rejections == 1 { "rejection" } else { "rejections in a row" };
-    let said = words.get(last).map(|words| format!(": {words}")).unwrap_or_default();
-    Some(format!("{}: {} verified {rejections}, the last by {last}{said}", row.shadow, row.rejections))
-}
-
-impl From<BreakerRow> for ShadowBreaker {
-    fn from(row: BreakerRow) -> Self {
-        Self {
-            shadow: row.shadow,
-            recommendation: row.recommendation,
-            consecutive_rejections: row.rejections,
-            since: row.since,
-            reviews: row.rejected_by,
-        }
+        let words = self.store.breakers().rejections(&last_reviews(&rows)).await?.into_iter().collect();
+        Ok(items(agents, rows, &words, now, &self.settings.breaker))
     }
 }
 
@@ -356,7 +271,7 @@ fn written(
     limits: &Limits,
 ) -> Result<BreakerRow, StoreError> {
     let standing = history.standing(now, limits);
-    let half_open_at = standing.half_open_at(limits);
+    let (half_open_at, stuck) = (standing.half_open_at(limits), standing.stuck());
     let Standing { recommendation, since, troubled_since, rejections, rejected_by, .. } = standing;
     Ok(BreakerRow {
         agent: agent.to_owned(),
@@ -367,6 +282,7 @@ fn written(
         half_open_at,
         troubled_since,
         rejections,
+        stuck,
         rejected_by,
     })
 }

@@ -3,9 +3,11 @@
 
 use crate::{
     breaker,
-    flows::followers::{Followers, breakers, notify::of_change, reflexions},
+    flows::followers::{Followers, breaker_item::BreakerItem, breakers, notify::of_change, reflexions},
 };
-use umbra_domain::{Assessment, EventId, FieldName, Mode, ReviewScope, Reviewer, Severity, StoredEvent};
+use umbra_domain::{
+    About, Assessment, EventId, Mode, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
+};
 use umbra_store::{
     StoreError,
     baselines::{Score, ScoreKey},
@@ -27,39 +29,30 @@ pub(in crate::flows) struct Judged {
     pub order: i64,
     pub stored: StoredEvent,
     pub assessment: Assessment,
+    pub decided_by: DecidedBy,
     pub score: Option<i16>,
     pub notes: Vec<String>,
     pub findings: Vec<FindingItem>,
 }
 
 impl Judged {
-    /// The worst severity of what was found on evidence that speaks against the agent. An order to a model in what the
-    /// agent was given speaks against whoever gave it; and where there is one, a model that rejects may have been told
-    /// to, whatever it quotes. A model that quotes what the agent was given may have been, too.
+    /// The worst severity of what was found on evidence that speaks against the agent. Where the agent was given an order
+    /// to a model, a model that rejects may have been told to, whatever it quotes.
     pub fn verified(&self) -> Option<Severity> {
-        let given = |finding: &FindingItem| {
-            let evidence = finding.evidence.as_ref();
-            evidence.is_some_and(|evidence| FieldName(evidence.field.clone().into()).is_given())
+        let order = |finding: &FindingItem| {
+            finding.about == About::Given && finding.source == CHECK && finding.rule.starts_with(INJECTION)
         };
-        let order =
-            |finding: &FindingItem| finding.source == CHECK && finding.rule.starts_with(INJECTION) && given(finding);
         let told = self.findings.iter().any(order);
         let speaks = |finding: &&FindingItem| {
-            finding.verified && if finding.source == CHECK { !order(finding) } else { !told && !given(finding) }
+            finding.verified && finding.about == About::Agent && (finding.source == CHECK || !told)
         };
         self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
     }
 
-    /// The worst severity of what stands on nothing.
-    pub fn unverified(&self) -> Option<Severity> {
-        self.findings.iter().filter(|finding| !finding.verified).map(|finding| finding.severity).max()
-    }
-
-    /// What it says of the agent to a breaker: a rejection, an approval, or neither. A model that wanted to reject and
-    /// pointed at nothing has not approved. `has_model`: its shadow does not run on the built-in checks.
+    /// What it says of the agent to a breaker: a rejection, an approval, or neither. A FLAG that was lowered has not
+    /// approved. `has_model`: its shadow does not run on the built-in checks.
     pub fn rejects(&self, has_model: bool) -> Option<bool> {
-        let unfounded = self.assessment == Assessment::Suggest && umbra_review::is_unfounded(&self.notes);
-        breaker::rejects(self.assessment, has_model, self.verified(), self.unverified()).filter(|_| !unfounded)
+        breaker::rejects(self.assessment, has_model, self.verified()).filter(|_| !self.decided_by.is_doubtful())
     }
 
     /// Whether anybody but the log is to know of it.
@@ -72,7 +65,7 @@ impl Judged {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::flows) enum Change {
     Breaker(breakers::Change),
-    BreakerStays(String),
+    BreakerStays(BreakerItem),
     Reflexion(reflexions::Change),
 }
 
@@ -94,6 +87,9 @@ impl Followers {
         page.done().await?;
         if !is_empty {
             self.outbox.notify_one();
+        }
+        if changes.iter().any(|change| matches!(change, Change::Breaker(_))) {
+            self.know_breakers().await;
         }
         changes.iter().for_each(announce);
         Ok(more)
@@ -117,9 +113,9 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
             });
             // A batch says something of each of its events; a task's review speaks of all its steps.
             let own = review.assessments.iter().find(|own| own.event_id == *event);
-            let (assessment, score, notes) = own.map_or((review.assessment, review.score, &review.notes), |own| {
-                (Some(own.assessment), own.score, &own.notes)
-            });
+            let whole = (review.assessment, review.decided_by, review.score, &review.notes);
+            let (assessment, decided_by, score, notes) =
+                own.map_or(whole, |own| (Some(own.assessment), own.decided_by, own.score, &own.notes));
             let (Some((order, stored)), Some(assessment)) = (stored, assessment) else { continue };
             let of_task = review.scope == Some(ReviewScope::Trajectory);
             let all_found = review.findings.iter().flatten();
@@ -129,6 +125,7 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
                 order,
                 stored,
                 assessment,
+                decided_by: decided_by.unwrap_or(DecidedBy::Assessment),
                 score,
                 notes: notes.clone(),
                 findings: findings.cloned().collect(),
@@ -143,7 +140,8 @@ fn scores(judged: &[Judged]) -> Vec<Score> {
     let scored = judged.iter().filter_map(|one| {
         let reviewer = one.review.reviewer?;
         let score = match reviewer {
-            _ if one.assessment == Assessment::Inconclusive || !umbra_review::score_stands(&one.notes) => return None,
+            _ if one.assessment == Assessment::Inconclusive => return None,
+            _ if !umbra_review::score_stands(reviewer, one.decided_by, &one.notes) => return None,
             Reviewer::Model => one.score.and_then(|score| u8::try_from(score).ok())?,
             Reviewer::Checks => umbra_review::score_of_checks(one.assessment)?,
         };

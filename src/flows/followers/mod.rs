@@ -1,5 +1,6 @@
 //! Use case: consequences of a review that ended: breakers, reflexions, scores, messages, briefings, feedback.
 
+pub mod breaker_item;
 pub mod breakers;
 pub mod briefings;
 pub mod consequences;
@@ -7,6 +8,7 @@ pub mod deliver;
 pub mod feedback;
 pub mod follow;
 pub mod notify;
+pub mod open_breakers;
 pub mod reflexions;
 pub mod tail;
 
@@ -15,14 +17,14 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
-pub use self::tail::Tail;
+pub use self::{open_breakers::OpenBreakers, tail::Tail};
 use crate::{
     breaker,
     flows::{rules::RulesInForce, verdicts::Verdicts},
     reflexion,
     webhooks::Endpoints,
 };
-use umbra_domain::clock::Clock;
+use umbra_domain::{Mode, clock::Clock};
 use umbra_store::Store;
 
 /// Context of what follows a review that ended. Cheap to clone.
@@ -38,6 +40,8 @@ pub struct Followers {
     pub verdicts: Verdicts,
     /// Bounds.
     pub settings: FollowerSettings,
+    /// Breakers that are not closed, as this process knows them.
+    pub open_breakers: OpenBreakers,
     /// Feed of new findings for streams.
     pub tail: Tail,
     /// Receivers of messages.
@@ -47,10 +51,12 @@ pub struct Followers {
 }
 
 /// Bounds of breakers, reflexions and baselines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FollowerSettings {
     /// Faults that open a breaker, and how it closes.
     pub breaker: breaker::Limits,
+    /// Modes of the shadows whose reviews move breakers.
+    pub breaker_modes: Vec<Mode>,
     /// Time other than closed after which a breaker is announced once more.
     pub alert_after: Duration,
     /// Recurrence that makes a fault a lesson.

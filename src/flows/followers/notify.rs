@@ -1,9 +1,9 @@
 //! Notices of what ended, stored with what follows from it. Nothing that a passive shadow saw becomes one.
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::flows::followers::{Followers, breakers, consequences::Change, reflexions};
+use crate::flows::followers::{Followers, breaker_item::BreakerItem, breakers, consequences::Change, reflexions};
 use umbra_domain::{
     BreakerState, Mode,
     notice::{Notice, NoticeKind},
@@ -53,15 +53,15 @@ impl Followers {
 /// What is told of a breaker or a reflexion: which, and where the rest is to be read.
 pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
     let (kind, agent, data) = match change {
-        Change::Breaker(breakers::Change { agent, before, after }) => {
-            let kind = match after {
+        Change::Breaker(breakers::Change { before, breaker }) => {
+            let kind = match breaker.recommendation {
                 BreakerState::Open => NoticeKind::BreakerOpened,
                 BreakerState::HalfOpen => NoticeKind::BreakerHalfOpen,
                 BreakerState::Closed => NoticeKind::BreakerClosed,
             };
-            (kind, agent, json!({"agent": agent, "recommendation": after, "before": before}))
+            (kind, &breaker.agent, of_breaker(breaker, Some(*before)))
         }
-        Change::BreakerStays(agent) => (NoticeKind::BreakerStillOpen, agent, json!({"agent": agent})),
+        Change::BreakerStays(breaker) => (NoticeKind::BreakerStillOpen, &breaker.agent, of_breaker(breaker, None)),
         Change::Reflexion(reflexions::Change { id, agent, opened }) => {
             let (kind, status) =
                 if *opened { (NoticeKind::ReflexionOpened, "open") } else { (NoticeKind::ReflexionClosed, "closed") };
@@ -69,6 +69,19 @@ pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
         }
     };
     Notice { kind, at, agent: Some(agent.clone()), task_id: None, shadow: None, severity: None, data }
+}
+
+/// A breaker as a message tells it: what a list shows, and the shadow that decides. `before` is what it recommended until
+/// now.
+fn of_breaker(breaker: &BreakerItem, before: Option<BreakerState>) -> Value {
+    let decisive = breaker.decisive();
+    let BreakerItem { agent, recommendation, consecutive_rejections, stuck, threshold, since, reasons, .. } = breaker;
+    json!({
+        "agent": agent, "recommendation": recommendation, "before": before, "since": since,
+        "half_open_at": breaker.half_open_at, "shadow": decisive.map(|one| &one.shadow), "reasons": reasons,
+        "consecutive_rejections": consecutive_rejections, "stuck": stuck, "threshold": threshold,
+        "reviews": decisive.map(|one| &one.reviews), "acknowledged": breaker.acknowledged, "reset": breaker.reset,
+    })
 }
 
 /// What is told of a finding: what a list shows, without the text that it quotes.
@@ -83,7 +96,7 @@ fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
         data: json!({
             "id": finding.id, "shadow": finding.shadow, "watched_agent": finding.watched_agent,
             "trigger": finding.trigger, "mode": finding.mode, "severity": finding.severity,
-            "category": finding.category, "description": finding.description,
+            "category": finding.category, "about": finding.about, "description": finding.description,
             "recommendation": finding.recommendation, "verified": finding.verified, "source": finding.source,
             "rule": finding.rule, "fingerprint": finding.fingerprint, "occurrences": finding.occurrences,
             "field": finding.evidence.as_ref().map(|evidence| &evidence.field),

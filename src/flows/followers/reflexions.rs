@@ -14,7 +14,7 @@ use crate::{
     reflexion::{self, Fault, Step},
     telemetry::metric,
 };
-use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
+use umbra_domain::{About, Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
 use umbra_store::{
     StoreError,
     follow::Following,
@@ -116,7 +116,9 @@ impl Followers {
         let limits = &self.settings.reflexion;
         let mut keys = BTreeSet::new();
         for one in judged.iter().filter(|one| one.is_public()) {
-            keys.extend(one.findings.iter().map(|finding| FaultKey {
+            // What the agent was given teaches it nothing.
+            let faults = one.findings.iter().filter(|finding| finding.about == About::Agent);
+            keys.extend(faults.map(|finding| FaultKey {
                 agent: one.review.agent.clone(),
                 task_type: one.stored.event.task_type.clone(),
                 fingerprint: finding.fingerprint.clone(),

@@ -2,27 +2,25 @@
 //!
 //! This is the one place that decides whether to call again. A wait never holds a worker: the job goes back.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use rand::Rng;
 
 use crate::{
     flows::{
         events::{accept::worst_case, nonce},
-        reviews::trial::Bill,
+        reviews::call_budget::CallBudget,
     },
     queue::backoff,
     telemetry::metric,
 };
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
 use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest};
-use umbra_review::{Judgement, Matter, ModelReply, Prompt, PromptError};
+use umbra_review::{FollowUp, Judgement, Matter, ModelReply, Prompt, PromptError};
 use umbra_store::{
-    Store, StoreError,
-    backtests::Claim,
-    calls::{Held, Hold, MAX_CALLS},
+    StoreError,
+    calls::{Held, MAX_CALLS},
     installation::Installation,
-    jobs::Job,
 };
 
 /// How long a job waits for money that other calls hold.
@@ -48,67 +46,9 @@ pub(in crate::flows) enum Asked {
 pub(in crate::flows) struct Conversation<'a> {
     pub gateway: &'a Gateway,
     pub shadow: &'a Shadow,
-    pub purse: Purse<'a>,
+    pub budget: CallBudget<'a>,
     /// Whose loop guard is to know its prompts again.
     pub installation: Option<&'a Installation>,
-}
-
-/// Whose money pays for the calls.
-#[derive(Clone, Copy)]
-pub(in crate::flows) enum Purse<'a> {
-    /// The shadow's, for a review.
-    Review(&'a Store, &'a Job),
-    /// A backtest's own, for the event with this number.
-    Backtest(&'a Store, &'a Claim, i64),
-    /// One that no database knows of, for a text on trial.
-    Trial(&'a Bill<'a>),
-}
-
-impl Purse<'_> {
-    /// Holds the worst case of a call.
-    async fn hold(self, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
-        let (store, job) = match self {
-            Self::Review(store, job) => (store, job),
-            Self::Backtest(store, claim, seq) => {
-                return store.backtests().hold(claim, seq, &shadow.model, worst).await;
-            }
-            Self::Trial(bill) => return Ok(bill.hold(worst)),
-        };
-        let control = &shadow.cost_control;
-        let hold = Hold {
-            review: job.review,
-            lease: job.lease,
-            shadow: &shadow.name,
-            zone: &control.time_zone,
-            model: &shadow.model,
-            worst,
-            caps: (control.max_usd_per_day, control.max_tokens_per_day),
-        };
-        store.reviews().hold(&hold).await
-    }
-
-    /// Settles a call.
-    async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
-        match self {
-            Self::Review(store, job) => store.reviews().settle(job.review, n, actual).await.map(drop),
-            Self::Backtest(store, claim, seq) => store.backtests().settle(claim, seq, n, actual).await,
-            Self::Trial(bill) => {
-                bill.settle(actual);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// What is paid for, for the log.
-impl fmt::Display for Purse<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Review(_, job) => job.review.fmt(f),
-            Self::Backtest(_, claim, _) => claim.id.fmt(f),
-            Self::Trial(_) => f.write_str("a trial"),
-        }
-    }
 }
 
 /// What one call brought.
@@ -125,13 +65,49 @@ enum Turn {
     NotHeld(Held),
 }
 
+/// Kinds of a further call, in the order in which they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Repair,
+    Quotes,
+    Confirmation,
+}
+
+impl Wanted {
+    fn of(follow_up: &FollowUp) -> Self {
+        match follow_up {
+            FollowUp::Repair(_) => Self::Repair,
+            FollowUp::Quotes { .. } => Self::Quotes,
+            FollowUp::Confirmation(_) => Self::Confirmation,
+        }
+    }
+}
+
+/// What the replies came to so far.
+struct Said {
+    judgements: Vec<Judgement>,
+    /// Tokens read and written.
+    tokens: (u64, u64),
+    /// A provider counted more than a call could take.
+    excessive: bool,
+}
+
+impl Said {
+    fn count(&mut self, reply: &Reply, excessive: bool) {
+        let usage = reply.usage.unwrap_or_default();
+        self.tokens = (self.tokens.0 + usage.input_tokens, self.tokens.1 + usage.output_tokens);
+        self.excessive |= excessive;
+    }
+}
+
 impl Conversation<'_> {
-    /// Asks, and once more where the reply could not be read.
+    /// Asks, and asks again where a reply does not suffice: for one that can be read, for the quotes of a rejection, for a
+    /// second opinion on one that cannot be quoted; each once, and within the calls that a review may make.
     ///
     /// # Errors
     /// The database does not answer: the lease decides who goes on.
     pub async fn ask(&self, matter: &Matter<'_>) -> Result<Asked, StoreError> {
-        let mut prompt = match self.prompt(matter) {
+        let prompt = match self.prompt(matter) {
             Ok(prompt) => prompt,
             Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
         };
@@ -142,29 +118,54 @@ impl Conversation<'_> {
                 return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
             }
         }
-        let (reply, mut excessive) = match self.turn(matter, &prompt).await? {
+        let (reply, excessive) = match self.turn(matter, &prompt).await? {
             Turn::Reply { reply, excessive } => (reply, excessive),
             Turn::NotHeld(held) => return Ok(not_held(held)),
             Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
-        let mut tokens = reply.usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
-        let mut judgements = self.judge(matter, &prompt, &reply);
-        if let Some(message) = judgements.iter_mut().find_map(|judgement| judgement.needs_repair.take()) {
-            prompt = umbra_review::repair_prompt(&prompt, &message);
-            // Once. A repair that brings no reply leaves what the first one allowed.
-            if let Turn::Reply { reply, excessive: again } = self.turn(matter, &prompt).await? {
-                let usage = reply.usage.unwrap_or_default();
-                tokens = (tokens.0 + usage.input_tokens, tokens.1 + usage.output_tokens);
-                judgements = self.judge(matter, &prompt, &reply);
-                excessive |= again;
-            }
+        let mut said = Said { judgements: self.judge(matter, &prompt, &reply), tokens: (0, 0), excessive: false };
+        said.count(&reply, excessive);
+        for wanted in [Wanted::Repair, Wanted::Quotes, Wanted::Confirmation] {
+            self.follow_up(matter, &prompt, wanted, &mut said).await?;
         }
-        if excessive {
+        let mut judgements: Vec<Judgement> =
+            said.judgements.into_iter().map(|judgement| judgement.concluded(self.shadow)).collect();
+        if said.excessive {
             for judgement in &mut judgements {
                 judgement.notes.push(EXCESSIVE_USAGE.to_owned());
             }
         }
-        Ok(Asked::Judged(judgements, tokens))
+        Ok(Asked::Judged(judgements, said.tokens))
+    }
+
+    /// One more call about the items whose judgement wants it. One that brings no reply leaves what the last one allowed.
+    async fn follow_up(
+        &self,
+        matter: &Matter<'_>,
+        first: &Prompt,
+        wanted: Wanted,
+        said: &mut Said,
+    ) -> Result<(), StoreError> {
+        let open = |at: &usize| {
+            let follow_up = said.judgements.get(*at)?.follow_up.as_ref();
+            follow_up.filter(|follow_up| Wanted::of(follow_up) == wanted)
+        };
+        let places: Vec<usize> = (0..said.judgements.len()).filter(|at| open(at).is_some()).collect();
+        let Some(asked) = places.first().and_then(open) else { return Ok(()) };
+        let part = matter.part(&places);
+        // A reply that cannot be read says nothing of any item. Others are asked about under a nonce of their own.
+        let prompt = if wanted == Wanted::Repair { Ok(first.clone()) } else { self.prompt(&part) };
+        let Ok(prompt) = prompt else { return Ok(()) };
+        let prompt = asked.message().map_or(prompt.clone(), |message| umbra_review::repair_prompt(&prompt, message));
+        if let Turn::Reply { reply, excessive } = self.turn(&part, &prompt).await? {
+            for (at, second) in places.into_iter().zip(self.judge(&part, &prompt, &reply)) {
+                if let Some(judgement) = said.judgements.get_mut(at) {
+                    *judgement = judgement.clone().settled_by(second);
+                }
+            }
+            said.count(&reply, excessive);
+        }
+        Ok(())
     }
 
     fn judge(&self, matter: &Matter<'_>, prompt: &Prompt, reply: &Reply) -> Vec<Judgement> {
@@ -189,12 +190,12 @@ impl Conversation<'_> {
     /// One call: its worst case is held before a byte leaves, and settled whatever happens.
     async fn turn(&self, matter: &Matter<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
         let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
-        let n = match self.purse.hold(self.shadow, (worst.usd, worst.tokens)).await? {
+        let n = match self.budget.hold(self.shadow, (worst.usd, worst.tokens)).await? {
             Held::Granted(n) => n,
             other => return Ok(Turn::NotHeld(other)),
         };
         let Some(spec) = self.gateway.spec(&self.shadow.model) else {
-            self.purse.settle(n, Some((NanoUsd::ZERO, 0))).await?;
+            self.budget.settle(n, Some((NanoUsd::ZERO, 0))).await?;
             return Ok(Turn::NotHeld(Held::NoCallsLeft));
         };
         let request = Request {
@@ -214,7 +215,7 @@ impl Conversation<'_> {
                 if excessive {
                     *usage = usage.at_most(worst.tokens, spec.output_limit(matter.items()));
                     metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
-                    tracing::warn!(review = %self.purse, model = %self.shadow.model,
+                    tracing::warn!(review = %self.budget, model = %self.shadow.model,
                         "the provider reported more tokens than the call could take; it is settled at its hold");
                 }
                 Some((cost(*usage), usage.tokens()))
@@ -223,7 +224,7 @@ impl Conversation<'_> {
             Err(failure) => (failure.charge == Charge::None).then_some((NanoUsd::ZERO, 0)),
         };
         record(&self.shadow.model, &answer, actual);
-        self.purse.settle(n, actual).await?;
+        self.budget.settle(n, actual).await?;
         Ok(match answer {
             Ok(reply) => Turn::Reply { reply, excessive },
             Err(failure) => Turn::Failed { failure, n },
@@ -241,7 +242,7 @@ impl Conversation<'_> {
             let delay = backoff(u32::from(n.unsigned_abs()), failure.retry_after, jitter);
             return Asked::Later { delay, why, counted: true };
         }
-        tracing::warn!(review = %self.purse, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
+        tracing::warn!(review = %self.budget, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
         Asked::Never { reason: SkipReason::ProviderUnavailable, why }
     }
 }

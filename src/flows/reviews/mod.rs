@@ -1,6 +1,7 @@
 //! Use case: a review, from its lease to its findings, and reviews of texts that are no events.
 
 pub mod call;
+pub mod call_budget;
 pub mod dossier;
 pub mod recall;
 pub mod trial;

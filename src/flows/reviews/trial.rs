@@ -1,4 +1,4 @@
-//! A text on trial: reviewed like any event, by the same checks, prompt and rules, with a purse of its own and no
+//! A text on trial: reviewed like any event, by the same checks, prompt and rules, with a budget of its own and no
 //! database. In: a shadow, a gateway, a tab, an event. Out: its judgement, and what it took. Nothing is stored or counted.
 
 use std::{
@@ -11,7 +11,10 @@ use uuid::Uuid;
 
 use crate::flows::{
     events::accept::worst_case,
-    reviews::call::{Asked, Conversation, Purse},
+    reviews::{
+        call::{Asked, Conversation},
+        call_budget::CallBudget,
+    },
 };
 use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
 use umbra_llm::{Gateway, Readiness};
@@ -153,7 +156,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
         return Ok(Tried::Judged(of_checks(), Took::default()));
     }
     let bill = Bill { tab, open: Mutex::default() };
-    let conversation = Conversation { gateway, shadow, purse: Purse::Trial(&bill), installation: None };
+    let conversation = Conversation { gateway, shadow, budget: CallBudget::Trial(&bill), installation: None };
     let until = Instant::now() + PATIENCE;
     let why = loop {
         match conversation.ask(&Matter::Event(subject)).await? {

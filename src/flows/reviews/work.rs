@@ -11,14 +11,15 @@ use crate::{
     flows::{
         reviews::{
             Reviews,
-            call::{Asked, Conversation, Purse},
+            call::{Asked, Conversation},
+            call_budget::CallBudget,
             dossier::Dossier,
         },
         rules::Rules,
     },
     telemetry::metric,
 };
-use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason};
+use umbra_domain::{Assessment, FindingId, Mode, Redacted, Reviewer, Shadow, SkipReason, verdict::DecidedBy};
 use umbra_llm::Readiness;
 use umbra_review::Judgement;
 use umbra_store::{
@@ -126,8 +127,8 @@ impl Reviews {
             }
         } else {
             let (store, gateway) = (&self.store, &*rules.gateway);
-            let (purse, installation) = (Purse::Review(store, job), Some(&self.installation));
-            Conversation { gateway, shadow, purse, installation }.ask(&matter).await?
+            let (budget, installation) = (CallBudget::Review(store, job), Some(&self.installation));
+            Conversation { gateway, shadow, budget, installation }.ask(&matter).await?
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
             Some(judgements) => result(judgements, None, (0, 0)),
@@ -178,13 +179,14 @@ impl Reviews {
                 findings.push(NewFinding { id, finding, place, recommendation, fingerprint });
             }
             let notes = judgement.notes.iter().map(|note| clean(note)).collect();
-            let Judgement { assessment, score, .. } = judgement;
-            parts.push(NewPart { event, assessment, score, recommendation, notes });
+            let Judgement { assessment, decided_by, score, .. } = judgement;
+            parts.push(NewPart { event, assessment, decided_by, score, recommendation, notes });
         }
         let assessment = parts.iter().map(|part| part.assessment).max().unwrap_or(Assessment::Inconclusive);
         let strictest = parts.iter().find(|part| part.assessment == assessment);
         NewResult {
             assessment,
+            decided_by: strictest.map_or(DecidedBy::Assessment, |part| part.decided_by),
             score: parts.iter().filter_map(|part| part.score).min(),
             recommendation: strictest.map(|part| part.recommendation.clone()).unwrap_or_default(),
             reviewer: if model.is_some() { reviewer } else { Reviewer::Checks },

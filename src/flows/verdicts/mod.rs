@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::flows::{events::Accepted, rules::RulesInForce};
 use umbra_domain::{
-    Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
+    About, Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
     verdict::{self, Opinion, Progress, VerdictRules},
 };
 use umbra_review::{Judgement, Matter, Subject};
@@ -103,12 +103,14 @@ impl Verdicts {
             opinions.push(opinion(review, shadow.map(|shadow| shadow.verdict).unwrap_or_default(), sure));
         }
         let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
-            return Ok((VerdictItem::undecided(event, None), None));
+            let row = self.store.events().get(event).await?;
+            let dispositions = row.map(|row| row.dispositions).unwrap_or_default();
+            return Ok((VerdictItem::not_reviewed(event, &dispositions), None));
         };
         let Some(ruling) = verdict::rule(&opinions, now) else {
             // A moment more than is left: what is due exactly at the end still counts.
             let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
-            return Ok((VerdictItem::undecided(event, Some(by)), Some(left)));
+            return Ok((VerdictItem::pending(event, by), Some(left)));
         };
         let filed = self.store.verdicts().file(event, by, &ruling).await?;
         self.waiters.tell_all(event);
@@ -156,11 +158,13 @@ fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgeme
 }
 
 fn opinion(review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
-    let ActiveReview { review, shadow, version: _, created_at, progress, reasons, recommendation } = review;
+    let ActiveReview { review, shadow, version: _, created_at, progress, decided_by, reasons, recommendation } = review;
     let by = created_at.saturating_add(rules.within).unwrap_or(created_at);
     let (certain, advice) = sure.map_or_else(Default::default, |judgement| {
-        let worst = judgement.findings.into_iter().filter(|finding| finding.severity >= Severity::Warning);
+        let worst = judgement.findings.into_iter();
+        let worst = worst.filter(|finding| finding.about == About::Agent && finding.severity >= Severity::Warning);
         (worst.map(|finding| finding.description).collect(), Some(judgement.recommendation))
     });
-    Opinion { shadow, review, by, rules, progress, certain, reasons, recommendation: recommendation.or(advice) }
+    let recommendation = recommendation.or(advice);
+    Opinion { shadow, review, by, rules, progress, decided_by, certain, reasons, recommendation }
 }

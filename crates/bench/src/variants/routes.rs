@@ -81,8 +81,15 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Res
         })
         .collect();
     let id = EventId(api.flows.clock.new_id());
-    let event =
-        AcceptedEvent { id, received_at: received_at(id), durability: "none", triggers, dispositions, verdict: None };
+    let event = AcceptedEvent {
+        id,
+        received_at: received_at(id),
+        durability: "none",
+        triggers,
+        dispositions,
+        verdict: None,
+        breaker: None,
+    };
     answer(StatusCode::ACCEPTED, &event)
 }
 
@@ -103,6 +110,7 @@ async fn insert(
         triggers,
         dispositions,
         verdict: None,
+        breaker: None,
     };
     answer(StatusCode::ACCEPTED, &event)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use umbra_domain::{
     CheckName, Datamark, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
-    verdict::{Otherwise, VerdictRules},
+    verdict::{Otherwise, Unfounded, VerdictRules},
 };
 
 /// Most characters of a shadow's criteria in all.
@@ -154,8 +154,16 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
                 otherwise(),
             )
             .unwrap_or(default.on_inconclusive),
+        on_unfounded: keys
+            .optional(
+                "on_unfounded",
+                "Active: what a model's FLAG means that rests on no quote found in the text, once it was asked for one \
+                 again: suggest (unless set), or reject.",
+                word(&Unfounded::ALL, Unfounded::as_str),
+            )
+            .unwrap_or(default.on_unfounded),
     };
-    for key in ["verdict_within", "on_timeout", "on_inconclusive"] {
+    for key in ["verdict_within", "on_timeout", "on_inconclusive", "on_unfounded"] {
         if mode.is_some_and(|mode| mode != Mode::Active) && keys.has(key) {
             keys.fault(key, "only an active shadow gives verdicts", "write mode: active, or leave the key out");
         }

@@ -60,6 +60,7 @@ fn the_shadows_schema_has_every_key_of_the_manual() {
             "name",
             "on_inconclusive",
             "on_timeout",
+            "on_unfounded",
             "redact",
             "scope",
             "verdict_within",

@@ -2,7 +2,7 @@
 
 use super::{event, shadow, subject};
 use crate::{Baseline, FallRules, Judgement, compare, of_checks};
-use umbra_domain::{Assessment, Category, EventId, Reviewer, Severity, Source};
+use umbra_domain::{Assessment, Category, EventId, Reviewer, Severity, Source, verdict::DecidedBy};
 
 const EVENT: EventId = EventId(uuid::Uuid::nil());
 const RULES: FallRules = FallRules { min_scores: 10, spreads: 2.0 };
@@ -46,8 +46,7 @@ fn a_score_far_below_the_mean_is_a_finding() {
 #[test]
 fn the_score_of_a_verdict_that_did_not_stand_is_no_fall() {
     let usual = Some(Baseline { mean: 90.0, spread: 8.0, count: 50 });
-    let unfounded = "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST.".to_owned();
-    let before = Judgement { notes: vec![unfounded], ..judged(Assessment::Suggest, Some(0)) };
+    let before = Judgement { decided_by: DecidedBy::OnUnfounded, ..judged(Assessment::Suggest, Some(0)) };
     let mut judgement = before.clone();
     compare(&shadow(), EVENT, usual, &RULES, &mut judgement);
     assert_eq!(judgement, before);

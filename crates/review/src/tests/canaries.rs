@@ -43,7 +43,7 @@ fn a_reply_that_misses_the_canary_counts_for_nothing() {
     for findings in [vec![], vec![another], vec![all], vec![flag]] {
         for word in ["APPROVE", "FLAG"] {
             let judged = answer(&shadow(), &event, &[], &bare_reply(word, 90, &findings));
-            assert_eq!((judged.assessment, judged.score, judged.needs_repair), (Inconclusive, None, None));
+            assert_eq!((judged.assessment, judged.score, judged.follow_up), (Inconclusive, None, None));
             assert!(judged.findings.is_empty() && judged.notes[0].contains("planted"), "{:?}", judged.notes);
         }
     }

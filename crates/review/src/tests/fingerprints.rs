@@ -2,7 +2,7 @@
 
 use super::{claim, event, hit, shadow, subject};
 use crate::{fingerprint, of_checks};
-use umbra_domain::{Category, CheckName, Finding, Severity, Source};
+use umbra_domain::{About, Category, CheckName, Finding, Severity, Source};
 
 fn model(description: &str) -> Finding {
     Finding {
@@ -12,6 +12,7 @@ fn model(description: &str) -> Finding {
         description: description.to_owned(),
         evidence: None,
         verified: false,
+        about: About::Agent,
         source: Source::Model,
         rule: claim("info", "")["checklist_item"].as_str().unwrap().to_owned(),
     }
@@ -36,6 +37,7 @@ fn another_fault_has_another_name() {
     differ(&one, &Finding { category: Category::Security, ..one.clone() });
     differ(&one, &Finding { rule: "safe".to_owned(), ..one.clone() });
     differ(&one, &Finding { source: Source::Check, ..one.clone() });
+    differ(&one, &Finding { about: About::Given, ..one.clone() });
     differ(&Finding { rule: "ab".to_owned(), ..model("cd") }, &Finding { rule: "abc".to_owned(), ..model("d") });
 }
 

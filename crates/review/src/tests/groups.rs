@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{any_event, any_hits, claim, event, hit, reply_to, shadow, tool_event};
-use crate::{Baseline, Judgement, Matter, ModelReply, Prompt, Step, Subject, Trajectory, worst_prompt_bytes};
+use crate::{Baseline, FollowUp, Judgement, Matter, ModelReply, Prompt, Step, Subject, Trajectory, worst_prompt_bytes};
 use umbra_domain::{Assessment, CheckName, Datamark, Event, EventId, Hit, Severity, Shadow, Trigger};
 
 use Assessment::{Approve, Flag, Inconclusive, Suggest};
@@ -103,7 +103,7 @@ fn each_event_has_the_verdict_with_its_own_nonce() {
     assert_eq!(words(&judged), [Approve, Inconclusive, Suggest, Inconclusive]);
     assert_eq!(judged[1].notes, ["The model's reply says nothing of this event."]);
     assert!(judged[3].notes[0].contains("more than one verdict"));
-    assert!(judged.iter().all(|judgement| judgement.needs_repair.is_none()));
+    assert!(judged.iter().all(|judgement| judgement.follow_up.is_none()));
 }
 
 #[test]
@@ -156,10 +156,10 @@ fn a_reply_to_a_batch_that_cannot_be_read_is_a_verdict_on_none() {
     for text in ["well", "{\"events\": [{}]}", "{\"events\": []} {}"] {
         let judged = judge(&batch(&events), text);
         assert_eq!(words(&judged), [Assessment::Inconclusive; 2], "{text}");
-        assert!(judged[0].needs_repair.is_some(), "{text}");
+        assert!(matches!(judged[0].follow_up, Some(FollowUp::Repair(_))), "{text}");
     }
     let none = judge(&batch(&events), "{\"events\": []}");
-    assert_eq!((words(&none), &none[0].needs_repair), (vec![Assessment::Inconclusive; 2], &None));
+    assert_eq!((words(&none), &none[0].follow_up), (vec![Assessment::Inconclusive; 2], &None));
 }
 
 #[test]
@@ -238,7 +238,7 @@ proptest! {
         let bound = worst_prompt_bytes(&shadow, &events.iter().collect::<Vec<_>>());
         for matter in [Matter::Batch(subjects), Matter::Trajectory(of_task)] {
             let written = matter.prompt(&shadow, &mut || hex::encode(rand::random::<[u8; 16]>())).unwrap();
-            let repaired = crate::repair_prompt(&written, &"m".repeat(160));
+            let repaired = crate::repair_prompt(&written, &"m".repeat(240));
             prop_assert!(repaired.bytes() <= bound, "{} of {bound}", repaired.bytes());
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     NONCE, answer, any_event, any_hits, bare_reply, canary_claim, claim, event, hit, reply, shadow, subject, write,
 };
-use crate::{ModelReply, is_unfounded, of_checks, of_reply, score_stands};
+use crate::{FollowUp, ModelReply, of_checks, of_reply, score_stands};
 use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
 use Severity::{Critical, Info, Warning};
 use umbra_domain::{Assessment, CheckName, Event, Hit, Reviewer, Severity, Shadow, Source};
@@ -108,23 +108,24 @@ fn a_models_verdict_is_worth_what_stands_behind_it() {
 #[test]
 fn the_score_of_a_verdict_that_did_not_stand_counts_for_nothing() {
     let (event, real) = (event(), "went up.");
-    for (word, findings, found, stands, unfounded) in [
-        ("APPROVE", &[][..], &[][..], true, false),
-        ("APPROVE", &[], &[Critical], false, false),
-        ("APPROVE", &[claim("warning", real)], &[], false, false),
-        ("SUGGEST", &[], &[], true, false),
-        ("SUGGEST", &[], &[Warning], true, false),
-        ("SUGGEST", &[], &[Critical], false, false),
-        ("FLAG", &[claim("critical", real)], &[], true, false),
-        ("FLAG", &[], &[], false, true),
-        ("FLAG", &[claim("critical", "went down.")], &[], false, true),
-        ("FLAG", &[], &[Critical], false, true),
+    for (word, findings, found, stands) in [
+        ("APPROVE", &[][..], &[][..], true),
+        ("APPROVE", &[], &[Critical], false),
+        ("APPROVE", &[claim("warning", real)], &[], false),
+        ("SUGGEST", &[], &[], true),
+        ("SUGGEST", &[], &[Warning], true),
+        ("SUGGEST", &[], &[Critical], false),
+        ("FLAG", &[claim("critical", real)], &[], true),
+        ("FLAG", &[], &[], false),
+        ("FLAG", &[claim("critical", "went down.")], &[], false),
+        ("FLAG", &[], &[Critical], false),
+        ("FLAG", &[claim("critical", real)], &[Critical], true),
         // What approves nothing is no overruling: its score counts as little, by its assessment.
-        ("INCONCLUSIVE", &[], &[], true, false),
+        ("INCONCLUSIVE", &[], &[], true),
     ] {
-        let judged = answer(&shadow(), &event, &hits(found), &reply(word, 90, findings));
-        let seen = (score_stands(&judged.notes), is_unfounded(&judged.notes));
-        assert_eq!(seen, (stands, unfounded), "{word} {findings:?} {found:?}: {:?}", judged.notes);
+        let judged = answer(&shadow(), &event, &hits(found), &reply(word, 90, findings)).concluded(&shadow());
+        let seen = score_stands(judged.reviewer, judged.decided_by, &judged.notes);
+        assert_eq!(seen, stands, "{word} {findings:?} {found:?}: {:?}", judged.notes);
         assert_eq!(judged.score, Some(90), "it is told all the same");
     }
 }
@@ -153,7 +154,7 @@ fn a_reply_that_is_no_verdict_approves_nothing_and_lowers_nothing() {
             let prompt = write(&shadow(), &event, &found);
             let judged = of_reply(&shadow(), &subject(&event, &found), &prompt, ModelReply { text, cut_off, refused });
             assert_eq!((judged.assessment, judged.score), (want, None), "{text}");
-            assert_eq!(judged.needs_repair.is_some(), repairable, "{text}");
+            assert_eq!(matches!(judged.follow_up, Some(FollowUp::Repair(_))), repairable, "{text}");
             assert!(judged.findings.iter().all(|finding| finding.source == Source::Check), "{text}");
             assert_eq!(judged.notes.len(), 1);
         }
@@ -165,7 +166,7 @@ fn a_model_that_always_approves_passes_no_hit() {
     let event = event();
     for check in CheckName::ALL {
         for (severity, want) in [(Warning, Suggest), (Critical, Flag)] {
-            let found = [hit(check, severity, "output", 0, 5)];
+            let found = [hit(check, severity, "output", 6, 10)];
             let judged = answer(&shadow(), &event, &found, &reply("APPROVE", 100, &[]));
             assert_eq!(judged.assessment, want);
             assert!(!judged.recommendation.contains("Do this."), "advice that came with an approval");

@@ -10,6 +10,7 @@ mod judgements;
 mod memories;
 mod prompts;
 mod quotes;
+mod rejections;
 mod replies;
 mod templates;
 

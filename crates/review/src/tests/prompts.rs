@@ -147,8 +147,8 @@ fn debug_shows_no_text() {
 #[test]
 fn a_repair_adds_the_reason_and_nothing_of_the_reply() {
     let (first, event) = (write(&shadow(), &event(), &[]), event());
-    let message = answer(&shadow(), &event, &[], "what the text made it say").needs_repair.unwrap();
-    let again = repair_prompt(&first, &message);
+    let wanted = answer(&shadow(), &event, &[], "what the text made it say").follow_up.unwrap();
+    let again = repair_prompt(&first, wanted.message().unwrap());
     let added = again.user.strip_prefix(&first.user).unwrap();
     insta::assert_snapshot!(added.trim(), @"Your last reply could not be used: it holds no JSON object. Reply again with one JSON object of the given schema and no other text.");
     assert_eq!((again.system, again.shown), (first.system, first.shown));
@@ -186,7 +186,7 @@ proptest! {
         prop_assert!((1..=3 + 3).contains(&memory.len()));
         let subject = Subject { baseline, memory: &memory, ..subject(&event, &hits) };
         let written = prompt(&shadow, &subject, NONCE).unwrap();
-        let repaired = repair_prompt(&written, &"m".repeat(160));
+        let repaired = repair_prompt(&written, &"m".repeat(240));
         let bound = worst_prompt_bytes(&shadow, &[&event]);
         prop_assert!(written.bytes() < repaired.bytes() && repaired.bytes() <= bound);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{NONCE, bare_reply as reply, claim};
-use crate::reply::{CHECKLIST, Unreadable, parse, schema};
+use crate::reply::{CHECKLIST, Unreadable, parse, parse_batch, schema};
 use umbra_domain::{Assessment, Severity};
 
 #[test]
@@ -31,14 +31,13 @@ fn anything_else_is_unreadable() {
         object.to_string()
     };
     let kind = |text: &str| match parse(text) {
-        Ok(_) => "verdict",
-        Err(Unreadable::TooLong) => "long",
-        Err(Unreadable::NoObject) => "none",
-        Err(Unreadable::Surplus) => "surplus",
-        Err(Unreadable::Broken(..)) => "broken",
-        Err(Unreadable::Misfit(..)) => "misfit",
-        Err(Unreadable::Score) => "score",
-        Err(Unreadable::Assessment) => "assessment",
+        Ok(_) => "verdict".to_owned(),
+        Err(Unreadable::TooLong) => "long".to_owned(),
+        Err(Unreadable::NoObject) => "none".to_owned(),
+        Err(Unreadable::Surplus) => "surplus".to_owned(),
+        Err(Unreadable::Broken(..)) => "broken".to_owned(),
+        Err(Unreadable::Twice(..)) => "twice".to_owned(),
+        Err(Unreadable::Member(path, fault)) => format!("{path} {fault}"),
     };
     let check = |text: &str, want: &str| assert_eq!(kind(text), want, "{text}");
     check("", "none");
@@ -52,20 +51,57 @@ fn anything_else_is_unreadable() {
     check(&format!("I think {{so}}: {good}"), "broken");
     check(&good[..good.len() - 1], "broken");
     check(&format!("{{\"reason\": {good}"), "broken");
-    check(&format!("{{\"reason\": {good}}}"), "misfit");
+    check(&format!("{{\"reason\": {good}}}"), "nonce is missing");
     check("{\"a\":".repeat(5_000).as_str(), "broken");
-    check(&good.replace("APPROVE", "approved"), "misfit");
-    check(&good.replace("APPROVE", "CHECKED"), "assessment");
-    check(&good.replace("90", "\"90\""), "misfit");
-    check(&good.replace("90", "101"), "score");
-    check(&good.replace("90", "-1"), "score");
     check(&good.replace("90", "1e400"), "broken");
-    check(&good.replace("\"score\":90", "\"score\":90,\"assessment\":\"FLAG\""), "misfit");
+    check(&good.replace("\"score\":90", "\"score\":90,\"assessment\":\"FLAG\""), "twice");
+    check(&good.replace("\"findings\":[", "\"findings\":[{\"a\":1,\"a\":2}"), "twice");
     check(&format!("{good}{}", " ".repeat(300_000)), "long");
-    check(&reply("FLAG", 1, &[json!("text")]), "misfit");
-    check(&reply("FLAG", 1, &[claim("high", "abc")]), "misfit");
-    for field in ["nonce", "assessment", "score", "recommendation", "findings"] {
-        check(&without(field), "misfit");
+    for field in ["nonce", "assessment", "score"] {
+        check(&without(field), &format!("{field} is missing"));
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_the_name_of_the_member() {
+    let good: Value = serde_json::from_str(&reply("FLAG", 90, &[claim("warning", "abc")])).unwrap();
+    let check = |pointer: &str, value: Value, want: &str| {
+        let mut changed = good.clone();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        assert_eq!(parse(&changed.to_string()).err().unwrap().to_string(), want, "{pointer}");
+    };
+    check("/assessment", json!("LGTM"), "its `assessment` is not one of APPROVE, INCONCLUSIVE, SUGGEST, FLAG");
+    check("/assessment", json!("CHECKED"), "its `assessment` is not one of APPROVE, INCONCLUSIVE, SUGGEST, FLAG");
+    check("/assessment", json!(["FLAG"]), "its `assessment` is not a text");
+    check("/assessment", Value::Null, "its `assessment` is missing");
+    for score in [json!(101), json!(-1), json!("ninety"), json!("90 %"), json!([90]), json!("NaN")] {
+        check("/score", score, "its `score` is not a number from 0 to 100");
+    }
+    check("/findings", json!("none"), "its `findings` is not a list");
+    check("/findings", json!({}), "its `findings` is not a list");
+    check("/findings", json!([claim("info", ""), "text"]), "its `findings[1]` is not an object");
+    check("/findings/0/severity", json!("high"), "its `findings[0].severity` is not one of info, warning, critical");
+    check("/findings/0/description", Value::Null, "its `findings[0].description` is missing");
+    check("/findings/0/evidence_quote", json!(["abc"]), "its `findings[0].evidence_quote` is not a text");
+    let item = json!({"events": [good, {"nonce": "n", "assessment": "FLAG", "score": 1, "findings": [{}]}]});
+    let fault = parse_batch(&item.to_string()).err().unwrap().to_string();
+    assert_eq!(fault, "its `events[1].findings[0].severity` is missing");
+    assert_eq!(parse_batch(&json!({"items": []}).to_string()).err().unwrap().to_string(), "its `events` is missing");
+}
+
+#[test]
+fn slips_of_form_that_have_one_meaning_are_read() {
+    let text = json!({"nonce": NONCE, "assessment": " flag ", "score": "90", "findings": [
+        {"severity": "Critical", "category": "RELEVANCE", "description": "It is about cats."},
+        {"severity": "info", "category": "custom", "description": "d", "evidence_quote": null, "checklist_item": null, "step": "2"}]});
+    let verdict = parse(&text.to_string()).unwrap();
+    assert_eq!((verdict.assessment, verdict.score(), verdict.recommendation.as_str()), (Assessment::Flag, 90, ""));
+    let [first, second] = &verdict.findings[..] else { panic!("two findings") };
+    assert_eq!((first.severity, first.evidence_quote.as_str()), (Severity::Critical, ""));
+    assert_eq!((second.checklist_item.as_str(), second.step), ("other", Some(2)));
+    for findings in [Value::Null, json!([])] {
+        let text = json!({"nonce": NONCE, "assessment": "APPROVE", "score": 90.4, "recommendation": null, "findings": findings});
+        assert!(parse(&text.to_string()).unwrap().findings.is_empty());
     }
 }
 

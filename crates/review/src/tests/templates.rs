@@ -8,6 +8,7 @@ use super::{shadow, subject, tool_event};
 use crate::{
     PROMPT_VERSION, prompt,
     prompt::{BATCH, REPAIR, SYSTEM, TRAJECTORY, USER, system},
+    rejection::QUOTES_WANTED,
     reply::schema,
 };
 use umbra_domain::{Datamark, ReviewScope, Shadow};
@@ -15,7 +16,8 @@ use umbra_domain::{Datamark, ReviewScope, Shadow};
 /// The sum of all that a model is told in our words.
 fn sum() -> String {
     let schemas = ReviewScope::ALL.map(|scope| schema(scope).to_string());
-    let words = [SYSTEM, USER, BATCH, TRAJECTORY].into_iter().chain(REPAIR).chain(schemas.iter().map(String::as_str));
+    let words = [SYSTEM, USER, BATCH, TRAJECTORY, QUOTES_WANTED].into_iter();
+    let words = words.chain(REPAIR).chain(schemas.iter().map(String::as_str));
     let mut hasher = blake3::Hasher::new();
     for part in words {
         hasher.update(&part.len().to_le_bytes());
@@ -43,6 +45,11 @@ fn a_change_of_words_is_a_new_version() {
     let versions: Vec<&str> = known.lines().filter_map(|line| line.split("  ").next()).collect();
     let expected: Vec<String> = (1..=PROMPT_VERSION).map(|version| version.to_string()).collect();
     assert_eq!(versions, expected, "each version once, in order");
+}
+
+#[test]
+fn a_wish_for_quotes_is_no_longer_than_the_room_for_a_message() {
+    assert!(QUOTES_WANTED.len() <= 240, "{}", QUOTES_WANTED.len());
 }
 
 #[test]

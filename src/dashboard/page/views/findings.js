@@ -45,7 +45,8 @@ async function finding({ ask, act, argument }) {
     h("section", { class: "card" }, facts(
       ["Agent", agentLink(item.watched_agent)], item.task_id ? ["Task", taskLink(item.task_id)] : null,
       ["Found by", item.source === "model" ? `the model, under ${words(item.rule)}` : `the check ${item.rule}`, ", for ", to(["shadows", item.shadow], item.shadow), ` (${item.mode})`],
-      ["Evidence", item.verified ? "stands in the event's text" : evidence ? "not verified" : "not verified: no quote of it stands in the text"],
+      ["Evidence", item.verified ? (evidence ? "stands in the event's text" : "none can be quoted; two calls of the model agree") : evidence ? "not verified" : "not verified: no quote of it stands in the text"],
+      item.about === "given" ? ["Speaks against", "what the agent was given: no fault of its own, and no breaker counts it"] : null,
       ["Seen", `${many(item.occurrences, "time")} for this agent, by then`],
       ["Review", to(["reviews", item.review_id], item.review_id)],
       item.note ? ["Note", h("span", { dir: "auto" }, item.note)] : null),

@@ -1,0 +1,69 @@
+//! Tells what an agent did from what it was given: its task, its input, and what tools returned to it.
+//! In: events, and a place in one of them. Out: who answers for the words there. Never: an act of the agent, such as a
+//! tool's arguments, that passes for a quote.
+
+use std::cell::OnceCell;
+
+use umbra_domain::{About, CheckName, Event, FieldName};
+
+/// The texts that agents were given in one or several events.
+pub(super) struct Given<'a> {
+    events: Vec<&'a Event>,
+    /// The texts without case and runs of white space.
+    plain: OnceCell<Vec<String>>,
+}
+
+impl<'a> Given<'a> {
+    /// Of these events.
+    pub fn of(events: impl Iterator<Item = &'a Event>) -> Self {
+        Self { events: events.collect(), plain: OnceCell::new() }
+    }
+
+    /// Who answers for these words in this field. An output that quotes what its agent was given repeats another's words.
+    pub fn about(&self, field: &FieldName, words: &str) -> About {
+        if field.is_given() || field.is_output() && self.holds(words) { About::Given } else { About::Agent }
+    }
+
+    /// The same of what a check hit. Only words that address a reader are their author's fault; to hand on a credential
+    /// or a command, or to claim what is not so, is an act of the agent, wherever it has the words from.
+    pub fn about_hit(&self, check: CheckName, field: &FieldName, words: &str) -> About {
+        match check {
+            CheckName::Injection | CheckName::Hidden => self.about(field, words),
+            _ if field.is_given() => About::Given,
+            _ => About::Agent,
+        }
+    }
+
+    fn holds(&self, words: &str) -> bool {
+        let words = plain(words);
+        !words.is_empty() && self.plain().iter().any(|text| text.contains(&words))
+    }
+
+    fn plain(&self) -> &[String] {
+        self.plain.get_or_init(|| {
+            let mut texts = Vec::new();
+            for event in &self.events {
+                event.for_each_text(|field, text| {
+                    if field.is_given() {
+                        texts.push(plain(text));
+                    }
+                });
+            }
+            texts
+        })
+    }
+}
+
+/// A description that says whose words it is about, where they are not the agent's.
+pub(super) fn described(about: About, field: Option<&FieldName>, description: &str) -> String {
+    match (about, field) {
+        (About::Agent, _) => description.to_owned(),
+        (About::Given, Some(field)) if field.is_given() => format!("In what the agent was given: {description}"),
+        (About::Given, _) => format!("Quoted from what the agent was given: {description}"),
+    }
+}
+
+/// A text without case and runs of white space.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}

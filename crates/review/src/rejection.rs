@@ -1,0 +1,157 @@
+//! Weighs a model's FLAG: what it rests on, and what one more call is to settle where that does not suffice.
+//! In: the word of a reply and its findings; later the judgement of another reply. Out: what is to be asked, and what
+//! remains of the FLAG. Never: a rejection that one call alone pronounces without a quote.
+
+use std::collections::BTreeSet;
+
+use super::{Judgement, assess::grade, claims::Found};
+use umbra_domain::{
+    About, Assessment, Category, Finding, Severity, Shadow, Source,
+    verdict::{DecidedBy, Unfounded},
+};
+
+/// Items of the checklist under which nothing stands that could be quoted: what is off the task, and what is missing.
+const UNQUOTABLE: [&str; 2] = ["addresses_task", "complete"];
+/// Asks for quotes after a FLAG without any, in the sentence of a repair.
+pub(super) const QUOTES_WANTED: &str = "it rejects, and none of its quotes stands in what the agent did (output, \
+     tool.name, tool.args): quote exactly what must not pass, or judge anew without FLAG and critical findings";
+
+/// What one more call is to settle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The reply could not be read, for this reason.
+    Repair(String),
+    /// The model rejects, and quotes nothing that the agent did.
+    Quotes {
+        /// Its quotes stand in what the agent was given.
+        given: bool,
+    },
+    /// The model rejects for what cannot be quoted, under these items of the checklist: a call that knows nothing of
+    /// this one has to agree.
+    Confirmation(BTreeSet<String>),
+}
+
+/// What a model's FLAG rests on.
+pub(super) enum Grounds {
+    /// A quote that stands in what the agent did.
+    Quoted,
+    /// Not enough, until another call has settled it.
+    Open(FollowUp),
+}
+
+/// The grounds of a FLAG: by its word, or by a finding that makes one. `None` where there is none.
+pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Option<Grounds> {
+    let flagged = word == Assessment::Flag;
+    // Findings of what the agent was given make no FLAG by themselves.
+    let rejects = |found: &&Found| {
+        let Finding { severity, verified, about, .. } = found.finding;
+        grade(severity, shadow) == Assessment::Flag && !(verified && about == About::Given)
+    };
+    let weighty: Vec<&Found> = if flagged {
+        found.iter().filter(|found| found.finding.severity >= Severity::Warning).collect()
+    } else {
+        found.iter().filter(rejects).collect()
+    };
+    if weighty.is_empty() && !flagged {
+        return None;
+    }
+    if weighty.iter().any(|Found { finding, .. }| finding.verified && finding.about == About::Agent) {
+        return Some(Grounds::Quoted);
+    }
+    let items: BTreeSet<String> =
+        weighty.iter().filter(|found| cannot_be_quoted(found)).map(|found| found.finding.rule.clone()).collect();
+    let given = !weighty.is_empty() && weighty.iter().all(|found| found.finding.verified);
+    Some(Grounds::Open(if items.is_empty() { FollowUp::Quotes { given } } else { FollowUp::Confirmation(items) }))
+}
+
+/// True of a finding that needs no quote, and has no false one.
+fn cannot_be_quoted(Found { finding, misquoted }: &Found) -> bool {
+    !misquoted && is_unquotable(finding)
+}
+
+fn is_unquotable(finding: &Finding) -> bool {
+    UNQUOTABLE.contains(&finding.rule.as_str())
+        && !matches!(finding.category, Category::Security | Category::Factual)
+        && finding.severity >= Severity::Warning
+}
+
+impl FollowUp {
+    /// What the next prompt adds to the words of this one; `None` for a call that is to know nothing of it.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Self::Repair(reason) => Some(reason),
+            Self::Quotes { .. } => Some(QUOTES_WANTED),
+            Self::Confirmation(_) => None,
+        }
+    }
+}
+
+impl Judgement {
+    /// What another reply makes of this judgement, which asked for it.
+    #[must_use]
+    pub fn settled_by(mut self, second: Self) -> Self {
+        match (self.follow_up.clone(), &second.follow_up) {
+            (None, _) => self,
+            (Some(FollowUp::Repair(_)), _) => second,
+            // It is no verdict: what this one allows remains.
+            _ if second.score.is_none() => self,
+            (_, None) if second.assessment == Assessment::Flag => second,
+            (Some(FollowUp::Quotes { .. }), Some(_)) => second,
+            // Asked for quotes, the model took its FLAG back.
+            (Some(FollowUp::Quotes { .. }), None) => {
+                self.assessment = self.assessment.max(second.assessment);
+                self.lowered(DecidedBy::Unconfirmed)
+            }
+            (Some(FollowUp::Confirmation(items)), Some(FollowUp::Confirmation(others)))
+                if !items.is_disjoint(others) =>
+            {
+                self.confirmed(&items.intersection(others).cloned().collect())
+            }
+            (Some(FollowUp::Confirmation(_)), _) => self,
+        }
+    }
+
+    /// The judgement by the rules for what no call has settled.
+    #[must_use]
+    pub fn concluded(mut self, shadow: &Shadow) -> Self {
+        match &self.follow_up {
+            None | Some(FollowUp::Repair(_)) => self,
+            Some(FollowUp::Confirmation(_)) => self.lowered(DecidedBy::Unconfirmed),
+            Some(FollowUp::Quotes { given: true }) => self.lowered(DecidedBy::Given),
+            Some(FollowUp::Quotes { given: false }) => {
+                if shadow.verdict.on_unfounded == Unfounded::Reject {
+                    self.assessment = Assessment::Flag;
+                }
+                self.lowered(DecidedBy::OnUnfounded)
+            }
+        }
+    }
+
+    /// Rejects, since two calls agree on these items.
+    fn confirmed(mut self, items: &BTreeSet<String>) -> Self {
+        for finding in self.findings.iter_mut().filter(|finding| finding.source == Source::Model) {
+            finding.verified |= items.contains(&finding.rule) && is_unquotable(finding);
+        }
+        self.assessment = Assessment::Flag;
+        self.decided(DecidedBy::SecondCall)
+    }
+
+    /// Files the FLAG under a rule that lowers it. A finding is no graver than what it made of its event.
+    fn lowered(mut self, by: DecidedBy) -> Self {
+        if self.assessment < Assessment::Flag {
+            let of_model = |finding: &&mut Finding| finding.source == Source::Model && !finding.verified;
+            for finding in self.findings.iter_mut().filter(of_model) {
+                finding.severity = finding.severity.min(Severity::Warning);
+            }
+        }
+        self.decided(by)
+    }
+
+    /// Files the assessment under a rule, and says so.
+    pub(super) fn decided(mut self, by: DecidedBy) -> Self {
+        self.follow_up = None;
+        self.decided_by = by;
+        self.notes.extend(by.sentence(self.assessment).map(ToOwned::to_owned));
+        self
+    }
+}

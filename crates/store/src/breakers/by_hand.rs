@@ -1,0 +1,121 @@
+//! Breakers changed by hand: acknowledged, and reset.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{AGENT_COLUMNS, AgentRow, BreakerAgent, BreakerRow, COLUMNS, Row, announced, put};
+use crate::{
+    StoreError,
+    aggregates::BreakerStore,
+    transaction::{Tx, begin},
+    webhooks::{Outgoing, enqueue},
+};
+use umbra_domain::BreakerState;
+
+/// A breaker closed by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BreakerReset {
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// Who.
+    pub by: Option<String>,
+    /// With what note.
+    pub note: Option<String>,
+}
+
+/// Author of a change by hand, and a note.
+#[derive(Debug, Clone, Default)]
+pub struct Signature {
+    /// Who.
+    pub by: Option<String>,
+    /// The note.
+    pub note: Option<String>,
+}
+
+impl BreakerStore<'_> {
+    /// Notes that somebody knows of an agent's breaker, which opened then; answers whether nobody did before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn acknowledge(self, agent: &str, opened: Timestamp, signed: &Signature) -> Result<bool, StoreError> {
+        let done = sqlx::query(
+            "/* breakers.acknowledge */
+             UPDATE breaker_agent SET acknowledged_at = clock(), acknowledged_by = $2, note = $3
+             WHERE agent = $1 AND (acknowledged_at IS NULL OR acknowledged_at < $4)",
+        )
+        .bind(agent)
+        .bind(&signed.by)
+        .bind(&signed.note)
+        .bind(opened.to_sqlx())
+        .execute(&self.0.work)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Begins to reset an agent's breakers: holds them, and answers what they are, the time, and the number of the
+    /// newest event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn begin_reset(self, agent: &str) -> Result<Reset, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
+        sqlx::query("/* breakers.reset */ SELECT FROM breaker_agent WHERE agent = $1 FOR UPDATE")
+            .bind(agent)
+            .execute(&mut *tx)
+            .await?;
+        let query = format!(
+            "/* breakers.reset_rows */ SELECT {COLUMNS} FROM breaker WHERE agent = $1 ORDER BY shadow FOR UPDATE"
+        );
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
+        let (now, last): (jiff_sqlx::Timestamp, i64) =
+            sqlx::query_as("/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'")
+                .fetch_one(&mut *tx)
+                .await?;
+        Ok(Reset { tx, rows: rows.into_iter().map(Into::into).collect(), now: now.to_jiff(), last })
+    }
+}
+
+/// A reset under way; dropped, nothing has happened.
+pub struct Reset {
+    /// The agent's breakers, to be changed.
+    pub rows: Vec<BreakerRow>,
+    /// The database's time.
+    pub now: Timestamp,
+    /// The number of the newest event.
+    pub last: i64,
+    tx: Tx,
+}
+
+impl Reset {
+    /// Notes who resets; answers what is known of the agent, nothing where it was never judged.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sign(&mut self, agent: &str, signed: Signature) -> Result<Vec<BreakerAgent>, StoreError> {
+        let query = format!(
+            "/* breakers.sign */ UPDATE breaker_agent SET reset_at = clock(), reset_by = $2, reset_note = $3
+             WHERE agent = $1 RETURNING {AGENT_COLUMNS}"
+        );
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).bind(signed.by).bind(signed.note);
+        let rows: Vec<AgentRow> = query.fetch_all(&mut *self.tx).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// Stores the rows, and the message about it.
+    ///
+    /// # Errors
+    /// The database does not answer: the outcome is unknown.
+    pub async fn done(mut self, agent: &str, message: Option<&Outgoing>) -> Result<(), StoreError> {
+        for row in &self.rows {
+            put(&mut self.tx, row).await?;
+        }
+        announced(&mut self.tx, agent, BreakerState::Closed, None).await?;
+        if let Some(message) = message {
+            enqueue(&mut self.tx, message).await?;
+        }
+        Ok(self.tx.commit().await?)
+    }
+}

@@ -1,0 +1,175 @@
+//! Recommendation about an agent, as people, orchestrators and the agent itself are told it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::breaker::Limits;
+use umbra_domain::{BreakerState, ReviewId};
+use umbra_store::breakers::{BreakerAgent, BreakerReset, BreakerRow};
+
+/// What is recommended about an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Breaker)]
+pub struct BreakerItem {
+    /// The agent.
+    pub agent: String,
+    /// The strictest of its shadows': `open` to hold it back, `half_open` to let it try, `closed` to let it work.
+    pub recommendation: BreakerState,
+    /// Verified rejections in a row, by the shadow that has most.
+    pub consecutive_rejections: u32,
+    /// Rejections of one and the same output, by the shadow that has most; 0 where none was rejected twice. Such copies
+    /// count once among the rejections in a row.
+    pub stuck: u32,
+    /// How many of either open it.
+    pub threshold: u32,
+    /// Since when; null where it was never anything but closed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<Timestamp>,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// Whether somebody has acknowledged it since it opened.
+    pub acknowledged: bool,
+    /// When.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub acknowledged_at: Option<Timestamp>,
+    /// Who.
+    pub acknowledged_by: Option<String>,
+    /// With what note.
+    pub note: Option<String>,
+    /// The last reset by hand.
+    pub reset: Option<BreakerReset>,
+    /// When it becomes half open, if it is open.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub half_open_at: Option<Timestamp>,
+    /// Each shadow's part.
+    pub shadows: Vec<ShadowBreaker>,
+}
+
+/// What one shadow recommends about an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ShadowBreaker {
+    /// The shadow.
+    pub shadow: String,
+    /// What it recommends.
+    pub recommendation: BreakerState,
+    /// Verified rejections in a row.
+    pub consecutive_rejections: u32,
+    /// Rejections of one and the same output; 0 where none was rejected twice.
+    pub stuck: u32,
+    /// Since when.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<Timestamp>,
+    /// The reviews that rejected, oldest first.
+    #[schema(value_type = Vec<String>)]
+    pub reviews: Vec<ReviewId>,
+}
+
+impl BreakerItem {
+    /// The shadow whose breaker decides.
+    pub(super) fn decisive(&self) -> Option<&ShadowBreaker> {
+        let weight = |one: &&ShadowBreaker| (one.recommendation, one.consecutive_rejections.max(one.stuck));
+        self.shadows.iter().max_by_key(weight)
+    }
+
+    /// When it opened last, unless it is closed.
+    pub(super) fn opened(&self, limits: &Limits) -> Option<Timestamp> {
+        match self.recommendation {
+            BreakerState::Closed => None,
+            BreakerState::HalfOpen => self.since.and_then(|since| since.checked_sub(limits.cool_off).ok()),
+            BreakerState::Open => self.since,
+        }
+    }
+}
+
+/// State of a row at a time, and since when: its own time may be over since it was written.
+pub(super) fn standing(row: &BreakerRow, now: Timestamp) -> (BreakerState, Option<Timestamp>) {
+    match row.half_open_at.filter(|at| *at <= now) {
+        Some(at) => (BreakerState::HalfOpen, Some(at)),
+        None => (row.recommendation, row.since),
+    }
+}
+
+/// The items of some agents, of their shadows' rows as they stand at `now`. `words` says why a review rejected.
+pub(super) fn items(
+    agents: Vec<BreakerAgent>,
+    rows: Vec<BreakerRow>,
+    words: &HashMap<ReviewId, String>,
+    now: Timestamp,
+    limits: &Limits,
+) -> Vec<BreakerItem> {
+    let mut by_agent: BTreeMap<String, Vec<BreakerRow>> = BTreeMap::new();
+    for mut row in rows {
+        (row.recommendation, row.since) = standing(&row, now);
+        row.half_open_at.take_if(|at| *at <= now);
+        by_agent.entry(row.agent.clone()).or_default().push(row);
+    }
+    let dress = |agent: BreakerAgent| {
+        let rows = by_agent.remove(&agent.agent).unwrap_or_default();
+        item(agent, rows, words, limits)
+    };
+    agents.into_iter().map(dress).collect()
+}
+
+/// The last review of each row, which its reasons speak of.
+pub(super) fn last_reviews(rows: &[BreakerRow]) -> Vec<ReviewId> {
+    rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect()
+}
+
+fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, String>, limits: &Limits) -> BreakerItem {
+    let mut item = BreakerItem {
+        recommendation: BreakerState::Closed,
+        consecutive_rejections: rows.iter().map(|row| row.rejections).max().unwrap_or(0),
+        stuck: rows.iter().map(|row| row.stuck).max().unwrap_or(0),
+        threshold: limits.threshold,
+        since: None,
+        reasons: rows.iter().flat_map(|row| reasons(row, words)).collect(),
+        acknowledged: false,
+        acknowledged_at: None,
+        acknowledged_by: None,
+        note: None,
+        reset: agent.reset,
+        half_open_at: rows.iter().filter_map(|row| row.half_open_at).max(),
+        shadows: rows.into_iter().map(Into::into).collect(),
+        agent: agent.agent,
+    };
+    let decisive = item.decisive().map(|one| (one.recommendation, one.since));
+    (item.recommendation, item.since) = decisive.unwrap_or_default();
+    // What was acknowledged is the last opening, not one before.
+    let opened = item.opened(limits);
+    if let Some(at) = agent.acknowledged_at.filter(|at| opened.is_some_and(|opened| *at >= opened)) {
+        (item.acknowledged, item.acknowledged_at) = (true, Some(at));
+        (item.acknowledged_by, item.note) = (agent.acknowledged_by, agent.note);
+    }
+    item
+}
+
+/// What a shadow counts, the greater count first.
+fn reasons(row: &BreakerRow, words: &HashMap<ReviewId, String>) -> Vec<String> {
+    let Some(last) = row.rejected_by.last() else { return Vec::new() };
+    let (shadow, rejections, stuck) = (&row.shadow, row.rejections, row.stuck);
+    let noun = if rejections == 1 { "rejection" } else { "rejections in a row" };
+    let said = words.get(last).map(|words| format!(": {words}")).unwrap_or_default();
+    let mut reasons = vec![format!("{shadow}: {rejections} verified {noun}, the last by {last}{said}")];
+    if stuck > 0 {
+        let copies =
+            format!("{shadow}: stuck: one and the same output was rejected {stuck} times, the last by {last}{said}");
+        reasons.insert(usize::from(stuck <= rejections), copies);
+    }
+    reasons
+}
+
+impl From<BreakerRow> for ShadowBreaker {
+    fn from(row: BreakerRow) -> Self {
+        Self {
+            shadow: row.shadow,
+            recommendation: row.recommendation,
+            consecutive_rejections: row.rejections,
+            stuck: row.stuck,
+            since: row.since,
+            reviews: row.rejected_by,
+        }
+    }
+}
