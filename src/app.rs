@@ -16,6 +16,7 @@ use crate::{
         decisions::{Boundary, BoundarySettings, DecisionWriter},
         events::{Writer, WriterSettings},
         followers::FollowerSettings,
+        looks::LookSettings,
         reviews::ReviewSettings,
         rules::Rules,
         sessions::Interventions,
@@ -436,6 +437,10 @@ impl App {
             },
             max_queued: i64::from(settings.queue.max_queued),
             reviews: review_settings(settings),
+            looks: LookSettings {
+                max_backlog: settings.looks.max_backlog,
+                processor_share: settings.looks.processor_share,
+            },
             followers: follower_settings(settings),
             sidecar: setup.sidecar_settings()?,
         };

@@ -13,7 +13,7 @@ use axum::{
 
 use self::shapes::BatchSchema;
 pub use self::shapes::{
-    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBody, EventView, NewEventSchema, ToolBody,
+    AcceptedEvent, BatchError, BatchItem, BatchResult, EventBody, EventDetail, EventView, NewEventSchema, ToolBody,
 };
 use super::{
     Api, Listing, audit,
@@ -223,22 +223,24 @@ pub async fn list_events(
     Ok(listing(FEED, seek, Page { items: views, more: page.more }, |view| view).json())
 }
 
-/// One event, with what became of it and its reviews.
+/// One event, with what became of it, its reviews, and what was found in it, but by passive shadows.
 #[utoipa::path(get, path = "/v1/events/{id}", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
-    responses((status = 200, description = "The event", body = EventView)))]
+    responses((status = 200, description = "The event", body = EventDetail)))]
 pub async fn get_event(
     State(api): State<Api>,
     caller: Caller,
     PathId(id): PathId<EventId>,
-) -> Result<Json<EventView>, Problem> {
+) -> Result<Json<EventDetail>, Problem> {
     caller.require(Scope::Read)?;
     let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
     }
     let reviews = api.flows.store.reviews().reviews_of(&[id]).await?.pop().unwrap_or_default();
-    Ok(Json(EventView::new(row, reviews)?))
+    let found = api.flows.store.findings().findings_in(&[id], None).await?;
+    let findings = found.into_iter().map(|(_, finding)| finding).collect();
+    Ok(Json(EventDetail { event: EventView::new(row, reviews)?, findings }))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

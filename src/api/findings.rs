@@ -23,7 +23,7 @@ use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, Sh
 use umbra_store::{
     findings::{FindingFilter, FindingItem},
     reviews::Review,
-    seek::{Feed, Page},
+    seek::Feed,
 };
 
 /// Names the list of findings, and the stream of them.
@@ -191,7 +191,8 @@ pub async fn patch_finding(
     Ok(Json(find(&api, id).await?))
 }
 
-/// Lists finished reviews of every mode in the shape of the observations log, in order of finishing.
+/// Lists finished reviews of every mode, and looks of the built-in checks that found something, in the shape of the
+/// observations log and in order of finishing. A look has neither a review nor an assessment.
 #[utoipa::path(get, path = "/v1/observations", tag = "findings",
     params(("shadow" = Option<String>, Query, description = "By this shadow"),
         ("agent" = Option<String>, Query, description = "Of this agent"),
@@ -212,16 +213,21 @@ pub async fn list_observations(
     let seek = params.seek(OBSERVATIONS);
     params.finish()?;
     let page = api.flows.store.reviews().list(&filter, seek).await?;
-    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
+    let looks = api.flows.store.findings().looks(&filter, seek).await?;
     let ids: Vec<ReviewId> = page.items.iter().map(|(_, review)| review.id).collect();
     let mut found: std::collections::HashMap<ReviewId, Vec<FindingItem>> = std::collections::HashMap::new();
     for item in api.flows.store.findings().findings_of(&ids).await? {
-        found.entry(item.review_id).or_default().push(item);
+        if let Some(review) = item.review_id {
+            found.entry(review).or_default().push(item);
+        }
     }
     let observe = |(seq, mut review): (i64, Review)| {
         review.findings = found.remove(&review.id);
         (seq, Observation::from(review))
     };
-    let page = Page { more: page.more, items: page.items.into_iter().map(observe).collect() };
+    let mut items: Vec<(i64, Observation)> = page.items.into_iter().map(observe).collect();
+    items.extend(looks.items.into_iter().filter_map(|(seq, look)| Some((seq, Observation::of_looks(look).pop()?))));
+    let page = seek.merge(items, page.more || looks.more);
+    expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     Ok(listing(OBSERVATIONS, seek, page, |observation| observation).json())
 }

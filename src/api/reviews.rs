@@ -196,7 +196,7 @@ pub async fn list_reviews(
     let mut findings = api.flows.store.findings().findings_of(&ids).await?;
     for review in &mut list.items {
         let own;
-        (own, findings) = findings.into_iter().partition(|finding| finding.review_id == review.id);
+        (own, findings) = findings.into_iter().partition(|finding| finding.review_id == Some(review.id));
         review.findings = Some(own);
     }
     let text: Vec<String> = list.items.iter().map(findings::page).collect();

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     Api, Listing,
     auth::Caller,
-    events::EventView,
+    events::{EventDetail, EventView},
     params::{Params, PathPart, expect_reached, listing},
     problem::Problem,
     reviews::mode_param,
@@ -73,16 +73,6 @@ impl TrajectorySummary {
     }
 }
 
-/// A step of a task.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TrajectoryEvent {
-    /// The event, with its dispositions and its reviews.
-    #[serde(flatten)]
-    pub event: EventView,
-    /// What was found in it.
-    pub findings: Vec<FindingItem>,
-}
-
 /// A task.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Trajectory {
@@ -106,7 +96,7 @@ pub struct Trajectory {
     /// Steps that were judged, checked and left out.
     pub coverage: Coverage,
     /// A page of its events, in order of receipt.
-    pub events: Vec<TrajectoryEvent>,
+    pub events: Vec<EventDetail>,
     /// Where the next page begins; null when nothing more exists now.
     pub next_cursor: Option<String>,
     /// Where to go on later.
@@ -182,7 +172,7 @@ pub async fn get_trajectory(
     let mut findings = store.findings().findings_in(&ids, mode).await?;
     let mut steps = Vec::with_capacity(ids.len());
     for (seq, row) in page.items {
-        let found = findings.extract_if(.., |finding| finding.event_id == row.id).collect();
+        let found = findings.extract_if(.., |(event, _)| *event == row.id).map(|(_, finding)| finding).collect();
         steps.push((seq, step(row, mode, &reviews, found)?));
     }
     let Listing { items, next_cursor, resume_cursor } =
@@ -208,7 +198,7 @@ fn step(
     mode: Option<i16>,
     reviews: &[Review],
     findings: Vec<FindingItem>,
-) -> Result<TrajectoryEvent, Problem> {
+) -> Result<EventDetail, Problem> {
     let shown = |of: Mode| mode.map_or(of != Mode::Passive, |rank| rank == of.priority());
     row.dispositions.retain(|disposition| shown(disposition.mode));
     let own = reviews.iter().filter(|review| review.events.contains(&row.id)).cloned().map(|mut review| {
@@ -216,5 +206,5 @@ fn step(
         review
     });
     let own = own.collect();
-    Ok(TrajectoryEvent { event: EventView::new(row, own)?, findings })
+    Ok(EventDetail { event: EventView::new(row, own)?, findings })
 }

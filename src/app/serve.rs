@@ -131,6 +131,7 @@ async fn run(
     background.spawn("heartbeat", flows.maintenance.clone().beat_until(leave.clone()));
     background.spawn("relief", flows.maintenance.clone().relieve_until(leave.clone()));
     background.spawn("releases", flows.maintenance.clone().watch_releases_until(leave.clone()));
+    background.spawn("looks", flows.looks.clone().look_until(leave.clone()));
     background.spawn("follow", flows.followers.clone().follow_until(leave.clone(), artifacts(setup)));
     if settings.queue.workers > 0 {
         background.spawn("backtests", flows.backtests.clone().backtest_until(tasks.soft().clone()));

@@ -54,9 +54,11 @@ struct Known {
 pub struct Era(u64);
 
 impl Memory {
-    /// The refusal that still stands for a candidate, if one is known.
+    /// The refusal that still stands for a candidate, if one is known. None does where an earlier reason may apply (the
+    /// floor), or a critical mark may break it.
     pub fn recall(&self, candidate: &Candidate, now: Timestamp) -> Option<SkipReason> {
-        if candidate.on_demand || matches!(candidate.company, Company::Task { .. }) {
+        let undecided = candidate.floor.is_some() || !candidate.critical.is_empty();
+        if candidate.on_demand || undecided || matches!(candidate.company, Company::Task { .. }) {
             return None;
         }
         let known = self.known();

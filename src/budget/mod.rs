@@ -6,14 +6,18 @@
 //! stand for a while.
 
 pub mod company;
+pub mod floor;
 pub mod memory;
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp, civil::Date};
 
-use self::company::Room;
-pub use self::company::{Company, Waiting, Waitings};
+use self::{company::Room, floor::FloorCheck};
+pub use self::{
+    company::{Company, Waiting, Waitings},
+    floor::{PassedTasks, TaskCost},
+};
 use umbra_domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger};
 
 #[cfg(test)]
@@ -34,18 +38,20 @@ pub struct Facts {
     pub own_traffic: bool,
     /// The event's place in the sample, below [`SAMPLE_SCALE`].
     pub sample: u32,
-    /// What its task has cost; unknown passes the floor.
-    pub cost: Option<NanoUsd>,
+    /// Cost of its task.
+    pub cost: TaskCost,
+    /// True if it has a critical mark, which the floor does not hold back.
+    pub critical: bool,
 }
 
 /// A pair that passed the gate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Candidate {
     /// Position of the shadow in the caller's list.
     pub shadow: usize,
     /// The watched agent.
     pub agent: String,
-    /// Every trigger that matched.
+    /// Every trigger that matched, the pair's own first.
     pub matched: Vec<Trigger>,
     /// What its review may cost at worst: money (if the model has a price) and tokens.
     pub worst: Worst,
@@ -53,6 +59,27 @@ pub struct Candidate {
     pub on_demand: bool,
     /// Whether it may share a review.
     pub company: Company,
+    /// The shadow's cost floor, where the event alone does not pass it.
+    pub floor: Option<NanoUsd>,
+    /// Cost of its task, once it is known; unknown passes the floor.
+    pub task_cost: Option<NanoUsd>,
+    /// Names of its critical marks: one that was not queued lately breaks cooldown and floor.
+    pub critical: Vec<String>,
+}
+
+impl Candidate {
+    /// The same under a shadow's cost floor, given what is known of the cost of its task.
+    #[must_use]
+    pub fn held_to_floor(self, shadow: &Shadow, cost: TaskCost) -> Self {
+        let floor = shadow.cost_control.skip_if_task_cost_below;
+        let floor = floor.filter(|_| cost.check(shadow) != FloorCheck::Passed);
+        Self { floor, task_cost: if let TaskCost::Known(cost) = cost { cost } else { None }, ..self }
+    }
+
+    /// True if its task has cost less than the floor.
+    pub fn is_below_floor(&self) -> bool {
+        self.floor.zip(self.task_cost).is_some_and(|(floor, cost)| cost < floor)
+    }
 }
 
 /// What a review's calls may cost at worst, one at a time.
@@ -86,6 +113,8 @@ pub struct Meters {
     pub targets: HashMap<(usize, String), DayMeter>,
     /// When each cooldown ends.
     pub cooldowns: HashMap<(usize, String, Trigger), Timestamp>,
+    /// When each critical mark, by its name, breaks a cooldown again.
+    pub marks: HashMap<(usize, String, String), Timestamp>,
     /// Reviews that wait and take further events.
     pub waitings: Waitings,
 }
@@ -105,16 +134,24 @@ pub enum Decision {
     Skip(SkipReason),
 }
 
-/// The gates that need no database, in order of precedence. `None`: it passes.
+/// A decision, and the trigger that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decided {
+    /// What becomes of the candidate.
+    pub decision: Decision,
+    /// The pair's trigger; where that cools and another matched one does not, the other.
+    pub trigger: Option<Trigger>,
+}
+
+/// The gates that need no database, in order of precedence. `None`: it passes, as far as they can tell.
 pub fn gate(shadow: &Shadow, facts: Facts) -> Option<SkipReason> {
-    let floor = shadow.cost_control.skip_if_task_cost_below;
     if !shadow.enabled {
         Some(SkipReason::ShadowDisabled)
     } else if facts.own_traffic {
         Some(SkipReason::LoopGuard)
     } else if facts.sample >= shadow.cost_control.sample_ppm {
         Some(SkipReason::NotSampled)
-    } else if floor.zip(facts.cost).is_some_and(|(floor, cost)| cost < floor) {
+    } else if !facts.critical && facts.cost.check(shadow) == FloorCheck::Below {
         Some(SkipReason::CostBelowFloor)
     } else {
         None
@@ -129,14 +166,28 @@ pub fn decide(
     meters: &mut Meters,
     now: Timestamp,
     overloaded: bool,
-) -> Vec<Decision> {
+) -> Vec<Decided> {
     candidates
         .iter()
-        .map(|candidate| match shadows.get(candidate.shadow) {
-            Some(control) => decide_one(control, candidate, meters, now, overloaded),
-            None => Decision::Skip(SkipReason::ShadowDisabled),
+        .map(|candidate| {
+            let trigger = named_trigger(candidate, meters, now);
+            let decision = match shadows.get(candidate.shadow) {
+                Some(control) => decide_one(control, candidate, meters, now, overloaded),
+                None => Decision::Skip(SkipReason::ShadowDisabled),
+            };
+            Decided { decision, trigger }
         })
         .collect()
+}
+
+/// The first matched trigger that does not cool, else the first.
+fn named_trigger(candidate: &Candidate, meters: &Meters, now: Timestamp) -> Option<Trigger> {
+    let cools = |trigger: &Trigger| {
+        let key = (candidate.shadow, candidate.agent.clone(), *trigger);
+        meters.cooldowns.get(&key).is_some_and(|until| *until > now)
+    };
+    let matched = &candidate.matched;
+    matched.iter().find(|trigger| candidate.on_demand || !cools(trigger)).or(matched.first()).copied()
 }
 
 fn decide_one(
@@ -146,16 +197,29 @@ fn decide_one(
     now: Timestamp,
     overloaded: bool,
 ) -> Decision {
-    let Candidate { shadow, agent, matched, worst, on_demand, company } = candidate;
+    let Candidate { shadow, agent, matched, worst, on_demand, company, .. } = candidate;
+    let urgent = is_urgent(candidate, meters, now);
+    if candidate.is_below_floor() && !urgent {
+        return match company {
+            Company::Task { completes: false, .. } => Decision::Pass,
+            _ => Decision::Skip(SkipReason::CostBelowFloor),
+        };
+    }
     // When the first of its triggers no longer cools; `None` is now.
     let cooled = matched.iter().map(|trigger| meters.cooldowns.get(&(*shadow, agent.clone(), *trigger)).copied());
     let cools_until = cooled.min().flatten().filter(|until| *until > now && !control.cooldown.is_zero() && !on_demand);
+    // What breaks a cooldown does not wait for its end in a batch.
+    let alone = urgent && cools_until.is_some();
+    let cools_until = cools_until.filter(|_| !urgent);
     let mut not_before = now;
     let mut cools = !control.cooldown.is_zero();
     match company {
-        Company::Batch(chars) if let Some(rules) = batch_of(control, *chars) => {
+        Company::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
             match meters.waitings.join(*shadow, agent, *chars, rules, now) {
-                Room::Joined(place) => return Decision::Join(place),
+                Room::Joined(place) => {
+                    note_marks(control, candidate, meters, now);
+                    return Decision::Join(place);
+                }
                 Room::Full => return Decision::Skip(SkipReason::Cooldown),
                 Room::None => not_before = cools_until.unwrap_or(now),
             }
@@ -203,8 +267,9 @@ fn decide_one(
             *end = until.max(*end);
         }
     }
+    note_marks(control, candidate, meters, now);
     match company {
-        Company::Batch(chars) if let Some(rules) = batch_of(control, *chars) => {
+        Company::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
             Decision::Open(day, meters.waitings.open((*shadow, agent), *chars, rules, now, not_before))
         }
         Company::Task { id, .. } => {
@@ -214,6 +279,26 @@ fn decide_one(
             Decision::Open(day, meters.waitings.open_task(*shadow, id, now, run_at))
         }
         _ => Decision::Reserve(day),
+    }
+}
+
+/// True if one of its critical marks was not queued lately.
+fn is_urgent(candidate: &Candidate, meters: &Meters, now: Timestamp) -> bool {
+    let rests = |mark: &String| {
+        let key = (candidate.shadow, candidate.agent.clone(), mark.clone());
+        meters.marks.get(&key).is_some_and(|until| *until > now)
+    };
+    candidate.critical.iter().any(|mark| !rests(mark))
+}
+
+/// Notes that its critical marks are queued: each breaks no cooldown for as long as one lasts, nor before the hour ends in
+/// which its findings collapse.
+fn note_marks(control: &CostControl, candidate: &Candidate, meters: &mut Meters, now: Timestamp) {
+    const HOUR: i64 = 3_600;
+    let hour_ends = Timestamp::from_second((now.as_second().div_euclid(HOUR) + 1).saturating_mul(HOUR)).unwrap_or(now);
+    let until = now.saturating_add(signed(control.cooldown)).unwrap_or(now).max(hour_ends);
+    for mark in &candidate.critical {
+        meters.marks.insert((candidate.shadow, candidate.agent.clone(), mark.clone()), until);
     }
 }
 

@@ -8,6 +8,7 @@ use jiff::civil::date;
 use super::*;
 
 mod companies;
+mod floors;
 mod history;
 mod memories;
 
@@ -20,14 +21,7 @@ fn shadow(cost_control: CostControl) -> Shadow {
 }
 
 fn candidate(agent: &str, matched: &[Trigger]) -> Candidate {
-    Candidate {
-        shadow: 0,
-        agent: agent.into(),
-        matched: matched.to_vec(),
-        worst: Worst::default(),
-        on_demand: false,
-        company: Company::None,
-    }
+    Candidate { agent: agent.into(), matched: matched.to_vec(), ..Candidate::default() }
 }
 
 fn at(text: &str) -> Timestamp {
@@ -46,12 +40,7 @@ fn millis(ms: i64) -> SignedDuration {
 fn meters(day_used: i64, target_used: i64, spent: Worst) -> Meters {
     let day = DayMeter { day: date(2026, 3, 1), used: day_used, spent_usd: spent.usd, spent_tokens: spent.tokens };
     let target = DayMeter { used: target_used, spent_usd: NanoUsd::ZERO, spent_tokens: 0, ..day };
-    Meters {
-        days: [(0, day)].into(),
-        targets: [((0, "a".into()), target)].into(),
-        cooldowns: HashMap::new(),
-        waitings: Waitings::default(),
-    }
+    Meters { days: [(0, day)].into(), targets: [((0, "a".into()), target)].into(), ..Meters::default() }
 }
 
 fn cool(meters: &mut Meters, trigger: Trigger, until: Timestamp) {
@@ -59,7 +48,7 @@ fn cool(meters: &mut Meters, trigger: Trigger, until: Timestamp) {
 }
 
 fn decide_alone(control: &CostControl, candidate: &Candidate, meters: &mut Meters, now: Timestamp) -> Decision {
-    decide(&[control], std::slice::from_ref(candidate), meters, now, false)[0]
+    decide(&[control], std::slice::from_ref(candidate), meters, now, false)[0].decision
 }
 
 const RESERVED: Decision = Decision::Reserve(date(2026, 3, 1));
@@ -98,7 +87,8 @@ fn of_all_reasons_that_apply_the_first_is_given() {
         let facts = Facts {
             own_traffic: own,
             sample: if unsampled { 500_000 } else { 499_999 },
-            cost: Some(NanoUsd(if cheap { 9 } else { 10 })),
+            cost: TaskCost::Known(Some(NanoUsd(if cheap { 9 } else { 10 }))),
+            critical: false,
         };
         let candidate =
             Candidate { worst: Worst { usd: NanoUsd(10), tokens: 10 }, ..candidate("a", &[Trigger::Error]) };
@@ -106,7 +96,7 @@ fn of_all_reasons_that_apply_the_first_is_given() {
         let mut meters = meters(if daily { 5 } else { 4 }, if target { 2 } else { 1 }, spent);
         cool(&mut meters, Trigger::Error, if cooling { noon() + millis(1) } else { noon() });
         let found = gate(&shadow, facts).map_or_else(
-            || decide(&[&shadow.cost_control], &[candidate], &mut meters, noon(), overloaded)[0],
+            || decide(&[&shadow.cost_control], &[candidate], &mut meters, noon(), overloaded)[0].decision,
             Decision::Skip,
         );
         assert_eq!(found, applying.first().map_or(RESERVED, |first| Decision::Skip(*first)), "{applying:?}");
@@ -115,7 +105,10 @@ fn of_all_reasons_that_apply_the_first_is_given() {
 
 #[test]
 fn the_gate_samples_and_compares_with_the_floor() {
-    let facts = |sample, cost: Option<i64>| Facts { own_traffic: false, sample, cost: cost.map(NanoUsd) };
+    let facts = |sample, cost: Option<i64>| {
+        let cost = TaskCost::Known(cost.map(NanoUsd));
+        Facts { own_traffic: false, sample, cost, critical: false }
+    };
     let (sampled_out, cheap) = (Some(SkipReason::NotSampled), Some(SkipReason::CostBelowFloor));
     for (ppm, floor, facts, expected) in [
         (0, None, facts(0, None), sampled_out),

@@ -28,7 +28,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// What the command ends with.
 pub(super) const EXIT_CODES: &str = "An event counts as reviewed where a review of it is done or on its way. Cooldown and \
-    sample do not hold these reviews back; the caps of the day do.\n\n\
+    sample do not hold these reviews back; the caps of the day do, and the cost floor unless --ignore-floor is given.\n\n\
     Exit codes: 0 all were reviewed, or there was nothing to review; 1 a cap refused some, or some have no result yet; \
     2 wrong usage.";
 
@@ -47,6 +47,9 @@ pub(super) struct Options {
     /// Of this agent alone.
     #[arg(long)]
     agent: Option<String>,
+    /// Those too whose task cost less than the shadow's cost floor (`skip_if_task_cost_below`).
+    #[arg(long)]
+    ignore_floor: bool,
 }
 
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
@@ -55,7 +58,8 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let since = parse_moment(&options.since, flows.clock.now()).ok_or_else(|| {
         Failure::Usage(format!("--since: {:?} is neither a duration such as 24h nor an RFC 3339 time", options.since))
     })?;
-    let request = CatchUp { since, max: options.max.into(), shadow: options.shadow, agent: options.agent };
+    let Options { max, shadow, agent, ignore_floor, .. } = options;
+    let request = CatchUp { since, max: max.into(), shadow, agent, ignore_floor };
     flows.pulse.beat().await?;
     let stop = CancellationToken::new();
     let walk = async {
@@ -132,7 +136,10 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
             .collect();
         answer_json(&json!({"queued": queued.len(), "refused": refused, "items": items}))?;
     } else if caught_up.is_empty() {
-        answer("no event in this time is without a review that a shadow would make (--since looks further back)");
+        answer(
+            "no event in this time is without a review that a shadow would make (--since looks further back, --ignore-floor \
+             takes what cost less than a floor)",
+        );
     } else {
         let mut rows = table::new(&["event", "agent", "shadow", "trigger", "result"]);
         for CaughtUp { event, agent, disposition, .. } in caught_up {

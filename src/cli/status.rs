@@ -44,6 +44,13 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         "queue: {} waiting, {} running, oldest due for {:.0} s",
         queue.queued, queue.running, queue.oldest_age_seconds
     ));
+    let backlog = &status.check_backlog;
+    if backlog.waiting > 0 || backlog.shed > 0 {
+        answer(&format!(
+            "checks: {} events waiting, oldest for {:.0} s; {} passed over within a day",
+            backlog.waiting, backlog.oldest_age_seconds, backlog.shed
+        ));
+    }
     let servers = match status.servers {
         0 => "no server runs".to_owned(),
         1 => "1 server runs".to_owned(),

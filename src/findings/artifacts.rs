@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Observation, journal::Journal, pages, private};
-use umbra_store::reviews::Review;
+use umbra_store::{findings::FindingItem, reviews::Review};
 
 /// A file of ours cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -55,24 +55,30 @@ impl Artifacts {
         written.map(Some).map_err(|cause| ArtifactError { path: dir, cause })
     }
 
-    /// Writes finished reviews with their findings, off the threads that serve requests.
+    /// Writes finished reviews with their findings, and findings of looks with the versions of their shadows, off the threads
+    /// that serve requests. Looks have no pages.
     ///
     /// # Errors
     /// A file cannot be written: some may be. Write them all again.
-    pub async fn write(self: &Arc<Self>, reviews: &[Review]) -> Result<(), ArtifactError> {
-        let (artifacts, reviews) = (Arc::clone(self), reviews.to_vec());
-        let written = tokio::task::spawn_blocking(move || artifacts.write_blocking(reviews)).await;
+    pub async fn write(
+        self: &Arc<Self>,
+        reviews: &[Review],
+        looks: &[(FindingItem, String)],
+    ) -> Result<(), ArtifactError> {
+        let (artifacts, reviews, looks) = (Arc::clone(self), reviews.to_vec(), looks.to_vec());
+        let written = tokio::task::spawn_blocking(move || artifacts.write_blocking(reviews, looks)).await;
         let lost = |_| ArtifactError { path: self.log.clone(), cause: io::Error::other("the writer has failed") };
         written.map_err(lost)?
     }
 
-    fn write_blocking(&self, reviews: Vec<Review>) -> Result<(), ArtifactError> {
+    fn write_blocking(&self, reviews: Vec<Review>, looks: Vec<(FindingItem, String)>) -> Result<(), ArtifactError> {
         if let Some(dir) = &self.pages {
             let fault = |cause| ArtifactError { path: dir.clone(), cause };
             private::create_dir(dir).map_err(fault)?;
             reviews.iter().try_for_each(|review| pages::write(dir, review).map(drop)).map_err(fault)?;
         }
-        let observations: Vec<Observation> = reviews.into_iter().map(Into::into).collect();
+        let looks = Observation::of_looks(looks);
+        let observations: Vec<Observation> = reviews.into_iter().map(Into::into).chain(looks).collect();
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.append(&observations).map_err(|cause| ArtifactError { path: self.log.clone(), cause })
     }

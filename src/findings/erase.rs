@@ -50,10 +50,10 @@ pub struct ErasedFiles {
     pub log_lines: u64,
 }
 
-/// What a page's metadata and a line of the log say of their review.
+/// What a page's metadata and a line of the log say of their review, or of a look.
 #[derive(Deserialize)]
 pub(super) struct Named {
-    pub(super) review_id: ReviewId,
+    pub(super) review_id: Option<ReviewId>,
     #[serde(default)]
     watched_agent: Option<String>,
     #[serde(default)]
@@ -68,7 +68,7 @@ impl Unwanted {
         let same = |wanted: &Option<String>, said: &Option<String>| wanted.is_some() && wanted == said;
         let meant = same(&self.agent, &named.watched_agent)
             || same(&self.task_id, &named.task_id)
-            || self.reviews.contains(&named.review_id);
+            || named.review_id.is_some_and(|review| self.reviews.contains(&review));
         meant && !named.erased
     }
 }
@@ -130,7 +130,7 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let review = match serde_json::from_slice::<Named>(text) {
-            Ok(named) => unwanted.covers(&named).then_some(Some(named.review_id)),
+            Ok(named) => unwanted.covers(&named).then_some(named.review_id),
             // A line that a full disk has torn is whole elsewhere, and nobody can say whose words it holds.
             Err(_) => (text.starts_with(HEAD)).then_some(None),
         };

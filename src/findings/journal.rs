@@ -8,9 +8,10 @@ use std::{
 };
 
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{Observation, private};
-use umbra_domain::ReviewId;
+use umbra_domain::{FindingId, ReviewId};
 
 /// Lines whose reviews are remembered, so that a page which is written again is known: more than a page has.
 const REMEMBERED: usize = 1_000;
@@ -27,13 +28,28 @@ pub(super) struct Journal {
     max_bytes: u64,
     keep: u32,
     file: Option<File>,
-    recent: VecDeque<ReviewId>,
+    /// What was written last.
+    recent: VecDeque<Uuid>,
 }
 
 /// What is read of a line to know it again.
 #[derive(Deserialize)]
 struct Line {
-    review_id: ReviewId,
+    review_id: Option<ReviewId>,
+    #[serde(default)]
+    findings: Vec<LineFinding>,
+}
+
+#[derive(Deserialize)]
+struct LineFinding {
+    id: Option<FindingId>,
+}
+
+impl Line {
+    fn id(&self) -> Option<Uuid> {
+        let finding = || self.findings.first().and_then(|finding| finding.id).map(|id| id.0);
+        self.review_id.map(|review| review.0).or_else(finding)
+    }
 }
 
 impl Journal {
@@ -60,13 +76,13 @@ impl Journal {
         if self.file.is_none() {
             self.open()?;
         }
-        let known: HashSet<ReviewId> = self.recent.iter().copied().collect();
-        for observation in observations.iter().filter(|observation| !known.contains(&observation.review_id)) {
+        let known: HashSet<Uuid> = self.recent.iter().copied().collect();
+        for observation in observations.iter().filter(|observation| !known.contains(&observation.id())) {
             let mut line = serde_json::to_vec(observation)?;
             line.push(b'\n');
             self.make_room(line.len() as u64)?;
             self.opened()?.write_all(&line)?;
-            self.remember(observation.review_id);
+            self.remember(observation.id());
         }
         self.opened()?.sync_data()
     }
@@ -84,8 +100,8 @@ impl Journal {
         // A page may lie on both sides of a rotation.
         for path in [rotated(&self.path, 1), self.path.clone()] {
             for line in String::from_utf8_lossy(&tail(&path)?).lines() {
-                if let Ok(line) = serde_json::from_str::<Line>(line) {
-                    self.remember(line.review_id);
+                if let Some(id) = serde_json::from_str::<Line>(line).ok().and_then(|line| line.id()) {
+                    self.remember(id);
                 }
             }
         }
@@ -120,8 +136,8 @@ impl Journal {
         Ok(())
     }
 
-    fn remember(&mut self, review: ReviewId) {
-        self.recent.push_back(review);
+    fn remember(&mut self, id: Uuid) {
+        self.recent.push_back(id);
         if self.recent.len() > REMEMBERED {
             self.recent.pop_front();
         }

@@ -1,10 +1,12 @@
-//! A finished review in the shape of the observations log, which is also that of `/v1/observations`.
+//! Observations: finished reviews, and looks that found something, in the shape of the observations log and of
+//! `/v1/observations`.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use umbra_domain::{About, Assessment, EventId, Mode, ReviewId, Reviewer, Severity, Trigger};
+use umbra_domain::{About, Assessment, EventId, FindingId, Mode, ReviewId, Reviewer, Severity, Trigger};
 use umbra_store::{
     findings::{FindingEvidence, FindingItem},
     reviews::Review,
@@ -13,6 +15,9 @@ use umbra_store::{
 /// A finding within an observation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ObservedFinding {
+    /// Its id.
+    #[schema(value_type = String)]
+    pub id: FindingId,
     /// How bad.
     pub severity: Severity,
     /// About what.
@@ -27,7 +32,7 @@ pub struct ObservedFinding {
     pub about: About,
 }
 
-/// A finished review in the shape of the observations log.
+/// A finished review, or a look of the built-in checks that found something, in the shape of the observations log.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Observation {
     /// The shadow.
@@ -45,15 +50,15 @@ pub struct Observation {
     /// When it was concluded.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub timestamp: Option<Timestamp>,
-    /// The review.
-    #[schema(value_type = String)]
-    pub review_id: ReviewId,
-    /// The events under review.
+    /// The review; null for a look.
+    #[schema(value_type = Option<String>)]
+    pub review_id: Option<ReviewId>,
+    /// The events under review, or the event that was looked at.
     #[schema(value_type = Vec<String>)]
     pub event_ids: Vec<EventId>,
     /// The event's task.
     pub task_id: Option<String>,
-    /// What it concludes.
+    /// What it concludes; null for a look.
     pub assessment: Option<Assessment>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
@@ -77,7 +82,7 @@ impl From<Review> for Observation {
             findings: review.findings.into_iter().flatten().map(Into::into).collect(),
             recommendation: review.recommendation.unwrap_or_default(),
             timestamp: review.finished_at,
-            review_id: review.id,
+            review_id: Some(review.id),
             event_ids: review.events,
             task_id: review.task_id,
             assessment: review.assessment,
@@ -90,9 +95,49 @@ impl From<Review> for Observation {
     }
 }
 
+impl Observation {
+    /// The observations that findings of looks make, one for each shadow and event, in order; each finding comes with the
+    /// hash of its shadow's configuration.
+    pub fn of_looks(looks: impl IntoIterator<Item = (FindingItem, String)>) -> Vec<Self> {
+        let mut observations: Vec<Self> = Vec::new();
+        for (item, shadow_version) in looks {
+            let same = |one: &&mut Self| one.shadow == item.shadow && one.event_ids == [item.event_id];
+            if let Some(observation) = observations.iter_mut().rev().find(same) {
+                observation.findings.push(item.into());
+                continue;
+            }
+            observations.push(Self {
+                shadow: item.shadow.clone(),
+                watched_agent: item.watched_agent.clone(),
+                trigger: item.trigger,
+                mode: item.mode,
+                recommendation: item.recommendation.clone(),
+                timestamp: Some(item.timestamp),
+                review_id: None,
+                event_ids: vec![item.event_id],
+                task_id: item.task_id.clone(),
+                assessment: None,
+                score: None,
+                reviewer: Some(Reviewer::Checks),
+                model: None,
+                cost_usd: 0.0,
+                shadow_version,
+                findings: vec![item.into()],
+            });
+        }
+        observations
+    }
+
+    /// What a line of the log is known by: the review, or the first finding of a look.
+    pub(super) fn id(&self) -> Uuid {
+        let finding = || self.findings.first().map(|finding| finding.id.0);
+        self.review_id.map(|review| review.0).or_else(finding).unwrap_or_default()
+    }
+}
+
 impl From<FindingItem> for ObservedFinding {
     fn from(item: FindingItem) -> Self {
-        let FindingItem { severity, category, description, evidence, verified, about, .. } = item;
-        Self { severity, category, description, evidence, verified, about }
+        let FindingItem { id, severity, category, description, evidence, verified, about, .. } = item;
+        Self { id, severity, category, description, evidence, verified, about }
     }
 }

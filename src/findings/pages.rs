@@ -76,7 +76,7 @@ pub(super) fn slug(name: &str) -> String {
 
 /// Whether a file is the page of this review.
 fn holds(path: &Path, review: &Review) -> bool {
-    named(path).is_some_and(|named| named.review_id == review.id)
+    named(path).is_some_and(|named| named.review_id == Some(review.id))
 }
 
 /// What a page says of its review; `None` if the file is no page of ours.

@@ -63,12 +63,14 @@ fn finding(severity: Severity, description: &str) -> FindingItem {
         rule: "r".into(),
         fingerprint: "f".into(),
         occurrences: 1,
-        review_id: ReviewId(uuid::Uuid::from_u128(1)),
+        review_id: Some(ReviewId(uuid::Uuid::from_u128(1))),
         event_id: EventId(uuid::Uuid::from_u128(7)),
         task_id: None,
         timestamp: "2026-02-28T14:30:00Z".parse().expect("a time"),
         status: "open".into(),
         note: None,
+        task_type: None,
+        of_look: false,
     }
 }
 
@@ -127,7 +129,7 @@ proptest! {
         let fields: serde_json::Value = serde_saphyr::from_str(yaml).expect("YAML");
         prop_assert_eq!(&fields["watched_agent"], &serde_json::json!(agent));
         prop_assert_eq!(&fields["event_ids"], &serde_json::json!(review.events));
-        prop_assert_eq!(pages::named(&dir.path().join(&names[0])).map(|named| named.review_id), Some(review.id));
+        prop_assert_eq!(pages::named(&dir.path().join(&names[0])).and_then(|named| named.review_id), Some(review.id));
     }
 }
 
@@ -190,11 +192,11 @@ async fn a_page_that_cannot_be_written_is_an_error_and_written_later() {
     fs::write(&pages, "in the way").expect("a file");
     let artifacts = Arc::new(Artifacts::new(log.clone(), 1 << 20, 3, Some(pages.clone())));
     let reviews = [review(1, "a"), review(2, "a")];
-    let error = artifacts.write(&reviews).await.expect_err("a file is in the way");
+    let error = artifacts.write(&reviews, &[]).await.expect_err("a file is in the way");
     assert!(error.to_string().contains(&pages.display().to_string()), "{error}");
     fs::remove_file(&pages).expect("removed");
     for _ in 0..2 {
-        artifacts.write(&reviews).await.expect("written");
+        artifacts.write(&reviews, &[]).await.expect("written");
     }
     assert_eq!(names(&pages).len(), 2);
     assert_eq!(lines(&log).len(), 2);

@@ -2,6 +2,7 @@
 //!
 //! - [`events`]: a posted event, from its screening to the answer after the commit;
 //! - [`reviews`]: a review, from its lease to its findings; reviews asked for later, or of a text that is no event;
+//! - [`looks`]: built-in checks at events that no review looks at;
 //! - [`verdicts`]: the verdict of an event, and the requests that wait for it;
 //! - [`followers`]: consequences of a review that ended: breakers, reflexions, messages, briefings, feedback;
 //! - [`decisions`]: a call of a tool, from its question to the answer after the commit;
@@ -10,14 +11,17 @@
 //! - [`backtests`]: a shadow tried on events of the past;
 //! - [`maintenance`]: due work, retention, erasure, status.
 //!
-//! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions.
+//! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions,
+//! [`collapse`] the names by which repeats of a hit are known.
 
 pub mod audit;
 pub mod backtests;
+mod collapse;
 pub mod decisions;
 pub mod events;
 pub mod followers;
 mod group_commit;
+pub mod looks;
 pub mod maintenance;
 pub mod reviews;
 pub mod rules;
@@ -35,6 +39,7 @@ use self::{
     decisions::Boundary,
     events::{Events, Reservations, Writer, WriterSettings},
     followers::{FollowerSettings, Followers, OpenBreakers, Tail},
+    looks::{LookSettings, Looks},
     maintenance::Maintenance,
     reviews::{ReviewSettings, Reviews},
     rules::{Rules, RulesInForce},
@@ -71,6 +76,8 @@ pub struct Flows {
     pub reservations: Reservations,
     /// Performing reviews.
     pub reviews: Reviews,
+    /// Looks at events without a review.
+    pub looks: Looks,
     /// Verdicts.
     pub verdicts: Verdicts,
     /// Consequences of reviews.
@@ -113,6 +120,8 @@ pub struct Parts {
     pub max_queued: i64,
     /// Bounds of reviews.
     pub reviews: ReviewSettings,
+    /// Bounds of looks.
+    pub looks: LookSettings,
     /// Bounds of breakers, reflexions and baselines.
     pub followers: FollowerSettings,
     /// Bounds of the sidecar.
@@ -150,6 +159,14 @@ impl Flows {
                 installation: installation.clone(),
                 verdicts: verdicts.clone(),
                 settings: parts.reviews,
+            },
+            looks: Looks {
+                store: store.clone(),
+                clock: clock.clone(),
+                rules: Arc::clone(&rules),
+                installation: installation.clone(),
+                verdicts: verdicts.clone(),
+                settings: parts.looks,
             },
             followers: Followers {
                 store: store.clone(),

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use crate::{
-    budget::{self, memory::Memory},
+    budget::{self, PassedTasks, memory::Memory},
     watch::{BadPattern, Watcher},
 };
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
@@ -38,6 +38,8 @@ pub struct Rules {
     pub watcher: Watcher,
     /// Refusals known to stand.
     pub memory: Memory,
+    /// Tasks known to have passed every cost floor.
+    pub passed: PassedTasks,
     /// The models.
     pub gateway: Arc<Gateway>,
     /// By version number: what a review that was queued under it needs.
@@ -62,13 +64,14 @@ impl Rules {
     /// A pattern is malformed, or the database does not answer; what is in force stays.
     pub async fn arm(store: &Store, shadows: Vec<Shadow>, gateway: Arc<Gateway>) -> Result<Self, RulesError> {
         let watcher = Watcher::compile(&shadows)?;
+        let passed = PassedTasks::under(&shadows);
         let mut armed = Vec::with_capacity(shadows.len());
         for shadow in shadows {
             let version_id = store.shadows().file_version(&shadow).await?;
             armed.push(Armed { version: shadow.version(), shadow: Arc::new(shadow), version_id });
         }
         let by_version = armed.iter().enumerate().map(|(index, armed)| (armed.version_id, index)).collect();
-        Ok(Self { shadows: armed, watcher, memory: Memory::default(), gateway, by_version })
+        Ok(Self { shadows: armed, watcher, memory: Memory::default(), passed, gateway, by_version })
     }
 
     /// The cost controls, by position.

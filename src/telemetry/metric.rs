@@ -35,6 +35,9 @@ metrics_list! {
     UNSERIALISABLE = "umbra_unserialisable_total", counter, "Values that could not be written as JSON, by what they are for: a fault in Umbra.";
     REVIEW_ENDS = "umbra_review_ends_total", counter, "Leases by how they ended: done, retried, given up, fenced.";
     FINDINGS = "umbra_findings_total", counter, "Findings by shadow, severity and source.";
+    LOOKS = "umbra_looks_total", counter, "Events that the built-in checks looked at without a review.";
+    CHECK_BACKLOG = "umbra_check_backlog", gauge, "Events and reservations behind the last event that the built-in checks have reached without a review.";
+    CHECK_BACKLOG_SHED = "umbra_check_backlog_shed_total", counter, "Events that the built-in checks passed over, because more waited than the setting `looks.max_backlog` allows.";
     FEEDBACK = "umbra_feedback_total", counter, "What people made of findings, by shadow, category and status.";
     BREAKER_CHANGES = "umbra_breaker_changes_total", counter, "Changes of agents' breakers by what is recommended from then on.";
     BREAKER_ALERTS = "umbra_breaker_alerts_total", counter, "Breakers that were not closed for longer than the setting `breaker.alert_after`.";

@@ -60,6 +60,8 @@ pub struct Watcher {
 #[derive(Debug)]
 struct Rule {
     shadow: usize,
+    /// Its shadow has a cost floor and is switched on.
+    has_floor: bool,
     /// [`Trigger::All`] among them where the rule also matches events without triggers.
     triggers: TriggerBits,
     /// Its shadow reviews whole tasks: a step of one is of interest too.
@@ -74,6 +76,7 @@ struct Interest {
     rule: usize,
     triggers: TriggerBits,
     of_tasks: bool,
+    has_floor: bool,
 }
 
 /// What applies to the agents that were seen, in the order of the configuration.
@@ -90,10 +93,17 @@ impl Match {
         self.matched == 0
     }
 
-    /// Every trigger of the event that the watch names, in the order of their codes: each of them cools.
-    pub fn matched(&self) -> impl Iterator<Item = Trigger> + use<> {
-        let matched = self.matched;
-        Trigger::NAMED.into_iter().chain([Trigger::All]).filter(move |trigger| matched & bit(*trigger) != 0)
+    /// Every trigger of the event that the watch names, the pair's own first: declared ones, then derived ones. Each of
+    /// them cools.
+    pub fn matched(&self, triggers: &[TriggerMark]) -> Vec<Trigger> {
+        let by = |declared: bool| {
+            triggers
+                .iter()
+                .filter(move |mark| (mark.source == TriggerSource::Declared) == declared)
+                .map(|mark| mark.name)
+        };
+        let all = by(true).chain(by(false)).chain([Trigger::All]);
+        all.filter(|trigger| self.matched & bit(*trigger) != 0).collect()
     }
 }
 
@@ -121,6 +131,7 @@ impl Watcher {
                 let named = bits(source.triggers.iter().copied().chain(without_triggers));
                 rules.push(Rule {
                     shadow,
+                    has_floor: observer.enabled && observer.cost_control.skip_if_task_cost_below.is_some(),
                     triggers: if of_tasks { named & bit(Trigger::TaskComplete) } else { named },
                     of_tasks,
                     except: glob_set(&source.except)?,
@@ -166,6 +177,11 @@ impl Watcher {
         watching
     }
 
+    /// True if a shadow with a cost floor watches the agent, be it for other triggers than those of an event at hand.
+    pub fn sums_costs_of(&self, agent: &str) -> bool {
+        self.interests(agent).iter().any(|interest| interest.has_floor)
+    }
+
     /// The rules that apply to an agent, in the order of the configuration.
     fn interests(&self, agent: &str) -> Arc<[Interest]> {
         if let Some(known) = self.seen.read().unwrap_or_else(PoisonError::into_inner).agents.get(agent) {
@@ -177,7 +193,12 @@ impl Watcher {
         let rules = found.into_iter().filter_map(|index| Some((index, self.rules.get(index)?)));
         let interests: Vec<Interest> = rules
             .filter(|(_, rule)| !rule.except.is_match(agent))
-            .map(|(index, rule)| Interest { rule: index, triggers: rule.triggers, of_tasks: rule.of_tasks })
+            .map(|(index, rule)| Interest {
+                rule: index,
+                triggers: rule.triggers,
+                of_tasks: rule.of_tasks,
+                has_floor: rule.has_floor,
+            })
             .collect();
         self.seen.write().unwrap_or_else(PoisonError::into_inner).remember(agent, interests)
     }

@@ -47,7 +47,7 @@ fn compile(shadows: &[Shadow]) -> Watcher {
 
 /// Each match as (shadow, the pair's trigger, what cools).
 fn answer(watcher: &Watcher, event: &Event, marks: &[TriggerMark]) -> Vec<(usize, Trigger, Vec<Trigger>)> {
-    watcher.matches(event, marks).iter().map(|m| (m.shadow, m.trigger, m.matched().collect())).collect()
+    watcher.matches(event, marks).iter().map(|m| (m.shadow, m.trigger, m.matched(marks))).collect()
 }
 
 /// Asks twice: worked out, then remembered.
@@ -169,7 +169,7 @@ fn triggers_are_matched_and_the_first_declared_one_names_the_pair() {
         (
             rule("*", &[CodeWritten, Error, TaskComplete]),
             &[(TaskComplete, Declared), (Error, Declared), (CodeWritten, Derived)],
-            Some((TaskComplete, &[CodeWritten, TaskComplete, Error])),
+            Some((TaskComplete, &[TaskComplete, Error, CodeWritten])),
         ),
         (
             rule("*", &[SecurityRisk, CodeWritten]),
@@ -186,7 +186,7 @@ fn triggers_are_matched_and_the_first_declared_one_names_the_pair() {
         (
             all("*"),
             &[(TaskComplete, Declared), (CodeWritten, Derived)],
-            Some((TaskComplete, &[CodeWritten, TaskComplete])),
+            Some((TaskComplete, &[TaskComplete, CodeWritten])),
         ),
     ] {
         let marks: Vec<_> = marks.iter().copied().map(mark).collect();
@@ -203,10 +203,10 @@ fn a_shadow_matches_once_by_all_its_rules_together() {
     let turned = both.iter().rev().cloned().collect();
     let watcher = compile(&[shadow(vec![rule("b", &[Error])]), shadow(both), shadow(turned), shadow(vec![all("a")])]);
     let marks = [(SecurityRisk, Declared), (Error, Declared), (CodeWritten, Derived)].map(mark);
-    let united = vec![CodeWritten, Error];
+    let united = vec![Error, CodeWritten];
     assert_eq!(
         answer(&watcher, &event("a"), &marks),
-        [(1, Error, united.clone()), (2, Error, united), (3, SecurityRisk, vec![CodeWritten, SecurityRisk, Error])],
+        [(1, Error, united.clone()), (2, Error, united), (3, SecurityRisk, vec![SecurityRisk, Error, CodeWritten])],
     );
 }
 

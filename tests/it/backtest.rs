@@ -89,6 +89,7 @@ async fn ended(umbra: &Umbra, backtest: &Value) -> Value {
 async fn a_changed_shadow_is_tried_and_nothing_that_is_live_moves() {
     let umbra = Umbra::with().shadows(LIVE).go().await;
     post_all(&umbra, EVENTS).await;
+    umbra.looked().await;
     let before = live(&umbra).await;
     let asked = start(&umbra, &json!({"shadows": changed(), "since": "1h"})).await;
     let forecast = &asked["forecast"];

@@ -59,10 +59,11 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
     let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
     let umbra = Umbra::with().shadows(SHADOWS).settings(&settings).clock("2026-02-26T10:00:00Z").go().await;
     for n in 0..5 {
-        umbra.event(&dangerous(&format!("writer-{n}"))).await;
+        umbra.event(&dangerous(&format!("writer-{}", n % 4))).await;
     }
     umbra.event(&done("All three parts are there.")).await;
     umbra.drain().await;
+    umbra.looked().await;
     let briefing = umbra.get("/v1/briefings/latest").await;
     assert_eq!(
         (&briefing["period"], &briefing["first_day"], &briefing["complete"]),
@@ -70,7 +71,7 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
     );
     assert_eq!(umbra.get("/v1/reports/latest").await["period"], "2026-W09");
     let unfounded = briefing["gravest"].as_array().into_iter().flatten().find(|one| one["agent"] == "researcher");
-    assert_eq!(unfounded.map(|one| (&one["severity"], &one["verified"])), Some((&json!("critical"), &json!(false))));
+    assert_eq!(unfounded.map(|one| (&one["severity"], &one["verified"])), Some((&json!("warning"), &json!(false))));
     let output = umbra.cli(&["briefing"], None);
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!((output.status.code(), page.lines().next()), (Some(0), Some("# Briefing of 2026-02-26")), "{page}");
@@ -81,7 +82,7 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
         "1 beyond the reviews of the day",
         "## Figures",
         "1 not verified",
-        "| researcher | 1 | 0 | 1 critical (1 not verified)",
+        "| researcher | 1 | 0 | 1 warning (1 not verified)",
     ];
     let places: Vec<Option<usize>> = order.iter().map(|part| page.find(part)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {page}");
@@ -91,9 +92,9 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
     assert!(!page.contains("installation began") && page.contains("## Trend"), "{page}");
 }
 
-#[tokio::test]
-async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
-    let model = ModelServer::start(|seen| {
+/// A judge that two and two make four.
+async fn judge_of_sums() -> ModelServer {
+    ModelServer::start(|seen| {
         let reply = if seen.user.contains("five") {
             let finding = json!([{"severity": "warning", "category": "factual", "description": "The sum is wrong.",
                 "evidence_quote": "two and two make five", "checklist_item": "facts"}]);
@@ -103,7 +104,18 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
         };
         Answer::Metered { text: reply.to_string(), input: 1_000, output: 200 }
     })
-    .await;
+    .await
+}
+
+async fn assert_the_gravest_is_linked(umbra: &Umbra, briefing: &Value) {
+    let gravest = &briefing["gravest"][0];
+    let finding = umbra.get(gravest["path"].as_str().unwrap_or_default()).await;
+    assert_eq!((&finding["id"], &finding["description"]), (&gravest["id"], &gravest["description"]));
+}
+
+#[tokio::test]
+async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
+    let model = judge_of_sums().await;
     let receiver = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let settings = format!(
         "models:\n  judge: {{provider: openai, name: j, base_url: '{}', input_usd_per_mtok: 1, output_usd_per_mtok: 5}}\n\
@@ -138,6 +150,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     let so_far = umbra.get("/v1/briefings/2026-02-28").await;
     assert_eq!((&so_far["complete"], &so_far["totals"]["reviews"]), (&json!(false), &json!(6)));
 
+    umbra.looked().await;
     umbra.schema.set_clock("2026-03-01T00:20:00Z").await;
     // A slow run tells of the day before as well.
     let told = || -> Vec<_> {
@@ -150,9 +163,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     insta::assert_json_snapshot!("briefing_of_a_known_day", named);
     let page = markdown(&umbra, "/v1/briefings/2026-02-28").await;
     insta::assert_snapshot!("briefing_of_a_known_day_as_markdown", numbered(&page));
-    let gravest = &briefing["gravest"][0];
-    let finding = umbra.get(gravest["path"].as_str().unwrap_or_default()).await;
-    assert_eq!((&finding["id"], &finding["description"]), (&gravest["id"], &gravest["description"]));
+    assert_the_gravest_is_linked(&umbra, &briefing).await;
     assert_eq!(umbra.get("/v1/briefings/latest").await, briefing);
     assert_eq!(other.get("/v1/briefings/2026-02-28").await, briefing);
     // What is stored later does not change what was filed.

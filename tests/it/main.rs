@@ -26,6 +26,7 @@ mod front;
 
 mod judge;
 mod llm;
+mod looks;
 mod mcp;
 mod migrations;
 mod modes;

@@ -1,13 +1,14 @@
 //! Schemas of other versions: those from before 0.1.0 are adopted or refused, and later ones are used as they are.
 
 use reqwest::Method;
-use serde_json::json;
 use sqlx::Row;
 
 use crate::support::{Schema, Umbra};
 
 /// Checksums and names of the migrations before 0.1.0, `SHA384  NUMBER_WORDS.sql` a line.
 const REPLACED: &str = include_str!("../../migrations/replaced.txt");
+/// Schema of 0.1.0 without later migrations.
+const INITIAL: &str = include_str!("../../migrations/0001_initial.sql");
 
 /// Records that the schema has the first `count` of the migrations before 0.1.0 and nothing else.
 async fn record_replaced(schema: &Schema, count: usize) {
@@ -35,21 +36,28 @@ async fn recorded(schema: &Schema) -> Vec<(i64, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schema_with_all_replaced_migrations_opens_with_its_data() {
-    let mut umbra = Umbra::with().go().await;
-    let event = umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
-    assert!(umbra.stop().success());
-    let initial = recorded(&umbra.schema).await;
-    assert_eq!(initial[0], (1, "initial".to_owned()));
-    record_replaced(&umbra.schema, REPLACED.lines().count()).await;
-    // Later migrations run on it.
-    umbra.schema.run("ALTER TABLE call ADD COLUMN mac bytea").await;
-    umbra.schema.run("ALTER TABLE verdict DROP COLUMN decided_by").await;
-    // Two servers at once: one of them adopts the schema, the other one finds it adopted.
-    let (first, second) = tokio::join!(Umbra::with().on(&umbra.schema).go(), Umbra::with().on(&umbra.schema).go());
-    assert_eq!(recorded(&umbra.schema).await, initial);
-    let path = format!("/v1/events/{}", event["id"].as_str().expect("an id"));
+    let schema = Schema::fresh().await;
+    schema.run(&format!("CREATE SCHEMA {}", schema.name)).await;
+    schema.run(INITIAL).await;
+    // A table as sqlx makes it.
+    schema
+        .run(
+            "CREATE TABLE _sqlx_migrations (version bigint PRIMARY KEY, description text NOT NULL,
+                 installed_on timestamptz NOT NULL DEFAULT now(), success boolean NOT NULL, checksum bytea NOT NULL,
+                 execution_time bigint NOT NULL);
+             INSERT INTO api_key (id, name, hash, scopes, agents)
+             VALUES ('0197a3c1-d2e4-7f00-a1b2-c3d4e5f60718', 'earlier', '\\x00', '{read}', '{*}')",
+        )
+        .await;
+    record_replaced(&schema, REPLACED.lines().count()).await;
+    // Two servers at once: one of them adopts the schema, the other one finds it adopted. Later migrations run on it.
+    let (first, second) = tokio::join!(Umbra::with().on(&schema).go(), Umbra::with().on(&schema).go());
+    let recorded = recorded(&schema).await;
+    assert!(recorded.iter().zip(1..).all(|((version, _), n)| *version == n), "{recorded:?}");
+    assert_eq!(recorded[0], (1, "initial".to_owned()));
     for server in [&first, &second] {
-        assert_eq!(server.get(&path).await["agent"], "a");
+        let listed = server.cli(&["keys", "list"], None);
+        assert!(String::from_utf8_lossy(&listed.stdout).contains("earlier"), "{listed:?}");
     }
 }
 

@@ -214,6 +214,7 @@ async fn a_task_with_steps_that_no_model_judged_is_not_approved_and_says_its_cov
     umbra.event(&cost("ct", 0.02, "This is the last part.")).await;
     umbra.event(&cost("whole", 0.02, "All of it is here.")).await;
     umbra.drain().await;
+    umbra.looked().await;
     let task = umbra.get("/v1/trajectories/ct").await;
     let coverage = &task["coverage"];
     assert_eq!((&coverage["steps"], &coverage["judged"]), (&json!(4), &json!(1)), "{coverage}");
@@ -231,6 +232,7 @@ async fn a_task_with_steps_that_no_model_judged_is_not_approved_and_says_its_cov
     model.set(|_| Answer::error(401, "invalid_key", "no"));
     umbra.event(&cost("whole", 0.03, "And a little more.")).await;
     umbra.drain().await;
+    umbra.looked().await;
     let whole = umbra.get("/v1/trajectories/whole").await;
     assert_ne!(whole["assessment"], "APPROVE", "{whole}");
     assert_eq!(whole["coverage"]["skipped"], json!({"provider_unavailable": 1}));

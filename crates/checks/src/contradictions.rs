@@ -45,6 +45,7 @@ fn hit(rule: &str, span: Range<usize>, description: String) -> Hit {
         start: span.start,
         end: span.end,
         description,
+        value: None,
     }
 }
 

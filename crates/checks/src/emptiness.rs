@@ -46,6 +46,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
         start: at.start,
         end: at.end,
         description: description.to_owned(),
+        value: None,
     };
     if let Some(output) = event.output.as_deref()
         && let Some((rule, description)) = judge(output)

@@ -71,15 +71,25 @@ pub fn screen(event: Event) -> Screened {
     screened(event, None)
 }
 
-/// The same, with markers of texts that tell secrets of one kind apart: `[secret:github_token:3f]`. `tag` gives a
-/// secret's byte. It must be keyed, and go by the task: then it says that two secrets are the same, at most eight
-/// bits of which they are, and nothing to who lacks the key. Names (agent, task, tool, keys of objects) carry no tag.
-pub fn screen_tagged(event: Event, tag: &dyn Fn(&str) -> u8) -> Screened {
-    screened(event, Some(tag))
+/// Keyed digest of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SecretDigest {
+    /// Byte that its marker shows. It goes by the task: then it says that two secrets of a task are the same, and at most
+    /// eight bits of which they are.
+    pub tag: u8,
+    /// Hash that its mark keeps, by which a repeat is told from another secret.
+    pub value: u64,
 }
 
-fn screened(mut event: Event, tag: screening::Tag<'_>) -> Screened {
-    let marks = screening::screen(&mut event, tag);
+/// The same, with markers of texts that tell secrets of one kind apart, as in `[secret:github_token:3f]`, and with the
+/// values of marks. `digest` must be keyed: to readers without the key it says nothing. Names (agent, task, tool, keys of
+/// objects) carry no tag.
+pub fn screen_tagged(event: Event, digest: &dyn Fn(&str) -> SecretDigest) -> Screened {
+    screened(event, Some(digest))
+}
+
+fn screened(mut event: Event, digester: screening::Digester<'_>) -> Screened {
+    let marks = screening::screen(&mut event, digester);
     let triggers = triggers::of(&event, &marks);
     Screened { event, marks, triggers }
 }

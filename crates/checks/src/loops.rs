@@ -79,6 +79,7 @@ impl Loops {
             start: 0,
             end: tool.name.len(),
             description: format!("{what} made {ROUNDS} times in a row with the same arguments and {results}."),
+            value: None,
         })
     }
 }
@@ -135,6 +136,7 @@ pub(super) fn repetition(event: &Event) -> Option<Hit> {
         start: span.start,
         end: span.end,
         description: description.to_owned(),
+        value: None,
     })
 }
 

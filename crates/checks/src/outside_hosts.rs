@@ -106,7 +106,16 @@ pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
         {
             let Range { start, end } = target.span;
             let (field, rule) = (field.clone(), rule.to_owned());
-            hits.push(Hit { check: CheckName::OutsideHosts, rule, severity, field, start, end, description });
+            hits.push(Hit {
+                check: CheckName::OutsideHosts,
+                rule,
+                severity,
+                field,
+                start,
+                end,
+                description,
+                value: None,
+            });
         }
     };
     if event.tool.is_some() {

@@ -7,7 +7,7 @@ use std::{borrow::Cow, ops::Range};
 use serde_json::{Map, Value};
 
 use super::{
-    normalise,
+    SecretDigest, normalise,
     secrets::{self, Lead},
 };
 use umbra_domain::{CheckName, Event, FieldName, Mark, Severity};
@@ -18,13 +18,22 @@ const MOST_ROUNDS: usize = 4;
 /// How much of the text behind a hidden character its mark covers, in bytes.
 const HIDDEN_CONTEXT: usize = 40;
 
-/// Tells secrets of one kind apart: the same secret, the same tag.
-pub(super) type Tag<'t> = Option<&'t dyn Fn(&str) -> u8>;
+/// Keyed digests of secrets: the same secret, the same digest.
+pub(super) type Digester<'t> = Option<&'t dyn Fn(&str) -> SecretDigest>;
+
+/// Form of the markers that stand in place of secrets.
+#[derive(Clone, Copy, Default)]
+struct Markers<'t> {
+    digester: Digester<'t>,
+    /// True if they carry tags.
+    tagged: bool,
+}
 
 /// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
 /// task would make another agent, tool or task of each.
-pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
-    let mut marks = Marks { found: Vec::new(), tag: None, by_name: false };
+pub(super) fn screen(event: &mut Event, digester: Digester<'_>) -> Vec<Mark> {
+    let markers = Markers { digester, tagged: false };
+    let mut marks = Marks { found: Vec::new(), markers, by_name: false };
     marks.text("agent", &mut event.agent);
     for (name, text) in [
         ("task_id", &mut event.task_id),
@@ -38,7 +47,7 @@ pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
     if let Some(tool) = &mut event.tool {
         marks.text("tool.name", &mut tool.name);
     }
-    marks.tag = tag;
+    marks.markers.tagged = true;
     marks.optional("task", &mut event.task);
     marks.optional("input", &mut event.input);
     if let Some(tool) = &mut event.tool {
@@ -53,7 +62,7 @@ pub(super) fn screen(event: &mut Event, tag: Tag<'_>) -> Vec<Mark> {
 
 /// Cleans every text and key of a document in place, and goes by the names of members alone where these say enough.
 pub(super) fn redact_json(value: &mut Value) {
-    let mut marks = Marks { found: Vec::new(), tag: None, by_name: true };
+    let mut marks = Marks { found: Vec::new(), markers: Markers::default(), by_name: true };
     marks.value(&mut path(""), None, value);
 }
 
@@ -68,7 +77,7 @@ fn path(begins: &str) -> String {
 /// What was taken out so far.
 struct Marks<'t> {
     found: Vec<Mark>,
-    tag: Tag<'t>,
+    markers: Markers<'t>,
     /// Whether what the name of a member calls a credential is one, however it looks, and JSON in a text is read.
     by_name: bool,
 }
@@ -89,7 +98,7 @@ impl Marks<'_> {
         if self.by_name {
             self.embedded(text);
         }
-        let (cleaned, taken) = clean(text, self.tag, lead);
+        let (cleaned, taken) = clean(text, self.markers, lead);
         if let Cow::Owned(cleaned) = cleaned {
             *text = cleaned;
         }
@@ -168,7 +177,8 @@ impl Marks<'_> {
     /// of the event has that place. Keys that become alike get a number, so that no value is lost.
     fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
         for (key, item) in std::mem::take(map) {
-            let (cleaned, taken) = clean(&key, None, None);
+            let markers = Markers { tagged: false, ..self.markers };
+            let (cleaned, taken) = clean(&key, markers, None);
             self.found.extend(taken.into_iter().map(|one| one.into_mark(&format!("{path}#keys"))));
             let mut unique = cleaned.clone().into_owned();
             let mut number = 2;
@@ -222,6 +232,8 @@ struct Taken {
     severity: Severity,
     at: Range<usize>,
     description: String,
+    /// Keyed hash of a secret.
+    value: Option<String>,
 }
 
 impl Taken {
@@ -234,16 +246,17 @@ impl Taken {
             start: self.at.start,
             end: self.at.end,
             description: self.description,
+            value: self.value,
         }
     }
 }
 
 /// The text without hidden characters and secrets, borrowed when there were none.
 pub(super) fn without(text: &str) -> Cow<'_, str> {
-    clean(text, None, None).0
+    clean(text, Markers::default(), None).0
 }
 
-fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
+fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
     let (mut text, removed) = normalise::clean(text);
     let mut taken: Vec<Taken> = Vec::new();
     taken.extend(removed.0.into_iter().map(|(kind, at)| Taken {
@@ -252,6 +265,7 @@ fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, st
         severity: kind.severity(),
         at: at..text.floor_char_boundary((at + HIDDEN_CONTEXT).min(text.len())),
         description: kind.describe().to_owned(),
+        value: None,
     }));
     for _ in 0..MOST_ROUNDS {
         let mut found = secrets::find(&text);
@@ -261,29 +275,31 @@ fn clean<'x>(text: &'x str, tag: Tag<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, st
         if found.is_empty() {
             break;
         }
-        text = Cow::Owned(redact(&text, &found, tag, &mut taken));
+        text = Cow::Owned(redact(&text, &found, markers, &mut taken));
     }
     taken.sort_by_key(|one| (one.at.start, one.at.end));
     (text, taken)
 }
 
 /// Replaces what was found by markers, moves earlier marks along, and adds a mark for each marker.
-fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Taken>) -> String {
+fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mut Vec<Taken>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     // Where each span stood and where its marker stands.
     let mut moves: Vec<(Range<usize>, Range<usize>)> = Vec::with_capacity(found.len());
+    let mut values = Vec::with_capacity(found.len());
     for one in found {
         out.push_str(text.get(copied..one.span.start).unwrap_or_default());
         let start = out.len();
         out.push_str("[secret:");
         out.push_str(one.rule);
-        if let Some(tag) = tag {
-            let byte = tag(text.get(one.span.clone()).unwrap_or_default());
+        let digest = markers.digester.map(|digest| digest(text.get(one.span.clone()).unwrap_or_default()));
+        if let Some(SecretDigest { tag: byte, .. }) = digest.filter(|_| markers.tagged) {
             out.push(':');
             out.extend([byte >> 4, byte & 15].into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)));
         }
         out.push(']');
+        values.push(digest.map(|digest| format!("{:016x}", digest.value)));
         // A selector of how the last character looks goes with it: behind the marker it would stand out of place.
         let rest = text.get(one.span.end..).unwrap_or_default();
         copied = text.len() - rest.trim_start_matches(|c| ('\u{fe00}'..='\u{fe0f}').contains(&c)).len();
@@ -299,12 +315,13 @@ fn redact(text: &str, found: &[secrets::Found], tag: Tag<'_>, taken: &mut Vec<Ta
     for one in taken.iter_mut() {
         one.at = moved(one.at.start, &moves, |marker| marker.start)..moved(one.at.end, &moves, |marker| marker.end);
     }
-    taken.extend(found.iter().zip(moves).map(|(one, (_, marker))| Taken {
+    taken.extend(found.iter().zip(moves).zip(values).map(|((one, (_, marker)), value)| Taken {
         check: CheckName::Secrets,
         rule: one.rule,
         severity: one.severity,
         at: marker,
         description: describe(one),
+        value,
     }));
     out
 }

@@ -65,6 +65,11 @@ impl SkipReason {
             Self::Erased => "erased before a review",
         }
     }
+
+    /// True if the built-in checks look at the event all the same: what was held back is the model.
+    pub fn leaves_checks(self) -> bool {
+        !matches!(self, Self::ShadowDisabled | Self::LoopGuard | Self::Erased)
+    }
 }
 
 /// Stored number of [`Outcome::Queued`].

@@ -62,6 +62,9 @@ pub struct Hit {
     pub end: usize,
     /// One sentence that explains it to a person, without quoting a secret.
     pub description: String,
+    /// Keyed hash, in hex, of the value that was taken out here; none where the text itself is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// A hit found while an event was accepted, stored with it. Reviews trust marks, never marker text.

@@ -28,6 +28,7 @@ aggregates! {
     queue: QueueStore, "Jobs, the processes that take them, and wake-ups between processes.";
     shadows: ShadowStore, "Versions of shadows, their days and what they skipped.";
     verdicts: VerdictStore, "Verdicts of events.";
+    looks: LookStore, "Looks of the built-in checks at events that no review looks at.";
     findings: FindingStore, "Findings, and what people made of them.";
     breakers: BreakerStore, "Breakers of agents.";
     reflexions: ReflexionStore, "Recurring faults and their lessons.";

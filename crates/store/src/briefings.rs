@@ -1,7 +1,7 @@
 //! What briefings and reports are made of, counted by the local days of each shadow.
 //!
 //! A review belongs to the day whose unit it holds, money to the day of its call, a skip to the day on which it was
-//! counted: all are days of the shadow's own time zone.
+//! counted, a finding without a review to the day on which it was found: all are days of the shadow's own time zone.
 
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
@@ -193,6 +193,41 @@ const REVIEWS: &str = "
         FROM finding WHERE review_id = r.id) f
     WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
 
+/// The findings of looks on days $1 to $2 that no review has made its own, with their days.
+const LOOKS: &str = "(
+    SELECT * FROM (
+        SELECT f.*, (f.created_at AT TIME ZONE coalesce(v.config::json->'cost_control'->>'time_zone', 'UTC'))::date AS day
+        FROM finding f JOIN shadow_version v ON v.id = f.version
+        WHERE f.collapse_key IS NOT NULL AND f.review_id IS NULL
+            AND f.created_at >= ($1::date - 2)::timestamp AT TIME ZONE 'UTC'
+            AND f.created_at < ($2::date + 3)::timestamp AT TIME ZONE 'UTC') f
+    WHERE day BETWEEN $1 AND $2)";
+
+/// Their counts.
+const LOOK_COUNTS: &str = "count(*) FILTER (WHERE severity = $3) AS info,
+    count(*) FILTER (WHERE severity = $4) AS warning, count(*) FILTER (WHERE severity = $5) AS critical";
+
+/// The counts of reviews `r`, of their money, and of looks `l`.
+const BOTH_COUNTS: &str = "coalesce(reviews, 0) AS reviews, coalesce(approve, 0) AS approve,
+    coalesce(checked, 0) AS checked, coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
+    coalesce(flag, 0) AS flag, coalesce(failed, 0) AS failed, coalesce(open, 0) AS open,
+    coalesce(with_findings, 0) AS with_findings, coalesce(r.info, 0) + coalesce(l.info, 0) AS info,
+    coalesce(r.warning, 0) + coalesce(l.warning, 0) AS warning,
+    coalesce(r.critical, 0) + coalesce(l.critical, 0) AS critical, coalesce(unverified, 0) AS unverified,
+    coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens";
+
+/// The findings of the reviews of days $1 to $2, and of looks on these days.
+pub(super) fn findings_of_days() -> String {
+    const FINDING: &str = "f.id, f.seq, f.agent, f.task_id, f.shadow, f.fingerprint, f.severity, f.category, \
+        f.description, f.mode, f.status, f.verified, f.source";
+    format!(
+        "(SELECT {FINDING}
+          FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+          JOIN finding f ON f.review_id = r.id WHERE r.day BETWEEN $1 AND $2
+          UNION ALL SELECT {FINDING} FROM {LOOKS} f)"
+    )
+}
+
 impl BriefingStore<'_> {
     /// Agents whose breakers are not closed now, those in trouble longest first.
     ///
@@ -228,14 +263,11 @@ impl BriefingStore<'_> {
                      coalesce(sum(coalesce(c.actual_usd, c.hold_usd)), 0)::bigint AS nano_usd,
                      coalesce(sum(coalesce(c.actual_tokens, c.hold_tokens)), 0)::bigint AS tokens
                    FROM (SELECT DISTINCT name FROM shadow_version) s JOIN provider_call c ON c.shadow = s.name
-                   JOIN review r ON r.id = c.review_id WHERE c.day BETWEEN $1 AND $2 GROUP BY 1, 2, 3)
-             SELECT shadow, mode, day, coalesce(reviews, 0) AS reviews, coalesce(approve, 0) AS approve,
-                    coalesce(checked, 0) AS checked, coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
-                    coalesce(flag, 0) AS flag, coalesce(failed, 0) AS failed, coalesce(open, 0) AS open,
-                    coalesce(with_findings, 0) AS with_findings, coalesce(info, 0) AS info,
-                    coalesce(warning, 0) AS warning, coalesce(critical, 0) AS critical, coalesce(unverified, 0) AS unverified,
-                    coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens
-             FROM r FULL JOIN c USING (shadow, mode, day) ORDER BY shadow, day, mode"
+                   JOIN review r ON r.id = c.review_id WHERE c.day BETWEEN $1 AND $2 GROUP BY 1, 2, 3),
+             l AS (SELECT shadow, mode, day, {LOOK_COUNTS} FROM {LOOKS} l GROUP BY 1, 2, 3)
+             SELECT shadow, mode, day, {BOTH_COUNTS}
+             FROM r FULL JOIN c USING (shadow, mode, day) FULL JOIN l USING (shadow, mode, day)
+             ORDER BY shadow, day, mode"
         );
         let rows: Vec<ShadowRow> = of_days(&sql, first, last).fetch_all(&self.0.read).await?;
         Ok(rows
@@ -256,9 +288,12 @@ impl BriefingStore<'_> {
         let passive = Mode::Passive.priority();
         let sql = format!(
             "/* briefings.agents */
-             SELECT r.agent, {COUNTS}, coalesce(sum(c.nano_usd), 0)::bigint AS nano_usd,
-                    coalesce(sum(c.tokens), 0)::bigint AS tokens
-             {} AND r.mode <> {passive} GROUP BY r.agent
+             WITH r AS (SELECT r.agent, {COUNTS}, coalesce(sum(c.nano_usd), 0)::bigint AS nano_usd,
+                     coalesce(sum(c.tokens), 0)::bigint AS tokens
+                 {} AND r.mode <> {passive} GROUP BY r.agent),
+             l AS (SELECT agent, {LOOK_COUNTS} FROM {LOOKS} l WHERE mode <> {passive} GROUP BY agent)
+             SELECT agent, {BOTH_COUNTS}
+             FROM r FULL JOIN l USING (agent)
              ORDER BY critical DESC, warning DESC, info DESC, reviews DESC, agent LIMIT $6",
             REVIEWS.replace(
                 "WHERE r.day",
@@ -268,17 +303,19 @@ impl BriefingStore<'_> {
             ),
         );
         let rows: Vec<AgentRow> = of_days(&sql, first, last).bind(most).fetch_all(&self.0.read).await?;
-        let all: i64 = sqlx::query_scalar(
+        let all = format!(
             "/* briefings.all_agents */
-             SELECT count(DISTINCT r.agent) FROM (SELECT DISTINCT name FROM shadow_version) s
-             JOIN review r ON r.shadow = s.name
-             WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released' AND r.mode <> $3",
-        )
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .bind(passive)
-        .fetch_one(&self.0.read)
-        .await?;
+             SELECT count(*) FROM (
+                 SELECT r.agent FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
+                 WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released' AND r.mode <> $3
+                 UNION SELECT agent FROM {LOOKS} l WHERE mode <> $3) a"
+        );
+        let all: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(all))
+            .bind(first.to_sqlx())
+            .bind(last.to_sqlx())
+            .bind(passive)
+            .fetch_one(&self.0.read)
+            .await?;
         Ok((rows.into_iter().map(|row| AgentCounts { agent: row.agent, counts: row.counts }).collect(), all))
     }
 
@@ -287,14 +324,14 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn recurring(self, first: Date, last: Date, most: i64) -> Result<Vec<Recurring>, StoreError> {
-        let rows: Vec<RecurringRow> = sqlx::query_as(
+        let found = findings_of_days();
+        let sql = format!(
             "/* briefings.recurring */
              WITH found AS (
-                 SELECT f.agent, f.fingerprint, min(f.seq) AS first, max(f.seq) AS last, count(*) AS times,
+                 SELECT f.agent, f.fingerprint, min(f.seq) AS first, max(f.seq) AS last,
+                        sum(1 + (SELECT count(*) FROM finding_occurrence o WHERE o.finding_id = f.id))::bigint AS times,
                         max(f.severity) AS severity
-                 FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
-                 JOIN finding f ON f.review_id = r.id
-                 WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3 AND f.status <> 'false_positive'
+                 FROM {found} f WHERE f.mode <> $3 AND f.status <> 'false_positive'
                  GROUP BY f.agent, f.fingerprint
              ), again AS (
                  SELECT found.*, b.before FROM found CROSS JOIN LATERAL (
@@ -305,14 +342,15 @@ impl BriefingStore<'_> {
              )
              SELECT a.agent, a.fingerprint, n.rule, n.category, a.severity, n.description, a.times, a.before
              FROM again a JOIN finding n ON n.seq = a.last
-             ORDER BY a.severity DESC, a.times DESC, a.before DESC, a.agent, a.fingerprint LIMIT $4",
-        )
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .bind(Mode::Passive.priority())
-        .bind(most)
-        .fetch_all(&self.0.read)
-        .await?;
+             ORDER BY a.severity DESC, a.times DESC, a.before DESC, a.agent, a.fingerprint LIMIT $4"
+        );
+        let rows: Vec<RecurringRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(first.to_sqlx())
+            .bind(last.to_sqlx())
+            .bind(Mode::Passive.priority())
+            .bind(most)
+            .fetch_all(&self.0.read)
+            .await?;
         Ok(rows
             .into_iter()
             .map(|row| Recurring {
@@ -333,20 +371,21 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn feedback_counts(self, first: Date, last: Date) -> Result<FeedbackCounts, StoreError> {
-        Ok(sqlx::query_as(
+        let found = findings_of_days();
+        let sql = format!(
             "/* briefings.feedback */
              SELECT count(*) FILTER (WHERE f.status = 'open') AS open,
                     count(*) FILTER (WHERE f.status = 'confirmed') AS confirmed,
                     count(*) FILTER (WHERE f.status = 'false_positive') AS false_positive,
                     count(*) FILTER (WHERE f.status = 'resolved') AS resolved
-             FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
-             JOIN finding f ON f.review_id = r.id WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3",
-        )
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .bind(Mode::Passive.priority())
-        .fetch_one(&self.0.read)
-        .await?)
+             FROM {found} f WHERE f.mode <> $3"
+        );
+        Ok(sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(first.to_sqlx())
+            .bind(last.to_sqlx())
+            .bind(Mode::Passive.priority())
+            .fetch_one(&self.0.read)
+            .await?)
     }
 
     /// Skips of these days by shadow and reason.

@@ -21,7 +21,8 @@ struct Row {
     steps: i64,
 }
 
-/// Parameters: the tasks, the modes whose shadows count, INCONCLUSIVE, the scope of a task's review.
+/// Parameters: the tasks, the modes whose shadows count, INCONCLUSIVE, the scope of a task's review, the reasons for which
+/// a skipped event gets a look of the built-in checks.
 ///
 /// A verdict of a model has a score. A review of the whole task covers the steps before the events that asked for it, and
 /// those received before it began, whose ids are at most the last of that millisecond.
@@ -45,7 +46,6 @@ const STEPS: &str = "
         SELECT o.id,
             bool_or(coalesce(CASE WHEN a.review_id IS NULL THEN d.score ELSE a.score END IS NOT NULL
                 AND coalesce(a.assessment, d.assessment) <> $3, false)) AS judged,
-            -- Looks of the built-in checks without a review are to count here as well.
             bool_or(o.state = 'done') AS checked,
             bool_or(o.state IN ('queued', 'running')) AS open
         FROM review_of_step o LEFT JOIN review_result d ON d.review_id = o.review
@@ -63,7 +63,10 @@ const STEPS: &str = "
         GROUP BY s.id
     )
     SELECT s.task_id, s.agent, l.id IS NOT NULL OR o.id IS NOT NULL AS watched, coalesce(l.judged, false) AS judged,
-        coalesce(l.checked, false) AS checked, coalesce(l.open, false) AS open, coalesce(o.skipped, '{}') AS skipped,
+        coalesce(l.checked, false) OR coalesce(o.skipped && $5, false)
+            AND s.seq <= (SELECT seq FROM follower WHERE name = 'looks')
+            AND NOT EXISTS (SELECT FROM check_backlog b WHERE s.seq BETWEEN b.first_seq AND b.last_seq) AS checked,
+        coalesce(l.open, false) AS open, coalesce(o.skipped, '{}') AS skipped,
         count(*) AS steps
     FROM step s LEFT JOIN looked l ON l.id = s.id LEFT JOIN left_out o ON o.id = s.id
     GROUP BY 1, 2, 3, 4, 5, 6, 7";
@@ -81,12 +84,15 @@ impl EventStore<'_> {
     ) -> Result<HashMap<(String, String), Vec<(StepCoverage, u64)>>, StoreError> {
         let counts = |one: &Mode| mode.map_or(*one != Mode::Passive, |rank| one.priority() == rank);
         let modes: Vec<&str> = Mode::ALL.into_iter().filter(counts).map(Mode::as_str).collect();
+        let looked_at: Vec<i16> =
+            SkipReason::ALL.into_iter().filter(|reason| reason.leaves_checks()).map(SkipReason::code).collect();
         let query = sqlx::AssertSqlSafe(format!("/* coverage.steps */ {STEPS}"));
         let rows: Vec<Row> = sqlx::query_as(query)
             .bind(tasks)
             .bind(modes)
             .bind(Assessment::Inconclusive.as_str())
             .bind(ReviewScope::Trajectory.code())
+            .bind(looked_at)
             .fetch_all(&self.0.read)
             .await?;
         let mut covered: HashMap<_, Vec<_>> = HashMap::new();

@@ -25,7 +25,7 @@ struct Invariant {
     sql: &'static str,
 }
 
-const INVARIANTS: [Invariant; 16] = [
+const INVARIANTS: [Invariant; 18] = [
     Invariant {
         name: "meters_equal_reviews",
         promise: "a day's meter counts exactly the reviews that hold its units",
@@ -160,9 +160,26 @@ const INVARIANTS: [Invariant; 16] = [
     },
     Invariant {
         name: "findings_have_reviews",
-        promise: "each finding belongs to a review that is done",
-        sql: "SELECT format('finding %s of review %s', f.id, f.review_id) FROM finding f
-              LEFT JOIN review r ON r.id = f.review_id AND r.state = 'done' WHERE r.id IS NULL",
+        promise: "each finding belongs to a review that is done, or to a look of the built-in checks",
+        sql: "SELECT format('finding %s of review %s', f.id, coalesce(f.review_id::text, '-')) FROM finding f
+              LEFT JOIN review r ON r.id = f.review_id AND r.state = 'done'
+              WHERE r.id IS NULL AND (f.review_id IS NOT NULL OR f.collapse_key IS NULL)",
+    },
+    Invariant {
+        name: "repeats_have_findings",
+        promise: "each event that repeats a finding of a look repeats one that is there, and is another event than its own",
+        sql: "SELECT format('event %s of finding %s', o.event_id, o.finding_id) FROM finding_occurrence o
+              LEFT JOIN finding f ON f.id = o.finding_id AND f.event_id <> o.event_id
+              WHERE f.id IS NULL AND o.finding_id >= (SELECT first_id FROM retention WHERE kind = 'review')",
+    },
+    Invariant {
+        name: "looks_come_in_order",
+        promise: "looks are not ahead of the events, and what they passed over lies behind them",
+        sql:
+            "SELECT format('looks %s, last event %s, passed over up to %s', f.seq, i.last, coalesce(max(b.last_seq), 0))
+              FROM follower f JOIN feed i ON i.name = 'intake' LEFT JOIN check_backlog b ON true
+              WHERE f.name = 'looks' GROUP BY f.seq, i.last
+              HAVING f.seq > i.last OR coalesce(max(b.last_seq), 0) > f.seq",
     },
     Invariant {
         name: "patterns_count_their_tasks",

@@ -302,7 +302,10 @@ pub(super) async fn silence(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u
 pub(super) async fn blank_findings(tx: &mut PgConnection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
     let sql = format!(
         "/* erasure.findings */ UPDATE finding SET description = $2, task_type = NULL, field = NULL, quote = NULL,
-             quote_start = NULL, quote_end = NULL, note = NULL
+             quote_start = NULL, quote_end = NULL, note = NULL,
+             -- Of a look, which has no review that would lose its words, and whose key stands for a value.
+             recommendation = CASE WHEN review_id IS NULL THEN $2 ELSE recommendation END,
+             collapse_key = CASE WHEN collapse_key IS NOT NULL THEN decode(replace(id::text, '-', ''), 'hex') END
          WHERE {column} = ANY($1) AND description <> $2"
     );
     Ok(sqlx::query(sqlx::AssertSqlSafe(sql)).bind(of).bind(ERASED).execute(tx).await?.rows_affected())

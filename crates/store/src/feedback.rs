@@ -28,9 +28,9 @@ impl FindingStore<'_> {
         let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(
             "/* feedback.counts */
              SELECT v.name, v.version, v.config, c.category, c.good, c.wrong FROM (
-                 SELECT r.version, f.category, count(*) FILTER (WHERE f.status <> 'false_positive') AS good,
+                 SELECT coalesce(r.version, f.version) AS version, f.category, count(*) FILTER (WHERE f.status <> 'false_positive') AS good,
                         count(*) FILTER (WHERE f.status = 'false_positive') AS wrong
-                 FROM finding f JOIN review r ON r.id = f.review_id
+                 FROM finding f LEFT JOIN review r ON r.id = f.review_id
                  WHERE f.shadow = ANY($1) AND f.status <> 'open' GROUP BY 1, 2) c
              JOIN shadow_version v ON v.id = c.version ORDER BY v.id, c.category",
         )

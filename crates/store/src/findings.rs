@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::FindingStore,
+    reviews::ReviewFilter,
     seek::{Page, Seek, Span, equals, push_span},
 };
 use umbra_domain::{About, EventId, FindingId, Mode, ReviewId, Severity, Trigger};
@@ -61,12 +62,13 @@ pub struct FindingItem {
     pub rule: String,
     /// The same fault has the same fingerprint.
     pub fingerprint: String,
-    /// In how many events of this agent its fingerprint was found by then. What passive shadows find is counted apart.
+    /// In how many events of this agent its fingerprint was found by then, repeats of this finding included. What passive
+    /// shadows find is counted apart.
     pub occurrences: i64,
-    /// The review that found it.
-    #[schema(value_type = String)]
-    pub review_id: ReviewId,
-    /// The event that it is about.
+    /// The review that found it; null where the built-in checks looked without one.
+    #[schema(value_type = Option<String>)]
+    pub review_id: Option<ReviewId>,
+    /// The event that it is about; of several that repeat it, the first.
     #[schema(value_type = String)]
     pub event_id: EventId,
     /// The event's task.
@@ -78,6 +80,12 @@ pub struct FindingItem {
     pub status: String,
     /// Their note.
     pub note: Option<String>,
+    /// The event's kind of task.
+    #[serde(skip)]
+    pub task_type: Option<String>,
+    /// True if a look found it, without a review.
+    #[serde(skip)]
+    pub of_look: bool,
 }
 
 impl From<FindingRow> for FindingItem {
@@ -100,12 +108,14 @@ impl From<FindingRow> for FindingItem {
             rule: row.rule,
             fingerprint: row.fingerprint,
             occurrences: row.occurrences,
-            review_id: ReviewId(row.review_id),
+            review_id: row.review_id.map(ReviewId),
             event_id: EventId(row.event_id),
             task_id: row.task_id,
             timestamp: row.created_at.to_jiff(),
             status: row.status,
             note: row.note,
+            task_type: row.task_type,
+            of_look: row.of_look,
         }
     }
 }
@@ -115,11 +125,13 @@ impl From<FindingRow> for FindingItem {
 struct FindingRow {
     seq: i64,
     id: Uuid,
-    review_id: Uuid,
+    review_id: Option<Uuid>,
     event_id: Uuid,
     shadow: String,
     agent: String,
     task_id: Option<String>,
+    task_type: Option<String>,
+    of_look: bool,
     trigger: i16,
     mode: i16,
     severity: i16,
@@ -190,7 +202,8 @@ impl FindingFilter {
     }
 }
 
-const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_id, trigger, mode, severity, category,
+const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_id, task_type,
+    collapse_key IS NOT NULL AS of_look, version, trigger, mode, severity, category,
     description, recommendation, field, quote, quote_start, quote_end, verified, about, source, rule, fingerprint,
     occurrences, created_at, status, note FROM finding WHERE true";
 
@@ -214,21 +227,40 @@ impl FindingStore<'_> {
         of_reviews(&self.0.read, reviews).await
     }
 
-    /// Findings in these events, of reviews with this mode's rank; without one, of all but passive shadows.
+    /// Findings in these events, each with the event, which may repeat it: of shadows with this mode's rank; without one, of
+    /// all but passive shadows.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn findings_in(self, events: &[EventId], mode: Option<i16>) -> Result<Vec<FindingItem>, StoreError> {
+    pub async fn findings_in(
+        self,
+        events: &[EventId],
+        mode: Option<i16>,
+    ) -> Result<Vec<(EventId, FindingItem)>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
+        let repeats: Vec<(Uuid, Uuid)> = sqlx::query_as(
+            "/* findings.repeats */ SELECT finding_id, event_id FROM finding_occurrence WHERE event_id = ANY($1)",
+        )
+        .bind(&ids)
+        .fetch_all(&self.0.read)
+        .await?;
         let mut query = QueryBuilder::new(COLUMNS);
-        query.push(" AND event_id = ANY(").push_bind(ids).push(") AND ");
+        query.push(" AND (event_id = ANY(").push_bind(&ids).push(") OR id = ANY(");
+        query.push_bind(repeats.iter().map(|(finding, _)| *finding).collect::<Vec<_>>()).push(")) AND ");
         match mode {
             Some(mode) => query.push("mode = ").push_bind(mode),
             None => query.push("mode < 2"),
         };
         query.push(" ORDER BY seq");
         let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let again = repeats.iter().filter(|(finding, _)| *finding == row.id).map(|(_, event)| *event);
+            let events: Vec<Uuid> = ids.iter().copied().filter(|id| *id == row.event_id).chain(again).collect();
+            let item = FindingItem::from(row);
+            found.extend(events.into_iter().map(|event| (EventId(event), item.clone())));
+        }
+        Ok(found)
     }
 
     /// A page of findings in the order in which they became visible.
@@ -255,6 +287,44 @@ impl FindingStore<'_> {
         seek.push(&mut query, "seq");
         let rows: Vec<FindingRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
+    }
+
+    /// A page of looks that found something, each with its findings, in order of its first: those that a filter of reviews
+    /// asks for, which finds none by an assessment.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn looks(self, filter: &ReviewFilter, seek: Seek) -> Result<Page<Look>, StoreError> {
+        if filter.assessment.is_some() {
+            return Ok(Page { items: Vec::new(), more: false });
+        }
+        let mut query = QueryBuilder::new(
+            "WITH first AS (SELECT f.seq, f.event_id, f.shadow FROM finding f WHERE f.collapse_key IS NOT NULL
+             AND NOT EXISTS (SELECT FROM finding p WHERE p.event_id = f.event_id AND p.shadow = f.shadow
+                             AND p.collapse_key IS NOT NULL AND p.seq < f.seq)",
+        );
+        equals(&mut query, "f.shadow", filter.shadow.as_deref());
+        equals(&mut query, "f.agent", filter.agent.as_deref());
+        equals(&mut query, "f.task_id", filter.task_id.as_deref());
+        equals(&mut query, "f.trigger", filter.trigger);
+        equals(&mut query, "f.mode", filter.mode);
+        push_span(&mut query, "f.created_at", filter.span);
+        seek.push(&mut query, "f.seq");
+        query.push(") SELECT first.seq AS first_seq, f.*, v.version AS shadow_version FROM first, LATERAL (");
+        query.push(COLUMNS).push(
+            " AND event_id = first.event_id AND shadow = first.shadow AND collapse_key IS NOT NULL) f
+             JOIN shadow_version v ON v.id = f.version ORDER BY first.seq, f.seq",
+        );
+        let rows: Vec<FirstRow> = query.build_query_as().fetch_all(&self.0.read).await?;
+        let mut looks: Vec<(i64, Look)> = Vec::new();
+        for FirstRow { first_seq, look: LookRow { finding, shadow_version } } in rows {
+            let item = (finding.into(), shadow_version);
+            match looks.last_mut() {
+                Some((seq, look)) if *seq == first_seq => look.push(item),
+                _ => looks.push((first_seq, vec![item])),
+            }
+        }
+        Ok(seek.merge(looks, false))
     }
 
     /// A shadow's findings that people judged, the newest first: so many of an agent, and as many of others.
@@ -321,4 +391,39 @@ pub(super) async fn of_reviews(
     query.push(" AND review_id = ANY(").push_bind(ids).push(") ORDER BY seq");
     let rows: Vec<FindingRow> = query.build_query_as().fetch_all(database).await?;
     Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Findings of looks whose numbers lie after one of feed `result`, up to another, in order, each with the hash of its
+/// shadow's configuration.
+pub(super) async fn looked_between(
+    database: impl PgExecutor<'_>,
+    after: i64,
+    until: i64,
+    most: i64,
+) -> Result<Vec<(i64, FindingItem, String)>, StoreError> {
+    let mut query = QueryBuilder::new("SELECT f.*, v.version AS shadow_version FROM (");
+    query.push(COLUMNS).push(" AND collapse_key IS NOT NULL AND seq > ").push_bind(after);
+    query.push(" AND seq <= ").push_bind(until).push(" ORDER BY seq LIMIT ").push_bind(most);
+    query.push(") f JOIN shadow_version v ON v.id = f.version ORDER BY f.seq");
+    let rows: Vec<LookRow> = query.build_query_as().fetch_all(database).await?;
+    Ok(rows.into_iter().map(|row| (row.finding.seq, row.finding.into(), row.shadow_version)).collect())
+}
+
+/// Findings of a shadow's look at an event, each with the hash of the shadow's configuration.
+pub type Look = Vec<(FindingItem, String)>;
+
+/// A finding of a look, and the number of the look's first.
+#[derive(FromRow)]
+struct FirstRow {
+    first_seq: i64,
+    #[sqlx(flatten)]
+    look: LookRow,
+}
+
+/// A finding of a look.
+#[derive(FromRow)]
+struct LookRow {
+    #[sqlx(flatten)]
+    finding: FindingRow,
+    shadow_version: String,
 }

@@ -1,4 +1,5 @@
-//! Followers of feed `result`: each deals with what ended exactly once, whoever of a cluster does it.
+//! Followers of feed `result`: each deals with what ended, and with what looks found, exactly once, whoever of a cluster
+//! does it.
 //!
 //! A follower's row is locked while its page is dealt with. What follows is stored in the same transaction as the
 //! row's new number, so that a crash in between leaves neither.
@@ -10,11 +11,11 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::ReviewStore,
-    findings, reviews,
+    findings, reflexions, reviews,
     transaction::{Tx, begin},
     verdicts,
 };
-use crate::{reviews::Review, verdicts::VerdictItem};
+use crate::{findings::FindingItem, reflexions::FaultKey, reviews::Review, verdicts::VerdictItem};
 use umbra_domain::{EventId, ReviewId};
 
 umbra_domain::words! {
@@ -36,6 +37,10 @@ pub struct Ended {
     pub reviews: Vec<Review>,
     /// Verdicts that were filed.
     pub verdicts: Vec<VerdictItem>,
+    /// Findings of looks, each with the hash of its shadow's configuration.
+    pub looks: Vec<(FindingItem, String)>,
+    /// Faults of which findings of looks were repeated, but for those of passive shadows.
+    pub repeated: Vec<FaultKey>,
     /// Whether more is there already.
     pub more: bool,
 }
@@ -73,18 +78,24 @@ impl ReviewStore<'_> {
         if last <= from {
             return Ok(Some(Following { ended: Ended::default(), tx, follower, until: from }));
         }
+        let full = |count: usize| i64::try_from(count).is_ok_and(|count| count >= most);
+        let mut looks = findings::looked_between(&mut *tx, from, last, most).await?;
+        let last = if full(looks.len()) { looks.last().map_or(last, |(seq, ..)| *seq) } else { last };
         let mut rows = reviews::ended_between(&mut tx, from, last, most).await?;
-        let more = i64::try_from(rows.len()).is_ok_and(|count| count >= most);
-        let until = if more { rows.last().map_or(last, |(seq, _)| *seq) } else { last };
+        let more = full(rows.len()) || full(looks.len());
+        let until = if full(rows.len()) { rows.last().map_or(last, |(seq, _)| *seq) } else { last };
+        looks.retain(|(seq, ..)| *seq <= until);
+        let repeated = reflexions::repeated_between(&mut tx, from, until).await?;
         let ids: Vec<ReviewId> = rows.iter().map(|(_, review)| review.id).collect();
         for finding in findings::of_reviews(&mut *tx, &ids).await? {
-            if let Some((_, review)) = rows.iter_mut().find(|(_, review)| review.id == finding.review_id) {
+            if let Some((_, review)) = rows.iter_mut().find(|(_, review)| Some(review.id) == finding.review_id) {
                 review.findings.get_or_insert_default().push(finding);
             }
         }
         let verdicts = verdicts::filed_between(&mut tx, from, until).await?;
         let reviews = rows.into_iter().map(|(_, review)| review).collect();
-        Ok(Some(Following { ended: Ended { reviews, verdicts, more }, tx, follower, until }))
+        let looks = looks.into_iter().map(|(_, finding, version)| (finding, version)).collect();
+        Ok(Some(Following { ended: Ended { reviews, verdicts, looks, repeated, more }, tx, follower, until }))
     }
 
     /// Leaves out what has ended until now: this follower does not deal with it.
@@ -106,7 +117,8 @@ impl ReviewStore<'_> {
 impl Following {
     /// Whether there is nothing to deal with.
     pub fn is_empty(&self) -> bool {
-        self.ended.reviews.is_empty() && self.ended.verdicts.is_empty()
+        let Ended { reviews, verdicts, looks, repeated, .. } = &self.ended;
+        reviews.is_empty() && verdicts.is_empty() && looks.is_empty() && repeated.is_empty()
     }
 
     /// The events under the reviews of this page, each with its number in feed `intake` and its payload. One that was

@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::BriefingStore};
+use super::{StoreError, aggregates::BriefingStore, briefings::findings_of_days};
 use umbra_domain::{FindingId, Mode, Severity};
 
 /// Finding among the gravest of a day or week. Equal faults of an agent are one, told by its newest finding.
@@ -68,25 +68,26 @@ impl BriefingStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn gravest(self, first: Date, last: Date, most: i64) -> Result<Vec<Gravest>, StoreError> {
-        let rows: Vec<Row> = sqlx::query_as(
+        let found = findings_of_days();
+        let sql = format!(
             "/* briefings.gravest */
              WITH fault AS (
                  SELECT DISTINCT ON (f.agent, f.fingerprint) f.*,
-                        count(*) OVER (PARTITION BY f.agent, f.fingerprint) AS times
-                 FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
-                 JOIN finding f ON f.review_id = r.id
-                 WHERE r.day BETWEEN $1 AND $2 AND f.mode <> $3 AND f.status <> 'false_positive'
+                        (sum(1 + (SELECT count(*) FROM finding_occurrence o WHERE o.finding_id = f.id))
+                            OVER (PARTITION BY f.agent, f.fingerprint))::bigint AS times
+                 FROM {found} f WHERE f.mode <> $3 AND f.status <> 'false_positive'
                  ORDER BY f.agent, f.fingerprint, f.severity DESC, f.verified OR f.source = 'check' DESC, f.seq DESC
              )
              SELECT id, severity, category, description, agent, task_id, shadow, verified, source, times FROM fault
-             ORDER BY severity DESC, verified OR source = 'check' DESC, times DESC, seq DESC LIMIT $4",
-        )
-        .bind(first.to_sqlx())
-        .bind(last.to_sqlx())
-        .bind(Mode::Passive.priority())
-        .bind(most)
-        .fetch_all(&self.0.read)
-        .await?;
+             ORDER BY severity DESC, verified OR source = 'check' DESC, times DESC, seq DESC LIMIT $4"
+        );
+        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .bind(first.to_sqlx())
+            .bind(last.to_sqlx())
+            .bind(Mode::Passive.priority())
+            .bind(most)
+            .fetch_all(&self.0.read)
+            .await?;
         let gravest = |row: Row| Gravest {
             id: FindingId(row.id),
             path: format!("/v1/findings/{}", FindingId(row.id)),

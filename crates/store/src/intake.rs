@@ -5,10 +5,10 @@
 //! candidates is [`Store::write`] alone: one statement, one round trip.
 //!
 //! Locking first and writing afterwards is what makes caps exact: a statement that locks and counts at once reads
-//! a snapshot older than its lock. The order of locks is the same everywhere: `event_key`, `meter`, `review`,
-//! `feed`, each sorted by key.
+//! a snapshot older than its lock. The order of locks is the same everywhere: `event_key`, `task_cost`, `meter`,
+//! `review`, `feed`, each sorted by key.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use jiff::{Timestamp, civil::Date};
 
@@ -51,15 +51,15 @@ pub enum KeyFate {
 }
 
 /// The name of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day,
-/// `(shadow,agent,trigger)` a cooldown.
+/// `(shadow,agent,trigger)` a cooldown, `(shadow,agent,mark)` the rest of a critical mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeterKey {
     /// The shadow.
     pub shadow: String,
     /// The agent, or empty.
     pub agent: String,
-    /// The trigger's word, or empty.
-    pub trigger: &'static str,
+    /// The trigger's word or the mark's name, or empty.
+    pub trigger: Cow<'static, str>,
 }
 
 /// What a locked meter says.
@@ -73,7 +73,7 @@ pub struct MeterRow {
     pub spent_usd: i64,
     /// Tokens spent.
     pub spent_tokens: i64,
-    /// End of the cooldown.
+    /// End of the cooldown or rest.
     pub next_at: Timestamp,
 }
 
@@ -177,7 +177,7 @@ impl Flush {
             .collect()
     }
 
-    /// Creates and locks meters, and reads their newest state and the time. `zones[i]` names the calendar of the
+    /// Creates and locks meters, and reads their newest state and the time, which is unknown without meters. `zones[i]` names the calendar of the
     /// day meters, and is `None` for a cooldown.
     ///
     /// # Errors
@@ -187,6 +187,9 @@ impl Flush {
         keys: &[(MeterKey, Option<String>)],
     ) -> Result<(Timestamp, HashMap<MeterKey, MeterRow>), StoreError> {
         type Row = (String, String, String, jiff_sqlx::Date, i64, i64, i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp);
+        if keys.is_empty() {
+            return Ok((Timestamp::MIN, HashMap::new()));
+        }
         let rows: Vec<Row> = sqlx::query_as(
             "/* intake.lock */
              INSERT INTO meter (shadow, agent, trigger, day)
@@ -198,7 +201,7 @@ impl Flush {
         )
         .bind(keys.iter().map(|(k, _)| k.shadow.as_str()).collect::<Vec<_>>())
         .bind(keys.iter().map(|(k, _)| k.agent.as_str()).collect::<Vec<_>>())
-        .bind(keys.iter().map(|(k, _)| k.trigger).collect::<Vec<_>>())
+        .bind(keys.iter().map(|(k, _)| &*k.trigger).collect::<Vec<_>>())
         .bind(keys.iter().map(|(_, zone)| zone.as_deref()).collect::<Vec<_>>())
         .fetch_all(&mut *self.0)
         .await?;
@@ -206,7 +209,8 @@ impl Flush {
         let mut meters = HashMap::with_capacity(rows.len());
         for (shadow, agent, trigger, day, used, spent_usd, spent_tokens, next_at, at) in rows {
             now = now.max(at.to_jiff());
-            let trigger = Trigger::parse_stored(&trigger).map_or("", Trigger::as_str);
+            let known = Trigger::parse_stored(&trigger).map(Trigger::as_str);
+            let trigger = known.map_or(Cow::Owned(trigger), Cow::Borrowed);
             let row = MeterRow { day: day.to_jiff(), used, spent_usd, spent_tokens, next_at: next_at.to_jiff() };
             meters.insert(MeterKey { shadow, agent, trigger }, row);
         }

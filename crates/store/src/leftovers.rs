@@ -59,8 +59,10 @@ impl UpkeepStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn reviews_that_found(self, whose: &Whose) -> Result<Vec<ReviewId>, StoreError> {
-        let sql =
-            format!("/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1", whose.column());
+        let sql = format!(
+            "/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1 AND review_id IS NOT NULL",
+            whose.column()
+        );
         let ids: Vec<Uuid> =
             sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(whose.name()).fetch_all(&self.0.work).await?;
         Ok(ids.into_iter().map(ReviewId).collect())
@@ -81,7 +83,7 @@ impl UpkeepStore<'_> {
             let mut after = 0;
             loop {
                 let mut tx = begin(&self.0.work).await?;
-                let page: Vec<(i64, Uuid, Uuid)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
+                let page: Vec<(i64, Uuid, Option<Uuid>)> = sqlx::query_as(sqlx::AssertSqlSafe(sql.as_str()))
                     .bind(whose.name())
                     .bind(ERASED)
                     .bind(after)
@@ -91,7 +93,7 @@ impl UpkeepStore<'_> {
                 let Some((last, ..)) = page.last() else { break };
                 after = *last;
                 let ids: Vec<Uuid> = page.iter().map(|(_, id, _)| *id).collect();
-                let reviews: Vec<Uuid> = page.iter().map(|(.., review)| *review).collect();
+                let reviews: Vec<Uuid> = page.iter().filter_map(|(.., review)| *review).collect();
                 if of_findings {
                     counts.findings += erase_findings(&mut tx, &ids).await?;
                 } else {

@@ -35,8 +35,10 @@ pub mod jobs;
 pub mod keys;
 mod lane;
 mod leftovers;
+pub mod looks;
 pub mod mcp;
 mod migrate;
+mod new_findings;
 mod numbers;
 pub mod partitions;
 pub mod patterns;
@@ -53,6 +55,7 @@ mod signed;
 mod standing;
 pub mod status;
 pub mod steps;
+pub mod task_costs;
 pub mod trajectories;
 mod transaction;
 pub mod unguarded;
@@ -104,7 +107,8 @@ pub struct Store {
     writer: Lane,
     /// The same for decisions about calls of tools, for which an agent waits: events must not keep them waiting.
     decisions: Lane,
-    /// The same for reservations of the past, which must not keep the writer waiting.
+    /// The same for reservations of the past, and for looks of the checks, neither of which may keep the writer or reviews
+    /// waiting.
     later: PgPool,
     /// Claims, holds and results of reviews.
     work: PgPool,

@@ -20,6 +20,11 @@ use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity
 
 /// Most findings of a fault that are looked at: more than that count as so many.
 const MOST_FINDINGS: i64 = 500;
+/// The events that show finding `f`: its own, and those that repeat it, the newest first.
+const EVENTS_OF_FINDING: &str = "
+    SELECT f.id, f.event_id, f.review_id, f.created_at AS at
+    UNION ALL (SELECT f.id, o.event_id, NULL, o.at FROM finding_occurrence o WHERE o.finding_id = f.id
+               ORDER BY o.seq DESC LIMIT 500)";
 /// Most faults in one statement, each of which has to end in time.
 const MOST_KEYS: usize = 200;
 
@@ -97,8 +102,8 @@ pub struct Occurrence {
     pub finding: FindingId,
     /// The event.
     pub event: EventId,
-    /// The review.
-    pub review: ReviewId,
+    /// The review; `None` for a look.
+    pub review: Option<ReviewId>,
     /// When it was found.
     pub at: Timestamp,
 }
@@ -317,26 +322,25 @@ impl ReflexionStore<'_> {
         let ids: Vec<Uuid> = of.iter().map(|id| id.0).collect();
         let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
-        let rows: Vec<(Uuid, Uuid, Uuid, Uuid, jiff_sqlx::Timestamp)> = sqlx::query_as(
+        let sql = format!(
             "/* reflexions.occurrences */
-             SELECT x.id, f.id, f.event_id, f.review_id, f.created_at FROM reflexion x CROSS JOIN LATERAL (
-                 SELECT f.id, f.event_id, f.review_id, f.created_at, f.seq FROM finding f
-                 WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
+             SELECT x.id, e.id, e.event_id, e.review_id, e.at FROM reflexion x CROSS JOIN LATERAL (
+                 SELECT e.* FROM (SELECT * FROM finding f WHERE f.agent = x.agent AND f.fingerprint = x.fingerprint
                      AND coalesce(f.task_type, '') = coalesce(x.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
-                     AND f.created_at BETWEEN x.first_at AND x.last_at ORDER BY f.seq DESC LIMIT $2) f
-             WHERE x.id = ANY($1) ORDER BY x.id, f.seq DESC",
-        )
-        .bind(ids)
-        .bind(most)
-        .fetch_all(&mut *tx)
-        .await?;
+                     AND f.created_at <= x.last_at ORDER BY f.seq DESC LIMIT $2) f
+                 CROSS JOIN LATERAL ({EVENTS_OF_FINDING}) e
+                 WHERE e.at BETWEEN x.first_at AND x.last_at LIMIT $2) e
+             WHERE x.id = ANY($1) ORDER BY x.id, e.at DESC",
+        );
+        let rows: Vec<(Uuid, Uuid, Uuid, Option<Uuid>, jiff_sqlx::Timestamp)> =
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids).bind(most).fetch_all(&mut *tx).await?;
         Ok(rows
             .into_iter()
             .map(|(reflexion, finding, event, review, at)| Occurrence {
                 reflexion: ReflexionId(reflexion),
                 finding: FindingId(finding),
                 event: EventId(event),
-                review: ReviewId(review),
+                review: review.map(ReviewId),
                 at: at.to_jiff(),
             })
             .collect())
@@ -357,30 +361,51 @@ async fn recurrences(
     window: Duration,
 ) -> Result<Vec<Recurrence>, StoreError> {
     newest_first(database).await?;
-    let rows: Vec<CountRow> = sqlx::query_as(
+    let sql = format!(
         "/* reflexions.count */
          SELECT k.*, o.id AS open, c.* FROM unnest($1::text[], $2::text[], $3::text[]) k(agent, task_type, fingerprint)
          CROSS JOIN (SELECT clock() - $4 AS since OFFSET 0) w
          LEFT JOIN reflexion o ON o.agent = k.agent AND o.fingerprint = k.fingerprint
              AND coalesce(o.task_type, '') = coalesce(k.task_type, '') AND o.status = 'open'
          CROSS JOIN LATERAL (
-             SELECT count(DISTINCT f.event_id) FILTER (WHERE f.created_at > w.since) AS recent,
-                    count(DISTINCT f.event_id) AS events, min(f.created_at) AS first_at, max(f.created_at) AS last_at,
-                    max(f.severity) AS severity, max(f.category) AS category, max(f.source) AS source,
-                    max(f.rule) AS rule
-             FROM (SELECT * FROM finding f WHERE f.agent = k.agent AND f.fingerprint = k.fingerprint
-                       AND coalesce(f.task_type, '') = coalesce(k.task_type, '') AND f.mode < 2 AND f.status <> 'false_positive'
-                   ORDER BY f.seq DESC LIMIT $5) f
-             WHERE f.created_at > w.since OR f.created_at >= o.first_at) c",
-    )
-    .bind(keys.iter().map(|key| key.agent.as_str()).collect::<Vec<_>>())
-    .bind(keys.iter().map(|key| key.task_type.as_deref()).collect::<Vec<_>>())
-    .bind(keys.iter().map(|key| key.fingerprint.as_str()).collect::<Vec<_>>())
-    .bind(interval(window))
-    .bind(MOST_FINDINGS)
-    .fetch_all(&mut *database)
-    .await?;
+             SELECT count(DISTINCT e.event_id) FILTER (WHERE e.at > w.since) AS recent,
+                    count(DISTINCT e.event_id) AS events, min(e.at) AS first_at, max(e.at) AS last_at,
+                    max(e.severity) AS severity, max(e.category) AS category, max(e.source) AS source,
+                    max(e.rule) AS rule
+             FROM (SELECT e.*, f.severity, f.category, f.source, f.rule
+                   FROM (SELECT * FROM finding f WHERE f.agent = k.agent AND f.fingerprint = k.fingerprint
+                           AND coalesce(f.task_type, '') = coalesce(k.task_type, '') AND f.mode < 2
+                           AND f.status <> 'false_positive' ORDER BY f.seq DESC LIMIT $5) f
+                   CROSS JOIN LATERAL ({EVENTS_OF_FINDING}) e LIMIT $5) e
+             WHERE e.at > w.since OR e.at >= o.first_at) c",
+    );
+    let rows: Vec<CountRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(keys.iter().map(|key| key.agent.as_str()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|key| key.task_type.as_deref()).collect::<Vec<_>>())
+        .bind(keys.iter().map(|key| key.fingerprint.as_str()).collect::<Vec<_>>())
+        .bind(interval(window))
+        .bind(MOST_FINDINGS)
+        .fetch_all(&mut *database)
+        .await?;
     Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Faults whose findings of looks were repeated by events with these numbers of feed `result`, but for passive shadows.
+pub(super) async fn repeated_between(
+    database: &mut PgConnection,
+    after: i64,
+    until: i64,
+) -> Result<Vec<FaultKey>, StoreError> {
+    let rows: Vec<(String, Option<String>, String)> = sqlx::query_as(
+        "/* reflexions.repeated */ SELECT DISTINCT f.agent, f.task_type, f.fingerprint FROM finding_occurrence o
+         JOIN finding f ON f.id = o.finding_id
+         WHERE o.seq > $1 AND o.seq <= $2 AND f.mode < 2 AND f.about = 'agent'",
+    )
+    .bind(after)
+    .bind(until)
+    .fetch_all(database)
+    .await?;
+    Ok(rows.into_iter().map(|(agent, task_type, fingerprint)| FaultKey { agent, task_type, fingerprint }).collect())
 }
 
 async fn open(database: &mut PgConnection, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {

@@ -1,14 +1,20 @@
 //! A finished review: its result and its findings, in one transaction, fenced by the lease.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
+use sqlx::FromRow;
 
 use super::{
     StoreError,
     aggregates::ReviewStore,
     jobs::Lease,
+    new_findings::{self, Row},
     transaction::{Tx, begin},
 };
-use umbra_domain::{Assessment, EventId, Finding, FindingId, ReviewId, Reviewer, Trigger, verdict::DecidedBy};
+use umbra_domain::{
+    Assessment, EventId, Finding, FindingId, ReviewId, ReviewScope, Reviewer, Source, Trigger, verdict::DecidedBy,
+};
 
 /// What a review concluded, ready to be stored.
 #[derive(Debug, Clone)]
@@ -84,6 +90,15 @@ pub struct Place {
     pub trigger: Trigger,
 }
 
+/// A review that has just ended.
+#[derive(FromRow)]
+struct Ended {
+    at: jiff_sqlx::Timestamp,
+    shadow: String,
+    mode: i16,
+    scope: i16,
+}
+
 impl ReviewStore<'_> {
     /// Stores the result and its findings; answers `None` if the lease was lost: then nothing is stored. Otherwise
     /// the result's number in the feed and the time.
@@ -97,17 +112,18 @@ impl ReviewStore<'_> {
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let finished: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(
+        let ended: Option<Ended> = sqlx::query_as(
             "/* results.finish */
              UPDATE review SET state = 'done', finished_at = clock(), failure = NULL
-             WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running' RETURNING finished_at",
+             WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
+             RETURNING finished_at AS at, shadow, mode, scope",
         )
         .bind(review.0)
         .bind(lease.worker.0)
         .bind(lease.attempt)
         .fetch_optional(&mut *tx)
         .await?;
-        let Some(finished) = finished else { return Ok(None) };
+        let Some(ended) = ended else { return Ok(None) };
         // The feed's row is locked before occurrences are counted: the next statement sees every earlier finding.
         let base: i64 = sqlx::query_scalar(
             "/* results.feed */ UPDATE feed SET last = last + 1 + $1 WHERE name = 'result' RETURNING last - $1",
@@ -140,76 +156,74 @@ impl ReviewStore<'_> {
         .execute(&mut *tx)
         .await?;
         if !result.findings.is_empty() {
-            insert_findings(&mut tx, review, base, result).await?;
+            insert_findings(&mut tx, review, &ended, base, &result.findings).await?;
         }
         if !result.parts.is_empty() {
             insert_parts(&mut tx, review, &result.parts).await?;
         }
         tx.commit().await?;
-        Ok(Some((base, finished.to_jiff())))
+        Ok(Some((base, ended.at.to_jiff())))
     }
 }
 
-async fn insert_findings(tx: &mut Tx, review: ReviewId, base: i64, result: &NewResult) -> Result<(), StoreError> {
-    let all = &result.findings;
-    let evidence = |of: fn(&umbra_domain::Evidence) -> i64| -> Vec<Option<i64>> {
-        all.iter().map(|f| f.finding.evidence.as_ref().map(of)).collect()
-    };
-    sqlx::query(
-        "/* results.findings */
-         INSERT INTO finding (id, seq, review_id, event_id, shadow, agent, task_id, task_type, trigger, mode, severity,
-             category, description, recommendation, field, quote, quote_start, quote_end, verified, source, rule,
-             fingerprint, about, occurrences, created_at)
-         SELECT f.id, $2 + f.o, r.id, f.event, r.shadow, f.agent, f.task, f.task_type, f.trigger, r.mode, f.severity,
-             f.category, f.description, f.recommendation, f.field, f.quote, f.qs, f.qe, f.verified, f.source, f.rule, f.fingerprint,
-             f.about,
-             coalesce((SELECT p.occurrences FROM finding p WHERE p.agent = f.agent AND p.fingerprint = f.fingerprint
-                           AND (p.mode < 2) = (r.mode < 2) ORDER BY p.seq DESC LIMIT 1), 0)
-                 + CASE WHEN known THEN 0
-                        ELSE dense_rank() OVER (PARTITION BY f.agent, f.fingerprint, known ORDER BY f.event) END,
-             r.finished_at
-         FROM review r,
-         unnest($5::uuid[], $6::int2[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int8[], $12::int8[],
-                $13::bool[], $14::text[], $15::text[], $16::text[], $3::uuid[], $4::text[], $17::text[], $18::text[],
-                $19::int2[], $20::text[], $21::text[]) WITH ORDINALITY
-             f(id, severity, category, description, field, quote, qs, qe, verified, source, rule, fingerprint, event,
-               agent, task, task_type, trigger, recommendation, about, o),
-         -- An occurrence is an event, whichever shadows see it; what passive ones see is counted apart.
-         LATERAL (SELECT EXISTS (SELECT 1 FROM finding p WHERE p.event_id = f.event AND p.agent = f.agent
-                      AND p.fingerprint = f.fingerprint AND (p.mode < 2) = (r.mode < 2))) seen(known)
-         WHERE r.id = $1",
+/// Stores what a review found. What looks have found in its events already becomes the review's own: it is no new finding.
+async fn insert_findings(
+    tx: &mut Tx,
+    review: ReviewId,
+    ended: &Ended,
+    base: i64,
+    findings: &[NewFinding],
+) -> Result<(), StoreError> {
+    let known = adopt(tx, review, ended, findings).await?;
+    let rows: Vec<Row> = findings
+        .iter()
+        .zip(0..)
+        .filter(|(_, at)| !known.contains(at))
+        .map(|(found, at)| Row { found, seq: base + 1 + at, shadow: &ended.shadow, mode: ended.mode, look: None })
+        .collect();
+    new_findings::insert(tx, Some(review), Some(ended.at.to_jiff()), &rows).await
+}
+
+/// Makes findings of looks those of a review that finds the same: by event, rule and field. Of a task, repeats in its steps
+/// are known as well. Answers which of the findings are known so.
+async fn adopt(
+    tx: &mut Tx,
+    review: ReviewId,
+    ended: &Ended,
+    findings: &[NewFinding],
+) -> Result<HashSet<i64>, StoreError> {
+    let of_checks = || findings.iter().zip(0_i64..).filter(|(found, _)| found.finding.source == Source::Check);
+    if of_checks().next().is_none() {
+        return Ok(HashSet::new());
+    }
+    let field = |found: &NewFinding| found.finding.evidence.as_ref().map(|evidence| evidence.field.as_str().to_owned());
+    let known: Vec<i64> = sqlx::query_scalar(
+        "/* results.adopt */
+         WITH u AS (
+             SELECT * FROM unnest($2::int8[], $3::uuid[], $4::text[], $5::text[]) u(at, event, rule, field)
+         ), known AS (
+             SELECT u.at, f.id FROM u JOIN finding f ON f.event_id = u.event AND f.rule = u.rule
+                 AND f.field IS NOT DISTINCT FROM u.field
+             WHERE f.shadow = $6 AND f.collapse_key IS NOT NULL AND f.review_id IS NULL
+             UNION
+             SELECT u.at, f.id FROM u JOIN finding_occurrence o ON o.event_id = u.event
+             JOIN finding f ON f.id = o.finding_id AND f.rule = u.rule AND f.field IS NOT DISTINCT FROM u.field
+             WHERE f.shadow = $6 AND f.review_id IS NULL AND $7
+         ), adopted AS (
+             UPDATE finding f SET review_id = $1 FROM (SELECT DISTINCT id FROM known) k WHERE f.id = k.id
+         )
+         SELECT DISTINCT at FROM known",
     )
     .bind(review.0)
-    .bind(base)
-    .bind(all.iter().map(|f| f.finding.event_id.0).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.place.agent.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.id.0).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.severity.code()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.category.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.description.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.evidence.as_ref().map(|e| e.field.as_str())).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.evidence.as_ref().map(|e| e.quote.as_str())).collect::<Vec<_>>())
-    .bind(evidence(|e| i64::try_from(e.start).unwrap_or(i64::MAX)))
-    .bind(evidence(|e| i64::try_from(e.end).unwrap_or(i64::MAX)))
-    .bind(all.iter().map(|f| f.finding.verified).collect::<Vec<_>>())
-    .bind(
-        all.iter()
-            .map(|f| match f.finding.source {
-                umbra_domain::Source::Check => "check",
-                umbra_domain::Source::Model => "model",
-            })
-            .collect::<Vec<_>>(),
-    )
-    .bind(all.iter().map(|f| f.finding.rule.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.fingerprint.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.place.task_id.as_deref()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.place.task_type.as_deref()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.place.trigger.code()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.recommendation.as_str()).collect::<Vec<_>>())
-    .bind(all.iter().map(|f| f.finding.about.as_str()).collect::<Vec<_>>())
-    .execute(&mut **tx)
+    .bind(of_checks().map(|(_, at)| at).collect::<Vec<_>>())
+    .bind(of_checks().map(|(found, _)| found.finding.event_id.0).collect::<Vec<_>>())
+    .bind(of_checks().map(|(found, _)| found.finding.rule.as_str()).collect::<Vec<_>>())
+    .bind(of_checks().map(|(found, _)| field(found)).collect::<Vec<_>>())
+    .bind(&ended.shadow)
+    .bind(ended.scope == ReviewScope::Trajectory.code())
+    .fetch_all(&mut **tx)
     .await?;
-    Ok(())
+    Ok(known.into_iter().collect())
 }
 
 async fn insert_parts(tx: &mut Tx, review: ReviewId, parts: &[NewPart]) -> Result<(), StoreError> {

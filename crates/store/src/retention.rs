@@ -104,7 +104,7 @@ impl Sweep {
         Ok(dropped)
     }
 
-    /// Deletes a batch of reviews older than `days`, with all that hangs on them; answers how many rows went, 0 when
+    /// Deletes a batch of reviews older than `days`, with all that hangs on them, and of findings of looks; answers how many rows went, 0 when
     /// none is left. Reviews that are not over stay.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Sweep {
                 .bind(&ids)
                 .fetch_all(&mut *tx)
                 .await?;
-        let mut deleted = 0;
+        let mut deleted = delete_looks(&mut tx, first_id).await?;
         let by_review = OF_REVIEWS.map(|table| (table, "review_id"));
         for (table, column) in by_review.into_iter().chain([("review", "id")]) {
             let sql = format!("/* retention.{table} */ DELETE FROM {table} WHERE {column} = ANY($1)");
@@ -198,8 +198,8 @@ impl Sweep {
         Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
     }
 
-    /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days;
-    /// the audit keeps what they were. Answers how many.
+    /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days, of
+    /// which the audit keeps what they were; and of the costs of tasks that ended before. Answers how many.
     ///
     /// # Errors
     /// The database does not answer.
@@ -211,18 +211,25 @@ impl Sweep {
             ("boundary_session", "updated_at"),
             ("approval", "expires_at"),
             ("execution_override", "expires_at"),
+            ("task_cost", "at"),
         ];
         self.delete_older(&tables, oldest).await
     }
 
-    /// Deletes a batch of what is counted by tool and was last seen `days` ago; answers how many rows went.
+    /// Deletes a batch of what is counted by tool and was last seen `days` ago, and of stretches that looks passed over then;
+    /// answers how many rows went.
     ///
     /// # Errors
     /// The database does not answer, or the locks were not had: try again later.
     pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         self.delete_older(
-            &[("tool_seen", "last_at"), ("unguarded_call", "last_at"), ("unexpected_call", "last_at")],
+            &[
+                ("tool_seen", "last_at"),
+                ("unguarded_call", "last_at"),
+                ("unexpected_call", "last_at"),
+                ("check_backlog", "at"),
+            ],
             oldest,
         )
         .await
@@ -297,6 +304,22 @@ impl Sweep {
         .await?;
         Ok(row.map(|(name, attached, pending)| Partition { name, attached, pending }))
     }
+}
+
+/// Deletes a batch of findings of looks with smaller ids that no review has made its own, and of repeats of findings that
+/// are gone.
+async fn delete_looks(tx: &mut PgConnection, first_id: Uuid) -> Result<u64, StoreError> {
+    let mut deleted = 0;
+    for sql in [
+        "/* retention.looks */ DELETE FROM finding WHERE id = ANY(ARRAY(SELECT id FROM finding
+         WHERE id < $1 AND review_id IS NULL ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        "/* retention.occurrences */ DELETE FROM finding_occurrence WHERE ctid = ANY(ARRAY(
+             SELECT o.ctid FROM finding_occurrence o WHERE o.finding_id < $1
+                 AND NOT EXISTS (SELECT FROM finding f WHERE f.id = o.finding_id) LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    ] {
+        deleted += sqlx::query(sql).bind(first_id).bind(BATCH).execute(&mut *tx).await?.rows_affected();
+    }
+    Ok(deleted)
 }
 
 struct Partition {

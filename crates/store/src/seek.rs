@@ -75,6 +75,13 @@ impl Seek {
         query.push(format_args!(" ORDER BY {column} {order} LIMIT ")).push_bind(i64::from(self.limit) + 1);
     }
 
+    /// A page of items that come from several pages of this seek, any of which may go on.
+    pub fn merge<T>(self, mut items: Vec<(i64, T)>, more: bool) -> Page<T> {
+        items.sort_by_key(|(number, _)| if self.descending { -number } else { *number });
+        let page = self.page(items);
+        Page { more: page.more || more, ..page }
+    }
+
     /// Cuts the one row too many that tells whether there is more.
     pub(super) fn page<T>(self, mut items: Vec<(i64, T)>) -> Page<T> {
         let limit = self.limit as usize;

@@ -1,5 +1,7 @@
 //! Versions of shadows: what a review was pinned to can always be read again.
 
+use sqlx::PgExecutor;
+
 use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::Shadow;
 
@@ -31,11 +33,7 @@ impl ShadowStore<'_> {
     /// # Errors
     /// The database does not answer, or the row cannot be read.
     pub async fn version(self, id: i32) -> Result<Option<Shadow>, StoreError> {
-        let config: Option<String> = sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1")
-            .bind(id)
-            .fetch_optional(&self.0.work)
-            .await?;
-        config.map(|text| serde_json::from_str(&text).map_err(|error| broken(&error))).transpose()
+        read(&self.0.work, id).await
     }
 
     /// Every version's number with its shadow's name and hash.
@@ -45,6 +43,13 @@ impl ShadowStore<'_> {
     pub async fn version_names(self) -> Result<Vec<(i32, String, String)>, StoreError> {
         Ok(sqlx::query_as("SELECT id, name, version FROM shadow_version").fetch_all(&self.0.read).await?)
     }
+}
+
+/// The shadow as it was in a version.
+pub(super) async fn read(database: impl PgExecutor<'_>, id: i32) -> Result<Option<Shadow>, StoreError> {
+    let config: Option<String> =
+        sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1").bind(id).fetch_optional(database).await?;
+    config.map(|text| serde_json::from_str(&text).map_err(|error| broken(&error))).transpose()
 }
 
 fn broken(error: &serde_json::Error) -> StoreError {

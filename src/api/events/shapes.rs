@@ -12,6 +12,7 @@ use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, T
 use umbra_store::{
     StoreError,
     events::{EventRow, received_at},
+    findings::FindingItem,
     reviews::Review,
     verdicts::VerdictItem,
 };
@@ -266,7 +267,9 @@ impl EventView {
         let broken = |error: serde_json::Error| {
             Problem::from(StoreError::Inconsistent { table: "event", problem: error.to_string() })
         };
-        let StoredEvent { event, triggers, marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
+        let StoredEvent { event, triggers, mut marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
+        // They tell one value from another, and nothing to a reader.
+        marks.iter_mut().for_each(|mark| mark.value = None);
         Ok(Self {
             id: row.id,
             received_at: received_at(row.id),
@@ -277,6 +280,17 @@ impl EventView {
             reviews,
         })
     }
+}
+
+/// A stored event with its findings.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TrajectoryEvent)]
+pub struct EventDetail {
+    /// The event, with its dispositions and its reviews.
+    #[serde(flatten)]
+    pub event: EventView,
+    /// Findings of its reviews, and of looks of the built-in checks. One that it repeats names the first event with it.
+    pub findings: Vec<FindingItem>,
 }
 
 /// Many events.

@@ -36,6 +36,8 @@ pub struct BatchRequest {
     pub shadow: Option<String>,
     /// Of this agent.
     pub agent: Option<String>,
+    /// Those too whose task cost less than the shadow's cost floor.
+    pub ignore_floor: bool,
 }
 
 /// What became of the request.
@@ -75,8 +77,8 @@ impl From<CaughtUp> for BatchItem {
 }
 
 /// Reviews recent stored events that no shadow has reviewed, the newest first. They count against the shadows' caps, and
-/// what a cap refuses is told. Cooldown and sample do not hold them back; they never give a verdict. Ask for the reviews
-/// by their ids.
+/// what a cap refuses is told. Events of tasks below a shadow's cost floor are left out, unless `ignore_floor` is set.
+/// Cooldown and sample do not hold them back; they never give a verdict. Ask for the reviews by their ids.
 #[utoipa::path(post, path = "/v1/reviews/batch", tag = "reviews", request_body = BatchRequest,
     responses((status = 202, description = "What was queued and what was refused", body = BatchAnswer),
         (status = 404, description = "There is no such shadow",
@@ -122,7 +124,10 @@ fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
         }
     }
     match since {
-        Some(since) if faults.is_empty() => Ok(CatchUp { since, max, shadow: body.shadow, agent: body.agent }),
+        Some(since) if faults.is_empty() => {
+            let BatchRequest { shadow, agent, ignore_floor, .. } = body;
+            Ok(CatchUp { since, max, shadow, agent, ignore_floor })
+        }
         _ => Err(faults.into_iter().fold(
             Problem::invalid_request("the request breaks rules; errors lists them"),
             |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail),

@@ -176,7 +176,7 @@ proptest! {
             let mut meters = ledger.meters(&controls, now);
             let decisions = decide(&shared, &flush.candidates, &mut meters, now, flush.overloaded);
             prop_assert_eq!(decisions.len(), flush.candidates.len());
-            for (candidate, decision) in flush.candidates.iter().zip(decisions) {
+            for (candidate, Decided { decision, .. }) in flush.candidates.iter().zip(decisions) {
                 let overload = flush.overloaded.then_some(SkipReason::Overload);
                 let refusal = ledger.refusal(&controls, candidate, now, settled).or(overload);
                 let day = local_date(&controls[candidate.shadow], now);
@@ -256,7 +256,7 @@ proptest! {
             if flush.rolled_back {
                 continue;
             }
-            for (candidate, decision) in asking.into_iter().zip(decisions) {
+            for (candidate, Decided { decision, .. }) in asking.into_iter().zip(decisions) {
                 match decision {
                     Decision::Skip(reason) => {
                         memory.note(era, &controls[candidate.shadow], &candidate, &meters, reason, now);

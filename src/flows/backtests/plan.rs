@@ -1,17 +1,17 @@
 //! Looks through the stored events of a span: what a version would review, and what that will cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
 use super::simulate::Simulation;
 use crate::{
-    budget::{Candidate, Company, Facts, Worst},
+    budget::{Candidate, Facts, TaskCost, Worst},
     flows::{
         backtests::Backtests,
-        events::accept::{is_own_traffic, sample, worst_case},
+        events::accept::{critical_marks, is_own_traffic, sample, worst_case},
     },
-    watch::{BadPattern, Watcher},
+    watch::{BadPattern, Match, Watcher},
 };
 use umbra_domain::{
     BacktestId, Event, EventId, Forecast, ItemOutcome, NanoUsd, ReviewScope, Shadow, SkipReason, StoredEvent, Trigger,
@@ -104,6 +104,8 @@ struct Reckoning<'a> {
     watched: u64,
     reviews: u64,
     skips: BTreeMap<String, u64>,
+    /// What the events of each task have cost so far.
+    costs: HashMap<String, NanoUsd>,
     expected: Worst,
     worst: Worst,
 }
@@ -154,6 +156,7 @@ impl Backtests {
             watched: 0,
             reviews: 0,
             skips: BTreeMap::new(),
+            costs: HashMap::new(),
             expected: Worst::default(),
             worst: Worst::default(),
         };
@@ -191,6 +194,12 @@ impl Reckoning<'_> {
         let StoredRow { seq, id, payload, is_own_traffic: is_marked, before } = row;
         let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
         let agent = stored.event.agent.clone();
+        if let (Some(_), Event { task_id: Some(task), cost_usd: Some(cost), .. }) =
+            (self.shadow.cost_control.skip_if_task_cost_below, &stored.event)
+        {
+            *self.costs.entry(task.clone()).or_default() += *cost;
+        }
+        let cost = self.task_cost(&stored.event);
         let found = self.watcher.matches(&stored.event, &stored.triggers).into_iter().next();
         let item = |trigger, outcome, reason| {
             Some(NewItem { seq, event: id, agent: agent.clone(), trigger, outcome, reason, before: before.clone() })
@@ -201,7 +210,7 @@ impl Reckoning<'_> {
         self.watched += 1;
         let trigger = Some(found.trigger);
         let own_traffic = is_marked || is_own_traffic(self.installation, &stored.event, &payload);
-        match self.decide(id, &stored.event, found.trigger, found.matched().collect(), own_traffic) {
+        match self.decide(id, &stored, (&found, cost), own_traffic) {
             Ok(()) => {
                 self.reviews += 1;
                 item(trigger, ItemOutcome::Waiting, None)
@@ -213,25 +222,34 @@ impl Reckoning<'_> {
         }
     }
 
+    /// The cost of the event's task, as far as the events so far give it away.
+    fn task_cost(&self, event: &Event) -> TaskCost {
+        let cost = TaskCost::of(event);
+        let (TaskCost::Summed(_), Some(task)) = (cost, &event.task_id) else { return cost };
+        TaskCost::Known(self.costs.get(task).copied())
+    }
+
     fn decide(
         &mut self,
         id: EventId,
-        event: &Event,
-        trigger: Trigger,
-        matched: Vec<Trigger>,
+        stored: &StoredEvent,
+        (found, cost): (&Match, TaskCost),
         own_traffic: bool,
     ) -> Result<(), SkipReason> {
+        let event = &stored.event;
         let worst = if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { Worst::default() };
-        let expected = self.expected_of(id, event, trigger, worst);
-        let facts = Facts { own_traffic, sample: sample(self.installation, id), cost: event.floor_cost() };
+        let expected = self.expected_of(id, event, found.trigger, worst);
+        let critical = critical_marks(self.installation, self.shadow, stored);
+        let sample = sample(self.installation, id);
+        let facts = Facts { own_traffic, sample, cost, critical: !critical.is_empty() };
         let candidate = Candidate {
-            shadow: 0,
             agent: event.agent.clone(),
-            matched,
+            matched: found.matched(&stored.triggers),
             worst,
-            on_demand: false,
-            company: Company::None,
-        };
+            critical,
+            ..Candidate::default()
+        }
+        .held_to_floor(self.shadow, cost);
         self.simulation.decide(received_at(id), facts, &candidate, expected)?;
         let add = |sum: &mut Worst, more: Worst, times: u64| {
             sum.usd += NanoUsd(more.usd.0.saturating_mul(i64::try_from(times).unwrap_or(i64::MAX)));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use crate::budget::{self, Candidate, DayMeter, Decision, Facts, Meters, Worst};
+use crate::budget::{self, Candidate, DayMeter, Decided, Decision, Facts, Meters, Worst};
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
 
 /// Its position in the list of shadows, which holds it alone.
@@ -50,16 +50,16 @@ impl<'a> Simulation<'a> {
         let candidates = std::slice::from_ref(candidate);
         let decided = budget::decide(&[&self.shadow.cost_control], candidates, &mut self.meters, at, false);
         match decided.first() {
-            Some(Decision::Reserve(_)) => {
+            Some(Decided { decision: Decision::Reserve(_), .. }) => {
                 if let Some(day) = self.meters.days.get_mut(&SHADOW) {
                     day.spent_usd += expected.usd;
                     day.spent_tokens = day.spent_tokens.saturating_add(expected.tokens);
                 }
                 Ok(())
             }
-            Some(Decision::Skip(reason)) => Err(*reason),
+            Some(Decided { decision: Decision::Skip(reason), .. }) => Err(*reason),
             // Each event is looked at alone: nothing is shared.
-            Some(Decision::Open(..) | Decision::Join(_) | Decision::Pass) | None => Err(SkipReason::Overload),
+            Some(_) | None => Err(SkipReason::Overload),
         }
     }
 
@@ -71,6 +71,7 @@ impl<'a> Simulation<'a> {
             self.meters.days.clear();
             self.meters.targets = HashMap::new();
             self.meters.cooldowns.retain(|_, until| *until > at);
+            self.meters.marks.retain(|_, until| *until > at);
         }
     }
 
@@ -84,9 +85,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::budget::TaskCost;
     use umbra_domain::{CostControl, Trigger};
 
-    const PASSES: Facts = Facts { own_traffic: false, sample: 0, cost: None };
+    const PASSES: Facts = Facts { own_traffic: false, sample: 0, cost: TaskCost::Known(None), critical: false };
+    const CHEAP: TaskCost = TaskCost::Known(Some(NanoUsd(1)));
 
     fn shadow(change: impl FnOnce(&mut CostControl)) -> Shadow {
         let mut shadow = Shadow::plain();
@@ -96,14 +99,8 @@ mod tests {
 
     fn candidate(agent: &str) -> Candidate {
         let worst = Worst { usd: NanoUsd(10), tokens: 10 };
-        Candidate {
-            shadow: SHADOW,
-            agent: agent.into(),
-            matched: vec![Trigger::Error],
-            worst,
-            on_demand: false,
-            company: budget::Company::None,
-        }
+        let matched = vec![Trigger::Error];
+        Candidate { shadow: SHADOW, agent: agent.into(), matched, worst, ..Candidate::default() }
     }
 
     fn decide(simulation: &mut Simulation, at: &str, agent: &str) -> Result<(), SkipReason> {
@@ -163,8 +160,8 @@ mod tests {
             simulation.decide(at, facts, &candidate("a"), Worst::default())
         };
         assert_eq!(gate(Facts { own_traffic: true, sample: 600_000, ..PASSES }), Err(SkipReason::LoopGuard));
-        assert_eq!(gate(Facts { sample: 600_000, cost: Some(NanoUsd(1)), ..PASSES }), Err(SkipReason::NotSampled));
-        assert_eq!(gate(Facts { cost: Some(NanoUsd(1)), ..PASSES }), Err(SkipReason::CostBelowFloor));
+        assert_eq!(gate(Facts { sample: 600_000, cost: CHEAP, ..PASSES }), Err(SkipReason::NotSampled));
+        assert_eq!(gate(Facts { cost: CHEAP, ..PASSES }), Err(SkipReason::CostBelowFloor));
         assert_eq!(gate(PASSES), Err(SkipReason::DailyCap));
     }
 }

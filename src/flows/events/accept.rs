@@ -3,13 +3,14 @@
 //! In order: `checks` screens it (nothing unscreened goes further), `watch` finds the shadows, `budget` gates each
 //! pair as far as the event alone and memory tell, and the writer's transaction does the rest. No model, no read.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
 use crate::{
-    budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, Worst},
+    budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, TaskCost, Worst},
     flows::{
+        collapse::collapse_key,
         events::{
             Events, nonce,
             pending::{AcceptError, Accepted, Pair, Pending},
@@ -19,13 +20,15 @@ use crate::{
     ingest::Incoming,
     watch::Match,
 };
-use umbra_checks::Screened;
-use umbra_domain::{Event, EventId, Shadow, SkipReason, StoredEvent, Trigger, json};
+use umbra_checks::{Screened, SecretDigest};
+use umbra_domain::{Event, EventId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger, json};
 use umbra_llm::{Gateway, Readiness};
 use umbra_store::{installation::Installation, intake::NewKey};
 
 /// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
 const MAX_MARKS: usize = 256;
+/// Most critical marks of an event that may break a shadow's cooldown.
+const MAX_CRITICAL: usize = 16;
 /// Bytes of text beyond which an event is screened beside the tasks that serve requests.
 const LONG_TEXT: usize = 16 * 1024;
 
@@ -91,13 +94,18 @@ impl Events {
     /// costs must not keep others waiting.
     async fn screen(&self, id: EventId, event: Event) -> Screened {
         // A secret has the same tag wherever it stands in a task, and another one in each other task.
-        let scope = event.task_id.as_ref().map_or_else(|| id.0.as_bytes().to_vec(), |task| task.clone().into_bytes());
-        let tag = |secret: &str| self.installation.hash("secret-tag", &[&scope, secret.as_bytes()])[0];
+        let (agent, task) = (event.agent.clone(), event.task_id.clone());
+        let digest = |secret: &str| {
+            let (task, secret) = (task.as_deref().map(str::as_bytes), secret.as_bytes());
+            let tag = self.installation.hash("secret-tag", &[task.unwrap_or(id.0.as_bytes()), secret])[0];
+            let value = self.installation.hash("mark-value", &[agent.as_bytes(), task.unwrap_or_default(), secret]);
+            SecretDigest { tag, value: value.first_chunk().copied().map_or(0, u64::from_le_bytes) }
+        };
         if event.text_len() <= LONG_TEXT {
-            return umbra_checks::screen_tagged(event, &tag);
+            return umbra_checks::screen_tagged(event, &digest);
         }
         let _turn = self.screening.acquire().await;
-        tokio::task::block_in_place(|| umbra_checks::screen_tagged(event, &tag))
+        tokio::task::block_in_place(|| umbra_checks::screen_tagged(event, &digest))
     }
 
     async fn submit(
@@ -135,10 +143,11 @@ impl Events {
             .map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
+        let cost = if origin.on_demand.is_some() { None } else { summed_cost(&rules, &stored.event) };
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
         let on_demand = origin.on_demand.is_some();
-        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, on_demand, answer });
+        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, cost, on_demand, answer });
         Ok(receiver)
     }
 
@@ -146,10 +155,11 @@ impl Events {
         &self,
         rules: &Arc<Rules>,
         id: EventId,
-        StoredEvent { event, triggers, .. }: &StoredEvent,
+        stored: &StoredEvent,
         own_traffic: bool,
         on_demand: Option<&OnDemand>,
     ) -> Result<Vec<Pair>, AcceptError> {
+        let StoredEvent { event, triggers, .. } = stored;
         if let Some(OnDemand { shadow, trigger }) = on_demand {
             let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
             let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
@@ -159,24 +169,30 @@ impl Events {
         }
         // Its marks can be copied: what is risky is looked at all the same, alone and by the checks alone (`work`).
         let risky = triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
+        let cost = cost_of(rules, event);
         let facts =
-            |own_traffic| Facts { own_traffic, sample: sample(&self.installation, id), cost: event.floor_cost() };
+            |own_traffic, critical| Facts { own_traffic, sample: sample(&self.installation, id), cost, critical };
         let now = self.clock.now();
         let watching = rules.watcher.matches(event, triggers).into_iter();
         Ok(watching
             .filter_map(|found| {
                 let shadow = &rules.shadows.get(found.shadow)?.shadow;
-                let gated = budget::gate(shadow, facts(own_traffic && (found.of_task || !risky)));
+                let critical = critical_marks(&self.installation, shadow, stored);
+                let facts = facts(own_traffic && (found.of_task || !risky), !critical.is_empty());
+                let gated = budget::gate(shadow, facts);
+                let decided = |matched, company| {
+                    let candidate = candidate(rules, found.shadow, event, matched, Some(company));
+                    Candidate { critical, ..candidate }.held_to_floor(shadow, cost)
+                };
                 let company = if own_traffic { Company::None } else { company(shadow, event, &found) };
                 if found.is_step() {
                     // It does not match: what would skip it makes no disposition.
                     gated.is_none().then_some(())?;
-                    let candidate = candidate(rules, found.shadow, event, vec![found.trigger], Some(company));
+                    let candidate = decided(vec![found.trigger], company);
                     return Some(Pair { shadow: found.shadow, trigger: found.trigger, fate: Ok(candidate) });
                 }
                 let undecided = || {
-                    let matched = found.matched().collect();
-                    let candidate = candidate(rules, found.shadow, event, matched, Some(company));
+                    let candidate = decided(found.matched(triggers), company);
                     rules.memory.recall(&candidate, now).map_or(Ok(candidate), Err)
                 };
                 let fate = gated.map_or_else(undecided, Err);
@@ -184,6 +200,36 @@ impl Events {
             })
             .collect())
     }
+}
+
+/// Names of the critical marks that the shadow's checks trust, each once. A repeat has the same name.
+pub(in crate::flows) fn critical_marks(
+    installation: &Installation,
+    shadow: &Shadow,
+    stored: &StoredEvent,
+) -> Vec<String> {
+    let critical = |mark: &&Mark| mark.severity == Severity::Critical && shadow.checks.contains(&mark.check);
+    let marks = stored.marks.iter().filter(critical).take(MAX_CRITICAL);
+    let names = marks.map(|mark| {
+        let key = collapse_key(installation, &shadow.name, &stored.event, mark, None);
+        format!("mark:{}", hex::encode(&key[..8]))
+    });
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The event's task cost: a task that has passed every floor needs no sum.
+fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
+    match (TaskCost::of(event), &event.task_id) {
+        (TaskCost::Summed(_), Some(task)) if rules.passed.contains(task) => TaskCost::Known(None),
+        (cost, _) => cost,
+    }
+}
+
+/// What the event adds to the sum of its task, where one is kept.
+fn summed_cost(rules: &Rules, event: &Event) -> Option<NanoUsd> {
+    let task = event.task_id.as_deref()?;
+    let cost = event.cost_usd?;
+    (!rules.passed.contains(task) && rules.watcher.sums_costs_of(&event.agent)).then_some(cost)
 }
 
 /// A pair that passed the gate; without `company` a person asks for it.
@@ -202,7 +248,8 @@ pub(in crate::flows) fn candidate(
         worst_case(&rules.gateway, &armed.shadow, &[event], 1)
     });
     let on_demand = company.is_none();
-    Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company: company.unwrap_or_default() }
+    let company = company.unwrap_or_default();
+    Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company, ..Candidate::default() }
 }
 
 /// Whether an event may share a review of this shadow.

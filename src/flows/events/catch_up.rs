@@ -1,22 +1,30 @@
 //! `umbra batch`: reviews of recent stored events that no shadow has reviewed, be it for a cooldown, a sample, a cap, or
-//! because nobody watched them. They are reserved as a review on demand is: caps hold, cooldown and sample do not.
+//! because nobody watched them. They are reserved as a review on demand is: caps and cost floor hold, cooldown and sample
+//! do not.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::flows::{
-    events::{
-        AcceptError, Reservations,
-        accept::{candidate, is_own_traffic},
-        pending::{Pair, Pending},
-        plan::{Plan, Planned},
+use crate::{
+    budget::{TaskCost, floor::FloorCheck},
+    flows::{
+        events::{
+            AcceptError, Reservations,
+            accept::{candidate, is_own_traffic},
+            pending::{Pair, Pending},
+            plan::{Plan, Planned},
+        },
+        rules::Rules,
     },
-    rules::Rules,
+    watch::Match,
 };
-use umbra_domain::{Disposition, EventId, StoredEvent, Trigger};
-use umbra_store::{StoreError, catch_up::Unreviewed, installation::Installation};
+use umbra_domain::{Disposition, EventId, NanoUsd, StoredEvent, Trigger};
+use umbra_store::{StoreError, catch_up::Unreviewed};
 
 /// Events read at a time, and looked through in all.
 const PAGE: u32 = 50;
@@ -35,6 +43,8 @@ pub struct CatchUp {
     pub shadow: Option<String>,
     /// Of this agent.
     pub agent: Option<String>,
+    /// Those too whose task cost less than the floor of the shadow.
+    pub ignore_floor: bool,
 }
 
 /// An event, and what became of the request to review it.
@@ -105,8 +115,10 @@ impl Reservations {
             looked += page.len();
             let more = page.len() == PAGE as usize;
             before = page.last().map(|row| row.seq);
-            for row in page {
-                found.extend(to_review(&self.installation, rules, row, named));
+            let page: Vec<(EventId, StoredEvent)> = page.into_iter().filter_map(|row| self.to_look_at(row)).collect();
+            let costs = if request.ignore_floor { None } else { Some(self.costs_of(&page).await?) };
+            for (id, stored) in page {
+                found.extend(to_review(rules, (id, stored), named, costs.as_ref()));
                 if found.len() == request.max {
                     return Ok(found);
                 }
@@ -116,6 +128,22 @@ impl Reservations {
             }
         }
         Ok(found)
+    }
+
+    /// The event, if it is not Umbra's own traffic.
+    fn to_look_at(&self, Unreviewed { id, payload, .. }: Unreviewed) -> Option<(EventId, StoredEvent)> {
+        let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
+        (!is_own_traffic(&self.installation, &stored.event, &payload)).then_some((id, stored))
+    }
+
+    /// What the tasks of these events have cost by now, where the events do not say it.
+    async fn costs_of(&self, events: &[(EventId, StoredEvent)]) -> Result<HashMap<String, NanoUsd>, StoreError> {
+        let unsaid = events.iter().filter(|(_, stored)| stored.event.task_cost_usd.is_none());
+        let tasks: BTreeSet<&str> = unsaid.filter_map(|(_, stored)| stored.event.task_id.as_deref()).collect();
+        if tasks.is_empty() {
+            return Ok(HashMap::new());
+        }
+        self.store.events().summed_costs(&tasks.into_iter().collect::<Vec<_>>()).await
     }
 
     /// One transaction, as the writer's: meters first, the decision on them as locked, then the reviews. `None`: some of
@@ -149,27 +177,33 @@ impl Reservations {
     }
 }
 
-/// The event as it would stand before the writer, if anybody is to review it; its text is not needed again.
+/// The event as it would stand before the writer, if a shadow is to review it; its text is not needed again. `costs` are
+/// compared with the shadows' floors.
 fn to_review(
-    installation: &Installation,
     rules: &Arc<Rules>,
-    row: Unreviewed,
+    (id, stored): (EventId, StoredEvent),
     named: Option<usize>,
+    costs: Option<&HashMap<String, NanoUsd>>,
 ) -> Option<Pending> {
-    let Unreviewed { id, payload, .. } = row;
-    let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
-    if is_own_traffic(installation, &stored.event, &payload) {
-        return None;
-    }
-    let (shadow, trigger, matched) = if let Some(position) = named {
+    let event = &stored.event;
+    let sum = event.task_id.as_ref().zip(costs).and_then(|(task, costs)| costs.get(task).copied());
+    let cost = TaskCost::Known(event.task_cost_usd.or(sum).or(event.cost_usd));
+    let passes = |position: usize| {
+        let armed = rules.shadows.get(position);
+        costs.is_none() || armed.is_some_and(|armed| cost.check(&armed.shadow) == FloorCheck::Passed)
+    };
+    let (shadow, trigger, matched) = if let Some(position) = named.filter(|position| passes(*position)) {
         let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
         (position, trigger, vec![trigger])
+    } else if named.is_some() {
+        return None;
     } else {
         let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
         let watching = rules.watcher.matches(&stored.event, &stored.triggers);
         // A step of a task is looked at when the task is.
-        let first = watching.into_iter().find(|found| !found.is_step() && enabled(found.shadow))?;
-        (first.shadow, first.trigger, first.matched().collect())
+        let fits = |found: &Match| !found.is_step() && enabled(found.shadow) && passes(found.shadow);
+        let first = watching.into_iter().find(fits)?;
+        (first.shadow, first.trigger, first.matched(&stored.triggers))
     };
     let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
     let pairs = vec![Pair { shadow, trigger, fate }];
@@ -177,5 +211,17 @@ fn to_review(
     let (answer, _) = oneshot::channel::<Result<crate::flows::events::Accepted, AcceptError>>();
     let (agent, task_id) = (event.agent, event.task_id);
     let (rules, payload) = (Arc::clone(rules), Vec::new());
-    Some(Pending { rules, id, agent, task_id, triggers, payload, key: None, pairs, on_demand: true, answer })
+    Some(Pending {
+        rules,
+        id,
+        agent,
+        task_id,
+        triggers,
+        payload,
+        key: None,
+        pairs,
+        cost: None,
+        on_demand: true,
+        answer,
+    })
 }

@@ -5,6 +5,7 @@ pub mod catch_up;
 pub mod nonce;
 pub mod pending;
 pub mod plan;
+mod task_costs;
 pub mod writer;
 
 use std::{num::NonZero, sync::Arc};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::{budget::Candidate, flows::rules::Rules};
-use umbra_domain::{Disposition, EventId, Outcome, SkipReason, Trigger, TriggerMark};
+use umbra_domain::{Disposition, EventId, NanoUsd, Outcome, SkipReason, Trigger, TriggerMark};
 use umbra_store::intake::NewKey;
 
 /// An event that waits for its transaction.
@@ -21,6 +21,8 @@ pub(in crate::flows) struct Pending {
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
     pub pairs: Vec<Pair>,
+    /// What the event cost, where its task's costs are summed.
+    pub cost: Option<NanoUsd>,
     /// It carries a review that somebody asks for: without that review it is not stored.
     pub on_demand: bool,
     pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,

@@ -1,15 +1,19 @@
 //! What one flush stores: the pairs of its events, decided by `budget` under the locked meters.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    budget::{self, Candidate, Company, DayMeter, Decision, Meters, Waiting, memory::Era},
+    budget::{self, Candidate, Company, DayMeter, Decided, Decision, Meters, Waiting, memory::Era},
     flows::{
         events::{
             Reservations,
             pending::{Pair, Pending},
+            task_costs::TaskCosts,
         },
         rules::Rules,
     },
@@ -35,7 +39,7 @@ pub(in crate::flows) struct Plan<'a> {
     pairs: Vec<Vec<&'a Pair>>,
     /// The pairs that need a decision, in order of receipt.
     pub candidates: Vec<Candidate>,
-    decisions: Vec<Decision>,
+    decisions: Vec<Decided>,
     /// The locked meters as this flush leaves them, and the database's time when it locked them.
     decided: Option<(Meters, Timestamp)>,
     changes: Vec<MeterChange>,
@@ -81,13 +85,17 @@ impl Refusals {
 impl<'a> Plan<'a> {
     /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only where they
     /// come late.
-    pub fn new(reservations: &'a Reservations, events: &'a [&'a Pending], late: &LateTasks) -> Self {
+    pub fn new(reservations: &'a Reservations, events: &'a [&'a Pending], late: &LateTasks, costs: &TaskCosts) -> Self {
         let pairs: Vec<Vec<&Pair>> = events
             .iter()
             .map(|pending| pending.pairs.iter().filter(|pair| late.concern(&pending.rules, pair)).collect())
             .collect();
-        let undecided = pairs.iter().flatten().filter_map(|pair| pair.fate.as_ref().ok().cloned());
-        let candidates = undecided.collect();
+        let undecided = pairs.iter().enumerate().flat_map(|(event, pairs)| pairs.iter().map(move |pair| (event, pair)));
+        let candidate = |(event, pair): (usize, &&Pair)| {
+            let candidate = pair.fate.as_ref().ok()?.clone();
+            Some(Candidate { task_cost: candidate.task_cost.or(costs.of(event)), ..candidate })
+        };
+        let candidates = undecided.filter_map(candidate).collect();
         let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
         let (decisions, changes) = (Vec::new(), Vec::new());
         Self { reservations, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
@@ -95,7 +103,7 @@ impl<'a> Plan<'a> {
 
     /// The same, but every review waits in the queue for whoever claims it, and is of one event alone.
     pub fn unleased(reservations: &'a Reservations, events: &'a [&'a Pending]) -> Self {
-        Self { leases: false, ..Self::new(reservations, events, &LateTasks::default()) }
+        Self { leases: false, ..Self::new(reservations, events, &LateTasks::default(), &TaskCosts::default()) }
     }
 
     /// Whose open batches the decision needs: (shadow version, agent), once each.
@@ -126,16 +134,21 @@ impl<'a> Plan<'a> {
     pub fn meter_keys(&self) -> Vec<(MeterKey, Option<String>)> {
         let Some(rules) = self.rules() else { return Vec::new() };
         let mut keys = BTreeSet::new();
-        for Candidate { shadow, agent, matched, .. } in &self.candidates {
+        let needs_meters = |candidate: &&Candidate| !candidate.is_below_floor() || !candidate.critical.is_empty();
+        for Candidate { shadow, agent, matched, critical, .. } in self.candidates.iter().filter(needs_meters) {
             let Some(armed) = rules.shadows.get(*shadow) else { continue };
             let control = &armed.shadow.cost_control;
-            let key =
-                |agent: &str, trigger| MeterKey { shadow: armed.shadow.name.clone(), agent: agent.into(), trigger };
-            keys.insert((key("", ""), Some(control.time_zone.clone())));
-            keys.insert((key(agent, ""), Some(control.time_zone.clone())));
+            let key = |agent: &str, trigger: Cow<'static, str>| MeterKey {
+                shadow: armed.shadow.name.clone(),
+                agent: agent.into(),
+                trigger,
+            };
+            keys.insert((key("", "".into()), Some(control.time_zone.clone())));
+            keys.insert((key(agent, "".into()), Some(control.time_zone.clone())));
             if !control.cooldown.is_zero() {
-                keys.extend(matched.iter().map(|trigger| (key(agent, trigger.as_str()), None)));
+                keys.extend(matched.iter().map(|trigger| (key(agent, trigger.as_str().into()), None)));
             }
+            keys.extend(critical.iter().map(|mark| (key(agent, mark.clone().into()), None)));
         }
         keys.into_iter().collect()
     }
@@ -158,11 +171,12 @@ impl<'a> Plan<'a> {
             .into_iter()
             .filter_map(|(key, row)| {
                 let shadow = rules.position(&key.shadow)?;
-                let (used, next_at) = match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
-                    (true, Some(_)) => return None,
-                    (true, None) => (after.days.get(&shadow)?.used - row.used, row.next_at),
-                    (false, None) => (after.targets.get(&(shadow, key.agent.clone()))?.used - row.used, row.next_at),
-                    (false, Some(trigger)) => (0, *after.cooldowns.get(&(shadow, key.agent.clone(), trigger))?),
+                let agent = || key.agent.clone();
+                let (used, next_at) = match Metered::of(&key) {
+                    Metered::Day => (after.days.get(&shadow)?.used - row.used, row.next_at),
+                    Metered::Target => (after.targets.get(&(shadow, agent()))?.used - row.used, row.next_at),
+                    Metered::Cooldown(trigger) => (0, *after.cooldowns.get(&(shadow, agent(), trigger))?),
+                    Metered::Mark(mark) => (0, *after.marks.get(&(shadow, agent(), mark.to_owned()))?),
                 };
                 (used != 0 || next_at != row.next_at).then_some(MeterChange { key, day: row.day, used, next_at })
             })
@@ -175,8 +189,8 @@ impl<'a> Plan<'a> {
         let Self { reservations, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
         let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
         let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
-        let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, decision)| match decision {
-            Decision::Skip(reason) => Some((candidate, *reason)),
+        let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, one)| match one.decision {
+            Decision::Skip(reason) => Some((candidate, reason)),
             _ => None,
         });
         let refusals = Refusals { decided: None, era, of: refused.collect() };
@@ -190,11 +204,13 @@ impl<'a> Plan<'a> {
             let mut pairs = Vec::with_capacity(wanted.len());
             for pair in wanted {
                 let Some(armed) = pending.rules.shadows.get(pair.shadow) else { continue };
-                let decision = match &pair.fate {
-                    Err(reason) => Decision::Skip(*reason),
-                    Ok(_) => decisions.next().unwrap_or(Decision::Skip(SkipReason::Overload)),
+                let skip = |reason| Decided { decision: Decision::Skip(reason), trigger: None };
+                let one = match &pair.fate {
+                    Err(reason) => skip(*reason),
+                    Ok(_) => decisions.next().unwrap_or_else(|| skip(SkipReason::Overload)),
                 };
-                let (outcome, reason, review_id) = match decision {
+                let trigger = one.trigger.unwrap_or(pair.trigger);
+                let (outcome, reason, review_id) = match one.decision {
                     Decision::Pass => continue,
                     Decision::Skip(reason) => {
                         if !pending.on_demand {
@@ -203,14 +219,14 @@ impl<'a> Plan<'a> {
                         (Outcome::Skipped, Some(reason), None)
                     }
                     Decision::Reserve(day) => {
-                        let review = new_review(reservations, pending, pair, day);
+                        let review = new_review(reservations, pending, (pair, trigger), day);
                         let id = review.as_ref().map(|review| review.id);
                         writing.reviews.extend(review);
                         payloads.insert(pending.id, &pending.payload);
                         (Outcome::Queued, None, id)
                     }
                     Decision::Open(day, place) => {
-                        let review = new_review(reservations, pending, pair, day);
+                        let review = new_review(reservations, pending, (pair, trigger), day);
                         let id = review.as_ref().map(|review| review.id);
                         if let (Some(slot), Some(waiting), Some(now)) =
                             (names.get_mut(place), shared.get(place), decided.as_ref().map(|(_, now)| *now))
@@ -226,12 +242,12 @@ impl<'a> Plan<'a> {
                 pairs.push(NewPair {
                     version: armed.version_id,
                     outcome: reason.map_or(code, SkipReason::code),
-                    trigger: pair.trigger.code(),
+                    trigger: trigger.code(),
                 });
                 let link = |review| NewLink { review, event: pending.id, version: armed.version_id };
                 writing.links.extend(review_id.map(link));
                 let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
-                dispositions.push(Disposition { shadow, trigger: pair.trigger, mode, outcome, reason, review_id });
+                dispositions.push(Disposition { shadow, trigger, mode, outcome, reason, review_id });
             }
             let refused = pending.is_refused(&dispositions);
             all_dispositions.push(dispositions);
@@ -278,15 +294,33 @@ fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
             spent_usd: NanoUsd(row.spent_usd),
             spent_tokens: u64::try_from(row.spent_tokens).unwrap_or(0),
         };
-        match (key.agent.is_empty(), Trigger::parse_stored(key.trigger)) {
-            // No agent is nameless.
-            (true, Some(_)) => {}
-            (true, None) => drop(meters.days.insert(shadow, day)),
-            (false, None) => drop(meters.targets.insert((shadow, key.agent.clone()), day)),
-            (false, Some(trigger)) => drop(meters.cooldowns.insert((shadow, key.agent.clone(), trigger), row.next_at)),
+        let agent = || key.agent.clone();
+        match Metered::of(key) {
+            Metered::Day => drop(meters.days.insert(shadow, day)),
+            Metered::Target => drop(meters.targets.insert((shadow, agent()), day)),
+            Metered::Cooldown(trigger) => drop(meters.cooldowns.insert((shadow, agent(), trigger), row.next_at)),
+            Metered::Mark(mark) => drop(meters.marks.insert((shadow, agent(), mark.to_owned()), row.next_at)),
         }
     }
     meters
+}
+
+/// The kind of a meter.
+enum Metered<'a> {
+    Day,
+    Target,
+    Cooldown(Trigger),
+    Mark(&'a str),
+}
+
+impl<'a> Metered<'a> {
+    fn of(key: &'a MeterKey) -> Self {
+        match (&*key.agent, &*key.trigger) {
+            ("", _) => Self::Day,
+            (_, "") => Self::Target,
+            (_, word) => Trigger::parse_stored(word).map_or(Self::Mark(word), Self::Cooldown),
+        }
+    }
 }
 
 /// Notes what waits already.
@@ -354,7 +388,12 @@ fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp)
     }
 }
 
-fn new_review(reservations: &Reservations, pending: &Pending, pair: &Pair, day: Date) -> Option<NewReview> {
+fn new_review(
+    reservations: &Reservations,
+    pending: &Pending,
+    (pair, trigger): (&Pair, Trigger),
+    day: Date,
+) -> Option<NewReview> {
     let armed = pending.rules.shadows.get(pair.shadow)?;
     Some(NewReview {
         id: ReviewId(reservations.clock.new_id()),
@@ -362,7 +401,7 @@ fn new_review(reservations: &Reservations, pending: &Pending, pair: &Pair, day: 
         version: armed.version_id,
         agent: pending.agent.clone(),
         task_id: pending.task_id.clone(),
-        trigger: pair.trigger,
+        trigger,
         priority: armed.shadow.mode.priority(),
         day,
         event: pending.id,

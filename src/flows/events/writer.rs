@@ -21,6 +21,7 @@ use crate::{
             Reservations,
             pending::{AcceptError, Accepted, Pending},
             plan::{LateTasks, Plan, Planned},
+            task_costs::TaskCosts,
         },
         group_commit::{self, GroupCommit},
     },
@@ -183,7 +184,9 @@ impl GroupCommit for Writer {
         let wants_locks = batch
             .iter()
             .any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok() && late.concern(&pending.rules, pair)));
-        let mut flush = if keys.is_empty() && !wants_locks { None } else { Some(store.events().begin().await?) };
+        let sums_costs = batch.iter().any(TaskCosts::concern);
+        let mut flush =
+            if keys.is_empty() && !wants_locks && !sums_costs { None } else { Some(store.events().begin().await?) };
         let mut key_fates = match (&mut flush, keys.is_empty()) {
             (Some(flush), false) => flush.keys(&keys).await?,
             _ => Vec::new(),
@@ -199,7 +202,11 @@ impl GroupCommit for Writer {
             .collect();
         let fresh: Vec<&Pending> =
             batch.iter().zip(&known).filter(|(_, fate)| **fate == KeyFate::Fresh).map(|(pending, _)| pending).collect();
-        let mut plan = Plan::new(&self.reservations, &fresh, &late);
+        let costs = match &mut flush {
+            Some(flush) => TaskCosts::count(flush, &fresh).await?,
+            None => TaskCosts::default(),
+        };
+        let mut plan = Plan::new(&self.reservations, &fresh, &late, &costs);
         if let Some(flush) = &mut flush
             && !plan.candidates.is_empty()
         {
@@ -222,6 +229,7 @@ impl GroupCommit for Writer {
         }
         if let Some(first) = batch.first() {
             refusals.remember(&first.rules);
+            costs.remember(&first.rules);
         }
         let mut dispositions = dispositions.into_iter();
         let fates = known

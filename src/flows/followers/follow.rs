@@ -1,8 +1,8 @@
-//! What follows from reviews that ended, in the order in which their results became visible.
+//! What follows from reviews that ended and from what looks found, in the order in which it became visible.
 //!
 //! One process of a cluster follows at a time; each is woken by its own workers and by the wake-up of others, so the
 //! look at the clock is only for what a lost wake-up has left behind. What is stored is stored exactly once; what is
-//! written to files is written at least once, and known again by its review's id.
+//! written to files is written at least once, and known again by the id of its review or first finding.
 
 use std::{sync::Arc, time::Duration};
 
@@ -85,8 +85,8 @@ impl Followers {
 
 async fn write(artifacts: &Arc<Artifacts>, page: Following) -> Result<bool, FollowError> {
     let more = page.ended.more;
-    if !page.ended.reviews.is_empty() {
-        let writing = artifacts.write(&page.ended.reviews);
+    if !page.ended.reviews.is_empty() || !page.ended.looks.is_empty() {
+        let writing = artifacts.write(&page.ended.reviews, &page.ended.looks);
         writing.await.inspect_err(|_| metrics::counter!(metric::ARTIFACT_FAILURES).increment(1))?;
     }
     page.done().await?;

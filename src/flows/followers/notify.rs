@@ -5,14 +5,13 @@ use serde_json::{Value, json};
 
 use crate::flows::followers::{Followers, breaker_item::BreakerItem, breakers, consequences::Change, reflexions};
 use umbra_domain::{
-    BreakerState, Mode,
+    Assessment, BreakerState, Mode,
     notice::{Notice, NoticeKind},
 };
 use umbra_store::{
     StoreError,
     findings::FindingItem,
     follow::Following,
-    reviews::Review,
     verdicts::{FiledVerdict, VerdictItem},
     webhooks::Outgoing,
 };
@@ -25,11 +24,17 @@ impl Followers {
         }
         let reviews = std::mem::take(&mut page.ended.reviews);
         for review in reviews.iter().filter(|review| review.mode != Some(Mode::Passive)) {
-            for finding in review.findings.iter().flatten() {
-                self.tell(page, &of_finding(review, finding)).await?;
+            // What a look had found before was told of then.
+            for finding in review.findings.iter().flatten().filter(|finding| !finding.of_look) {
+                self.tell(page, &of_finding(review.assessment, finding)).await?;
             }
         }
         page.ended.reviews = reviews;
+        let looks = std::mem::take(&mut page.ended.looks);
+        for (finding, _) in looks.iter().filter(|(finding, _)| finding.mode != Some(Mode::Passive)) {
+            self.tell(page, &of_finding(None, finding)).await?;
+        }
+        page.ended.looks = looks;
         for filed in page.verdicts().await? {
             self.tell(page, &of_verdict(&filed)).await?;
         }
@@ -84,8 +89,8 @@ fn of_breaker(breaker: &BreakerItem, before: Option<BreakerState>) -> Value {
     })
 }
 
-/// What is told of a finding: what a list shows, without the text that it quotes.
-fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
+/// What is told of a finding: what a list shows, without the text that it quotes; with the assessment of its review.
+fn of_finding(assessment: Option<Assessment>, finding: &FindingItem) -> Notice {
     Notice {
         kind: NoticeKind::FindingCreated,
         at: finding.timestamp,
@@ -100,7 +105,7 @@ fn of_finding(review: &Review, finding: &FindingItem) -> Notice {
             "recommendation": finding.recommendation, "verified": finding.verified, "source": finding.source,
             "rule": finding.rule, "fingerprint": finding.fingerprint, "occurrences": finding.occurrences,
             "field": finding.evidence.as_ref().map(|evidence| &evidence.field),
-            "assessment": review.assessment, "review_id": finding.review_id, "event_id": finding.event_id,
+            "assessment": assessment, "review_id": finding.review_id, "event_id": finding.event_id,
             "task_id": finding.task_id, "timestamp": finding.timestamp,
         }),
     }

@@ -14,7 +14,7 @@ use crate::{
     reflexion::{self, Fault, Step},
     telemetry::metric,
 };
-use umbra_domain::{About, Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
+use umbra_domain::{About, Category, EventId, FindingId, Mode, ReflexionId, ReviewId, Severity, Source};
 use umbra_store::{
     StoreError,
     follow::Following,
@@ -83,9 +83,9 @@ pub struct OccurrenceItem {
     /// The event.
     #[schema(value_type = String)]
     pub event_id: EventId,
-    /// The review.
-    #[schema(value_type = String)]
-    pub review_id: ReviewId,
+    /// The review; null where the built-in checks looked without one.
+    #[schema(value_type = Option<String>)]
+    pub review_id: Option<ReviewId>,
     /// When it was found.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
@@ -124,6 +124,14 @@ impl Followers {
                 fingerprint: finding.fingerprint.clone(),
             }));
         }
+        let looks = page.ended.looks.iter().map(|(finding, _)| finding);
+        let looks = looks.filter(|finding| finding.mode != Some(Mode::Passive) && finding.about == About::Agent);
+        keys.extend(looks.map(|finding| FaultKey {
+            agent: finding.watched_agent.clone(),
+            task_type: finding.task_type.clone(),
+            fingerprint: finding.fingerprint.clone(),
+        }));
+        keys.extend(page.ended.repeated.iter().cloned());
         let keys: Vec<FaultKey> = keys.into_iter().collect();
         let mut changes = Vec::new();
         if !keys.is_empty() {

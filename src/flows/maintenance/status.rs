@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::flows::{maintenance::Maintenance, rules::Rules, serialise::to_json};
 use umbra_domain::{Mode, NanoUsd, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
-use umbra_store::{Store, StoreError};
+use umbra_store::{Store, StoreError, looks::Backlog};
 
 /// How the service stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,6 +21,8 @@ pub struct Status {
     pub now: Timestamp,
     /// What waits.
     pub queue: QueueStatus,
+    /// Events that the built-in checks have yet to look at by themselves, and those that they passed over.
+    pub check_backlog: CheckBacklog,
     /// Each shadow's day so far.
     pub shadows: Vec<ShadowStatus>,
     /// Each model's provider.
@@ -43,6 +45,32 @@ pub struct QueueStatus {
     pub running: i64,
     /// How long the oldest waiting review has been due.
     pub oldest_age_seconds: f64,
+}
+
+/// Backlog of the built-in checks, where no review runs them.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CheckBacklog {
+    /// Events that were received behind the last that they looked at.
+    pub waiting: i64,
+    /// How long ago the oldest of them was received.
+    pub oldest_age_seconds: f64,
+    /// Events that they passed over within a day, because too many waited.
+    pub shed: i64,
+    /// Stretches of these, the newest first, at most twenty.
+    pub ranges: Vec<ShedRange>,
+}
+
+/// A stretch of events that the built-in checks passed over.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShedRange {
+    /// Receipt of the first.
+    #[schema(value_type = String, format = DateTime)]
+    pub from: Timestamp,
+    /// Receipt of the last.
+    #[schema(value_type = String, format = DateTime)]
+    pub until: Timestamp,
+    /// How many.
+    pub events: i64,
 }
 
 /// A shadow's day so far.
@@ -242,19 +270,34 @@ async fn status(
     for (shadow, standing) in in_force {
         shadows.push(shadow_status(store, &shadow, standing).await?);
     }
+    let now = store.now().await?;
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
-        now: store.now().await?,
+        now,
         queue: QueueStatus {
             queued: depth.queued,
             running: depth.running,
             oldest_age_seconds: depth.oldest_age_seconds,
         },
+        check_backlog: check_backlog(store, now).await?,
         shadows,
         providers,
         servers,
         database: DatabaseStatus { version: store.shadows().server_version().await?, state: "ok" },
         spool: None,
+    })
+}
+
+async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, StoreError> {
+    let Backlog { waiting, oldest_at, shed } = store.looks().backlog().await?;
+    let ranges =
+        shed.into_iter().map(|range| ShedRange { from: range.first_at, until: range.last_at, events: range.events });
+    let ranges: Vec<ShedRange> = ranges.collect();
+    Ok(CheckBacklog {
+        waiting,
+        oldest_age_seconds: oldest_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0)),
+        shed: ranges.iter().map(|range| range.events).sum(),
+        ranges,
     })
 }
 

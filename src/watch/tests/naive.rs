@@ -42,9 +42,10 @@ fn naive(shadows: &[Shadow], event: &Event, marks: &[TriggerMark]) -> Vec<(usize
             marks.iter().any(|mark| mark.name == trigger)
                 && applying.iter().any(|rule| rule.triggers.contains(&trigger))
         };
-        let by = |source| marks.iter().find(|mark| mark.source == source && named(mark.name));
-        if let Some(first) = by(Declared).or_else(|| by(Derived)) {
-            found.push((position, first.name, Trigger::NAMED.into_iter().filter(|t| named(*t)).collect()));
+        let by = |source| marks.iter().filter(move |mark| mark.source == source && named(mark.name));
+        let matched: Vec<Trigger> = by(Declared).chain(by(Derived)).map(|mark| mark.name).collect();
+        if let Some(first) = matched.first() {
+            found.push((position, *first, matched));
         }
     }
     found

@@ -75,6 +75,7 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
                 start: place.start,
                 end: place.end,
                 description: sight.description,
+                value: None,
             }
         })
     })

@@ -55,6 +55,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
                 start: one.at.start,
                 end: one.at.end,
                 description: one.description.to_owned(),
+                value: None,
             }));
         }
     });

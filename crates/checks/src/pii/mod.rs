@@ -75,6 +75,7 @@ fn hit(field: &FieldName, found: &Found) -> Hit {
         start: found.span.start,
         end: found.span.end,
         description,
+        value: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Credentials: every format by example, what carries one by its form, assignments, and what is none.
 
-use crate::{redact, screen, screen_tagged, secrets};
+use crate::{Screened, SecretDigest, redact, screen, screen_tagged, secrets};
 use umbra_domain::{CheckName, Event, Severity, ToolCall};
 
 use super::saying;
@@ -278,7 +278,15 @@ fn tags_tell_secrets_of_one_kind_apart_and_names_have_none() {
         output: Some(format!("used {b}")),
         ..Event::default()
     };
-    let screened = screen_tagged(event, &|secret| secret.as_bytes()[6]).event;
+    let digest = |secret: &str| SecretDigest { tag: secret.as_bytes()[6], value: u64::from(secret.as_bytes()[6]) };
+    let Screened { event: screened, marks, .. } = screen_tagged(event, &digest);
+    let values: Vec<_> = marks.iter().map(|mark| (mark.field.as_str(), mark.value.as_deref().unwrap_or("-"))).collect();
+    let (first, second) = ("0000000000000032", "0000000000000039");
+    assert_eq!(
+        values,
+        [("agent", first), ("input", first), ("input", second), ("output", second)],
+        "names too have values"
+    );
     assert_eq!(screened.agent, "[secret:gitlab_token]");
     assert_eq!(screened.input.as_deref(), Some("[secret:gitlab_token:32] or [secret:gitlab_token:39]"));
     assert_eq!(screened.output.as_deref(), Some("used [secret:gitlab_token:39]"));

@@ -38,6 +38,7 @@ pub(super) fn hit(event: &Event) -> Option<Hit> {
         start: span.start,
         end: span.end,
         description: description.to_owned(),
+        value: None,
     })
 }
 

@@ -13,6 +13,7 @@ mod cheap_model;
 mod database;
 mod ingest;
 mod logging;
+mod looks;
 mod mcp;
 mod models;
 mod outbound;
@@ -55,6 +56,7 @@ pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::Ingest;
 pub use logging::{LogFormat, LogLevel, Logging};
+pub use looks::Looks;
 pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
 pub use outbound::Outbound;
 pub use promote::Promote;
@@ -115,6 +117,8 @@ pub struct Settings {
     pub queue: Queue,
     /// How events are gathered.
     pub ingest: Ingest,
+    /// Bounds of the built-in checks where no review runs them.
+    pub looks: Looks,
     /// When an agent is recommended to be held back.
     pub breaker: Breaker,
     /// When a fault that recurs becomes a lesson.
@@ -213,6 +217,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         briefing: part(keys, "briefing", "When days and weeks are summed up."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions."),
+        looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
         reflexion: part(keys, "reflexion", "When a fault that recurs becomes a lesson."),
         baseline: part(keys, "baseline", "What an agent usually scores, and what counts as a fall below it."),

@@ -66,6 +66,7 @@ fn a_hit_in_an_argument_is_found_in_the_json() {
         start,
         end: stored.len(),
         description: String::new(),
+        value: None,
     };
     let all = sections(&event);
     let args = all.iter().find(|section| section.label == "tool.args").unwrap();

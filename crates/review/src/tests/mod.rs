@@ -43,7 +43,7 @@ pub(super) fn tool_event(args: Value) -> Event {
 
 pub(super) fn hit(check: CheckName, severity: Severity, field: &'static str, start: usize, end: usize) -> Hit {
     let (rule, description) = ("some_rule".to_owned(), "A check saw something.".to_owned());
-    Hit { check, rule, severity, field: FieldName::fixed(field), start, end, description }
+    Hit { check, rule, severity, field: FieldName::fixed(field), start, end, description, value: None }
 }
 
 pub(super) fn subject<'a>(event: &'a Event, hits: &'a [Hit]) -> Subject<'a> {

@@ -24,7 +24,8 @@ async function event({ ask, argument }) {
   const id = encodeURIComponent(argument);
   const one = await ask(`/v1/events/${id}`);
   const [verdict, ...reviews] = await Promise.all([maybe(ask(`/v1/events/${id}/verdict`)), ...(one.reviews ?? []).slice(0, 20).map((review) => maybe(ask(`/v1/reviews/${review.id}`)))]);
-  const found = reviews.flatMap((review) => review?.findings ?? []).filter((finding) => finding.event_id === one.id);
+  const reviewed = reviews.flatMap((review) => review?.findings ?? []).filter((finding) => finding.event_id === one.id);
+  const found = [...new Map([...reviewed, ...(one.findings ?? [])].map((finding) => [finding.id, finding])).values()];
   return [
     h("h1", null, "Event"), soft(one.id),
     verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "", verdict.decided_by ? `, decided by ${words(verdict.decided_by)}` : "")),

@@ -48,7 +48,7 @@ async function finding({ ask, act, argument }) {
       ["Evidence", item.verified ? (evidence ? "stands in the event's text" : "none can be quoted; two calls of the model agree") : evidence ? "not verified" : "not verified: no quote of it stands in the text"],
       item.about === "given" ? ["Speaks against", "what the agent was given: no fault of its own, and no breaker counts it"] : null,
       ["Seen", `${many(item.occurrences, "time")} for this agent, by then`],
-      ["Review", to(["reviews", item.review_id], item.review_id)],
+      ["Review", item.review_id ? to(["reviews", item.review_id], item.review_id) : "none: the checks looked by themselves"],
       item.note ? ["Note", h("span", { dir: "auto" }, item.note)] : null),
     h("form", { class: "filter", onsubmit: say }, h("label", null, "Note", h("input", { name: "note", maxlength: 2000, size: 40, placeholder: item.note ? "the note above stays unless you write another" : "why, for the reviewer and for others" })),
       FEEDBACK.filter(([status]) => status !== item.status).map(([value, label]) => h("button", { value }, label)))),

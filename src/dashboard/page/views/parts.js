@@ -68,7 +68,7 @@ const SHOWN_LEAVES = 60;
 
 /** Who did it, when, and its texts with what was found in them. */
 export function eventBody(event, found, { linked = true } = {}) {
-  const at = (field) => found.filter((one) => one.evidence?.field === field).map((one) => one.evidence);
+  const at = (field) => found.filter((one) => one.event_id === event.id && one.evidence?.field === field).map((one) => one.evidence);
   const fields = [...leaves("task", event.task), ...leaves("input", event.input), ...leaves("tool.args", event.tool?.args), ...leaves("tool.result", event.tool?.result),
     ...leaves("tool.error", event.tool?.error), ...leaves("output", event.output), ...leaves("metadata", event.metadata)].filter(([, value]) => value !== "");
   return [

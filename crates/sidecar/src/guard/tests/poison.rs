@@ -117,6 +117,7 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
         start: 0,
         end: 5,
         description: String::new(),
+        value: None,
     };
     let marks = [mark];
     let (taints, modes) = (super::texts(&["untrusted_web"]), super::texts(&[texts.mode]));

@@ -1,0 +1,339 @@
+//! Looks of the built-in checks at events that no review looks at. One process of a cluster follows feed `intake` at a
+//! time; what it finds commits with the follower's new number, so each event is looked at once.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{
+    StoreError,
+    aggregates::LookStore,
+    events::received_at,
+    new_findings::{self, Repeat, Row},
+    results::NewFinding,
+    transaction::{Tx, begin},
+    versions,
+};
+use umbra_domain::{EventId, Shadow, SkipReason};
+
+/// Bounds of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct LookBounds {
+    /// Most numbers of the feed.
+    pub numbers: i64,
+    /// Most events.
+    pub events: i64,
+    /// Bytes of events after which no further one is taken.
+    pub bytes: i64,
+    /// Most numbers that may wait; what is older is passed over.
+    pub backlog: i64,
+}
+
+/// An event to be looked at.
+#[derive(Debug, Clone)]
+pub struct LookEvent {
+    /// Its id.
+    pub id: EventId,
+    /// The stored event, as JSON.
+    pub payload: Vec<u8>,
+    /// Its matched shadows: `shadow_version.id`, the outcome's code, the trigger's code.
+    pub pairs: Vec<(i32, i16, i16)>,
+}
+
+/// Events that this process looks at. Dropped, they are looked at again.
+pub struct LookPage {
+    tx: Tx,
+    until: i64,
+    /// The events, in order of receipt.
+    pub events: Vec<LookEvent>,
+    /// Whether more are there already.
+    pub more: bool,
+}
+
+/// Next step of who looks.
+pub enum NextLook {
+    /// Another process looks.
+    Elsewhere,
+    /// So many events were passed over, because too many waited.
+    Shed(i64),
+    /// Events to look at.
+    Page(LookPage),
+}
+
+/// Something that a look found.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    /// The finding.
+    pub found: NewFinding,
+    /// The shadow.
+    pub shadow: String,
+    /// `shadow_version.id`.
+    pub version: i32,
+    /// The rank of the shadow's mode.
+    pub mode: i16,
+    /// Key that repeats share.
+    pub key: Vec<u8>,
+}
+
+/// Events that wait for a look, and those that were passed over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Events that were received behind the last that was looked at.
+    pub waiting: i64,
+    /// Receipt of the oldest of them.
+    pub oldest_at: Option<Timestamp>,
+    /// Stretches that were passed over within a day, the newest first.
+    pub shed: Vec<ShedRange>,
+}
+
+/// A stretch of events that looks passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShedRange {
+    /// Events of it that were to be looked at.
+    pub events: i64,
+    /// Receipt of the first of them.
+    pub first_at: Timestamp,
+    /// Receipt of the last of them.
+    pub last_at: Timestamp,
+}
+
+/// Numbers that are passed over in one transaction.
+const SHED_AT_ONCE: i64 = 50_000;
+/// Stretches that are listed.
+const MOST_RANGES: i64 = 20;
+/// Events with a pair whose outcome is one of $3; and steps of tasks, if $4.
+const TO_LOOK_AT: &str = "erased_at IS NULL AND (outcomes && $3 OR $4 AND task_id IS NOT NULL)";
+
+/// Outcomes of pairs whose events the checks look at by themselves.
+fn outcomes() -> Vec<i16> {
+    SkipReason::ALL.iter().filter(|reason| reason.leaves_checks()).map(|reason| reason.code()).collect()
+}
+
+impl LookStore<'_> {
+    /// Numbers of feed `intake` behind the last that was looked at.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn behind(self) -> Result<i64, StoreError> {
+        let behind = sqlx::query_scalar(
+            "/* looks.behind */ SELECT feed.last - f.seq FROM follower f, feed
+             WHERE f.name = 'looks' AND feed.name = 'intake'",
+        );
+        Ok(behind.fetch_one(&self.0.later).await?)
+    }
+
+    /// The next events to look at; `steps` if steps of tasks are among them, whatever their pairs.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn next(self, bounds: LookBounds, steps: bool) -> Result<NextLook, StoreError> {
+        let mut tx = begin(&self.0.later).await?;
+        let from: Option<i64> =
+            sqlx::query_scalar("/* looks.hold */ SELECT seq FROM follower WHERE name = 'looks' FOR UPDATE SKIP LOCKED")
+                .fetch_optional(&mut *tx)
+                .await?;
+        let Some(from) = from else {
+            tx.rollback().await?;
+            return Ok(NextLook::Elsewhere);
+        };
+        let last: i64 = sqlx::query_scalar("/* looks.last */ SELECT last FROM feed WHERE name = 'intake'")
+            .fetch_one(&mut *tx)
+            .await?;
+        if last - from > bounds.backlog {
+            // Half of what may wait is left, so that the next stretch is not begun at once.
+            let until = (last - bounds.backlog / 2).min(from + SHED_AT_ONCE);
+            return shed(tx, (from, until), steps).await.map(NextLook::Shed);
+        }
+        page(tx, (from, last), bounds, steps).await.map(NextLook::Page)
+    }
+
+    /// Events that wait for a look, and those that were passed over within a day.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn backlog(self) -> Result<Backlog, StoreError> {
+        let (waiting, oldest): (i64, Option<Uuid>) = sqlx::query_as(
+            "/* looks.waiting */ SELECT count(*), min(e.id::text)::uuid FROM follower f JOIN event e ON e.seq > f.seq
+             WHERE f.name = 'looks'",
+        )
+        .fetch_one(&self.0.read)
+        .await?;
+        let ranges: Vec<(i64, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp)> = sqlx::query_as(
+            "/* looks.shed_ranges */ SELECT events, first_at, last_at FROM check_backlog
+             WHERE at > clock() - interval '1 day' ORDER BY first_seq DESC LIMIT $1",
+        )
+        .bind(MOST_RANGES)
+        .fetch_all(&self.0.read)
+        .await?;
+        let range = |(events, first, last): (_, jiff_sqlx::Timestamp, jiff_sqlx::Timestamp)| ShedRange {
+            events,
+            first_at: first.to_jiff(),
+            last_at: last.to_jiff(),
+        };
+        Ok(Backlog {
+            waiting,
+            oldest_at: oldest.map(|id| received_at(EventId(id))),
+            shed: ranges.into_iter().map(range).collect(),
+        })
+    }
+}
+
+/// Passes over a stretch and records it; answers how many of its events were to be looked at.
+async fn shed(mut tx: Tx, (from, until): (i64, i64), steps: bool) -> Result<i64, StoreError> {
+    let sql = format!(
+        "/* looks.shed */ SELECT count(*), min(id::text)::uuid, max(id::text)::uuid FROM event
+         WHERE seq > $1 AND seq <= $2 AND {TO_LOOK_AT}"
+    );
+    let (events, first, last): (i64, Option<Uuid>, Option<Uuid>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(from)
+        .bind(until)
+        .bind(outcomes())
+        .bind(steps)
+        .fetch_one(&mut *tx)
+        .await?;
+    if let Some((first, last)) = first.zip(last) {
+        let at = |id| jiff_sqlx::ToSqlx::to_sqlx(received_at(EventId(id)));
+        sqlx::query(
+            "/* looks.record */
+             WITH same AS (
+                 UPDATE check_backlog SET last_seq = $2, events = events + $3, last_at = $5, at = clock()
+                 WHERE last_seq = $1 RETURNING first_seq
+             )
+             INSERT INTO check_backlog (first_seq, last_seq, events, first_at, last_at, at)
+             SELECT $1 + 1, $2, $3, $4, $5, clock() WHERE NOT EXISTS (SELECT FROM same)",
+        )
+        .bind(from)
+        .bind(until)
+        .bind(events)
+        .bind(at(first))
+        .bind(at(last))
+        .execute(&mut *tx)
+        .await?;
+    }
+    move_on(tx, until).await?;
+    Ok(events)
+}
+
+async fn page(mut tx: Tx, (from, last): (i64, i64), bounds: LookBounds, steps: bool) -> Result<LookPage, StoreError> {
+    type EventRow = (i64, Uuid, Vec<u8>, Vec<i32>, Vec<i16>, Vec<i16>);
+    let mut until = last.min(from + bounds.numbers);
+    if until == from {
+        return Ok(LookPage { tx, until, events: Vec::new(), more: false });
+    }
+    let sql = format!(
+        "/* looks.events */ SELECT seq, id, payload, shadows, outcomes, triggers FROM (
+             SELECT seq, id, payload, shadows, outcomes, triggers,
+                    sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS ahead
+             FROM event WHERE seq > $1 AND seq <= $2 AND {TO_LOOK_AT} ORDER BY seq LIMIT $5) e
+         WHERE ahead < $6 ORDER BY seq"
+    );
+    let rows: Vec<EventRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(from)
+        .bind(until)
+        .bind(outcomes())
+        .bind(steps)
+        .bind(bounds.events)
+        .bind(bounds.bytes)
+        .fetch_all(&mut *tx)
+        .await?;
+    let bytes: usize = rows.iter().map(|row| row.2.len()).sum();
+    let full = |count: usize, most: i64| i64::try_from(count).is_ok_and(|count| count >= most);
+    if let Some(row) = rows.last()
+        && (full(rows.len(), bounds.events) || full(bytes, bounds.bytes))
+    {
+        until = row.0;
+    }
+    let event = |(_, id, payload, shadows, outcomes, triggers): EventRow| {
+        let pairs = shadows.into_iter().zip(outcomes).zip(triggers);
+        let pairs = pairs.map(|((version, outcome), trigger)| (version, outcome, trigger)).collect();
+        LookEvent { id: EventId(id), payload, pairs }
+    };
+    Ok(LookPage { tx, until, events: rows.into_iter().map(event).collect(), more: until < last })
+}
+
+async fn move_on(mut tx: Tx, until: i64) -> Result<(), StoreError> {
+    sqlx::query("/* looks.done */ UPDATE follower SET seq = $1 WHERE name = 'looks' AND seq < $1")
+        .bind(until)
+        .execute(&mut *tx)
+        .await?;
+    Ok(tx.commit().await?)
+}
+
+impl LookPage {
+    /// The shadow as it was in a version, if there is such a version.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn version(&mut self, id: i32) -> Result<Option<Shadow>, StoreError> {
+        versions::read(&mut *self.tx, id).await
+    }
+
+    /// Commits what was found, and that the events were looked at; answers which findings are new. A repeat of a finding
+    /// becomes an occurrence of it, and what a review of the event has found meanwhile is left out.
+    ///
+    /// # Errors
+    /// The database does not answer: the events may come again.
+    pub async fn done(mut self, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+        let mut new = Vec::new();
+        if !found.is_empty() {
+            new = store(&mut self.tx, found).await?;
+        }
+        move_on(self.tx, self.until).await?;
+        Ok(new)
+    }
+}
+
+async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+    // The feed's row is locked before earlier findings are looked up: reviews that end meanwhile wait for it.
+    let base: i64 = sqlx::query_scalar(
+        "/* looks.feed */ UPDATE feed SET last = last + $1 WHERE name = 'result' RETURNING last - $1",
+    )
+    .bind(i64::try_from(found.len()).unwrap_or(0))
+    .fetch_one(&mut **tx)
+    .await?;
+    let known: Vec<(Vec<u8>, Uuid, Uuid)> =
+        sqlx::query_as("/* looks.known */ SELECT collapse_key, id, event_id FROM finding WHERE collapse_key = ANY($1)")
+            .bind(found.iter().map(|one| one.key.as_slice()).collect::<Vec<_>>())
+            .fetch_all(&mut **tx)
+            .await?;
+    let mut named: HashMap<&[u8], (Uuid, Uuid)> =
+        known.iter().map(|(key, id, event)| (key.as_slice(), (*id, *event))).collect();
+    let reviewed = found_by_reviews(tx, found).await?;
+    let (mut new, mut rows, mut repeats) = (Vec::new(), Vec::new(), Vec::new());
+    for ((at, one), seq) in found.iter().enumerate().zip(base + 1..) {
+        let Looked { found, shadow, version, mode, key } = one;
+        let event = found.finding.event_id.0;
+        let field = found.finding.evidence.as_ref().map(|evidence| evidence.field.as_str().to_owned());
+        if reviewed.contains(&(event, shadow.clone(), found.finding.rule.clone(), field)) {
+            continue;
+        }
+        match named.get(key.as_slice()) {
+            // The same value twice in one place.
+            Some((_, first)) if *first == event => {}
+            Some((finding, _)) => repeats.push(Repeat { finding: *finding, event, seq }),
+            None => {
+                named.insert(key, (found.id.0, event));
+                rows.push(Row { found, seq, shadow, mode: *mode, look: Some((*version, key)) });
+                new.push(at);
+            }
+        }
+    }
+    new_findings::insert(tx, None, None, &rows).await?;
+    new_findings::repeat(tx, &repeats).await?;
+    Ok(new)
+}
+
+/// What reviews have found in these events by the checks: event, shadow, rule and field.
+async fn found_by_reviews(
+    tx: &mut Tx,
+    found: &[Looked],
+) -> Result<HashSet<(Uuid, String, String, Option<String>)>, StoreError> {
+    let events: HashSet<Uuid> = found.iter().map(|one| one.found.finding.event_id.0).collect();
+    let rows = sqlx::query_as(
+        "/* looks.reviewed */ SELECT event_id, shadow, rule, field FROM finding
+         WHERE event_id = ANY($1) AND source = 'check' AND collapse_key IS NULL",
+    );
+    let rows: Vec<_> = rows.bind(events.into_iter().collect::<Vec<_>>()).fetch_all(&mut **tx).await?;
+    Ok(rows.into_iter().collect())
+}

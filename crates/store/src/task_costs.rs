@@ -1,0 +1,63 @@
+//! What tasks have cost: summed in the accept transaction where a cost floor asks for it, and over stored events.
+
+use std::collections::HashMap;
+
+use super::{StoreError, aggregates::EventStore, intake::Flush};
+use umbra_domain::NanoUsd;
+
+/// Most that is counted at a time, in nano-dollars: two of it fit into the column.
+const MOST: i64 = 4_000_000_000_000_000_000;
+
+impl Flush {
+    /// Adds costs to the sums of these tasks, each once, and locks the sums; then reads them, and those of other tasks.
+    /// A task of which no cost is known is missing.
+    ///
+    /// # Errors
+    /// Contention or a lost connection; nothing is stored.
+    pub async fn task_costs(
+        &mut self,
+        added: &HashMap<&str, NanoUsd>,
+        others: &[&str],
+    ) -> Result<HashMap<String, NanoUsd>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "/* task_costs.add */
+             WITH a AS (
+                 INSERT INTO task_cost (task_id, usd, at)
+                 SELECT task_id, least(usd, $4), c.at FROM (SELECT clock() AS at OFFSET 0) c,
+                        unnest($1::text[], $2::int8[]) k(task_id, usd)
+                 ORDER BY task_id COLLATE \"C\"
+                 ON CONFLICT (task_id) DO UPDATE SET usd = least(task_cost.usd, $4) + excluded.usd, at = excluded.at
+                 RETURNING task_id, usd
+             )
+             SELECT task_id, usd FROM a UNION ALL SELECT task_id, usd FROM task_cost WHERE task_id = ANY($3)",
+        )
+        .bind(added.keys().copied().collect::<Vec<_>>())
+        .bind(added.values().map(|usd| usd.0).collect::<Vec<_>>())
+        .bind(others)
+        .bind(MOST)
+        .fetch_all(&mut *self.0)
+        .await?;
+        Ok(rows.into_iter().map(|(task, usd)| (task, NanoUsd(usd))).collect())
+    }
+}
+
+impl EventStore<'_> {
+    /// What the stored events of these tasks have cost. A task of which no cost is known is missing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn summed_costs(self, tasks: &[&str]) -> Result<HashMap<String, NanoUsd>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "/* task_costs.of_events */
+             SELECT task_id, least(sum(usd), $2)::bigint FROM (
+                 SELECT task_id, (convert_from(payload, 'UTF8')::json #>> '{event,cost_usd}')::numeric AS usd
+                 FROM event WHERE task_id = ANY($1) AND erased_at IS NULL) e
+             WHERE usd IS NOT NULL GROUP BY task_id",
+        )
+        .bind(tasks)
+        .bind(MOST)
+        .fetch_all(&self.0.read)
+        .await?;
+        Ok(rows.into_iter().map(|(task, usd)| (task, NanoUsd(usd))).collect())
+    }
+}

@@ -1,0 +1,124 @@
+//! The cost floor by task, and critical marks, which break floor and cooldown once.
+
+use super::*;
+use umbra_domain::{BatchRules, Event};
+
+fn costing(task: Option<&str>, own: Option<i64>, whole: Option<i64>) -> TaskCost {
+    TaskCost::of(&Event {
+        task_id: task.map(Into::into),
+        cost_usd: own.map(NanoUsd),
+        task_cost_usd: whole.map(NanoUsd),
+        ..Event::default()
+    })
+}
+
+#[test]
+fn the_floor_is_compared_with_the_task_as_far_as_it_is_known() {
+    use FloorCheck::{Below, Passed, Undecided};
+    let floor = shadow(CostControl { skip_if_task_cost_below: Some(NanoUsd(10)), ..unlimited() });
+    for (cost, expected) in [
+        (costing(None, None, None), Passed),
+        (costing(None, Some(9), None), Below),
+        (costing(None, Some(10), None), Passed),
+        (costing(Some("t"), None, None), Undecided),
+        (costing(Some("t"), Some(9), None), Undecided),
+        (costing(Some("t"), Some(10), None), Passed),
+        (costing(Some("t"), Some(9), Some(10)), Passed),
+        (costing(Some("t"), Some(11), Some(9)), Below),
+    ] {
+        assert_eq!(cost.check(&floor), expected, "{cost:?}");
+        assert_eq!(cost.check(&shadow(unlimited())), Passed, "without a floor: {cost:?}");
+        let facts = Facts { own_traffic: false, sample: 0, cost, critical: false };
+        let gated = gate(&floor, facts);
+        assert_eq!(gated, (expected == Below).then_some(SkipReason::CostBelowFloor), "{cost:?}");
+        assert_eq!(gate(&floor, Facts { critical: true, ..facts }), None, "{cost:?}");
+        let held = candidate("a", &[Trigger::Error]).held_to_floor(&floor, cost);
+        assert_eq!(held.floor.is_some(), expected != Passed, "{cost:?}");
+        assert_eq!(held.is_below_floor(), expected == Below, "{cost:?}");
+        let summed = |sum| Candidate { task_cost: Some(NanoUsd(sum)), ..held.clone() }.is_below_floor();
+        assert_eq!((summed(9), summed(10)), (expected != Passed, false), "{cost:?}");
+    }
+}
+
+#[test]
+fn tasks_that_have_passed_the_highest_floor_are_remembered() {
+    let floor = |least, enabled| Shadow {
+        enabled,
+        ..shadow(CostControl { skip_if_task_cost_below: Some(NanoUsd(least)), ..unlimited() })
+    };
+    let passed = PassedTasks::under(&[floor(5, true), floor(10, true), floor(99, false)]);
+    passed.note("t", NanoUsd(9));
+    assert!(!passed.contains("t"));
+    passed.note("t", NanoUsd(10));
+    assert!(passed.contains("t") && !passed.contains("u"));
+    assert!(PassedTasks::under(&[floor(5, false)]).contains("t"), "there is no floor");
+}
+
+fn marked(marks: &[&str]) -> Candidate {
+    Candidate { critical: marks.iter().map(|mark| (*mark).to_owned()).collect(), ..candidate("a", &[Trigger::Error]) }
+}
+
+#[test]
+fn a_critical_mark_breaks_the_cooldown_once_and_another_one_again() {
+    let control = CostControl { cooldown: Duration::from_hours(2), max_reviews_per_day: Some(3), ..unlimited() };
+    let refused = |reason| Decision::Skip(reason);
+    let mut meters = meters(0, 0, Worst::default());
+    let mut ask = |marks: &[&str], after: i64| {
+        decide_alone(&control, &marked(marks), &mut meters, noon() + SignedDuration::from_mins(after))
+    };
+    assert_eq!(ask(&["x"], 0), RESERVED, "nothing cools yet");
+    assert_eq!(ask(&[], 1), refused(SkipReason::Cooldown));
+    assert_eq!(ask(&["x"], 1), refused(SkipReason::Cooldown), "it was queued already");
+    assert_eq!(ask(&["x", "y"], 2), RESERVED);
+    assert_eq!(ask(&["y"], 90), refused(SkipReason::Cooldown));
+    assert_eq!(ask(&["x"], 121), refused(SkipReason::Cooldown), "it was queued again with the other");
+    assert_eq!(ask(&["z"], 121), RESERVED);
+    assert_eq!(ask(&["w"], 121), refused(SkipReason::DailyCap), "caps hold");
+}
+
+#[test]
+fn a_critical_mark_breaks_the_floor_once_an_hour_where_nothing_cools() {
+    let control = CostControl { skip_if_task_cost_below: Some(NanoUsd(10)), ..unlimited() };
+    let held = |marks: &[&str]| Candidate { floor: Some(NanoUsd(10)), task_cost: Some(NanoUsd(1)), ..marked(marks) };
+    let below = Decision::Skip(SkipReason::CostBelowFloor);
+    let mut meters = meters(0, 0, Worst::default());
+    let mut ask = |marks: &[&str], after: i64| {
+        decide_alone(&control, &held(marks), &mut meters, noon() + SignedDuration::from_mins(after))
+    };
+    assert_eq!([ask(&[], 0), ask(&["x"], 1), ask(&["x"], 59), ask(&["x"], 60)], [below, RESERVED, below, RESERVED]);
+    let step = Candidate { company: Company::Task { id: "t".into(), completes: false }, ..held(&[]) };
+    assert_eq!(decide_alone(&control, &step, &mut meters, noon()), Decision::Pass, "a step matches nothing");
+}
+
+#[test]
+fn what_breaks_a_cooldown_does_not_wait_for_company() {
+    let rules = BatchRules { max_events: 3, max_chars: 100, max_wait: Duration::from_secs(9) };
+    let control = CostControl { batch: Some(rules), cooldown: Duration::from_hours(2), ..unlimited() };
+    let small = |marks: &[&str]| Candidate { company: Company::Batch(10), ..marked(marks) };
+    let mut meters = meters(0, 0, Worst::default());
+    cool(&mut meters, Trigger::Error, noon() + SignedDuration::from_hours(1));
+    let mut ask = |marks: &[&str]| decide_alone(&control, &small(marks), &mut meters, noon());
+    assert_eq!(ask(&["x"]), RESERVED);
+    assert_eq!([ask(&["x"]), ask(&[])], [Decision::Open(date(2026, 3, 1), 0), Decision::Join(0)]);
+}
+
+#[test]
+fn a_decision_names_the_first_trigger_that_does_not_cool() {
+    use Trigger::{CodeWritten, Error, SecurityRisk};
+    let control = CostControl { cooldown: Duration::from_hours(1), ..unlimited() };
+    for (cooling, on_demand, expected) in [
+        (&[][..], false, CodeWritten),
+        (&[CodeWritten], false, SecurityRisk),
+        (&[CodeWritten, SecurityRisk], false, Error),
+        (&[CodeWritten, SecurityRisk, Error], false, CodeWritten),
+        (&[CodeWritten], true, CodeWritten),
+    ] {
+        let mut meters = meters(0, 0, Worst::default());
+        for trigger in cooling {
+            cool(&mut meters, *trigger, noon() + millis(1));
+        }
+        let asked = Candidate { on_demand, ..candidate("a", &[CodeWritten, SecurityRisk, Error]) };
+        let decided = decide(&[&control], &[asked], &mut meters, noon(), false)[0];
+        assert_eq!(decided.trigger, Some(expected), "{cooling:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! One page of looks: the checks of each shadow that a budget held back, and what they find, ready to be stored.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use crate::{
+    flows::{collapse::collapse_key, events::accept::is_own_traffic, looks::Looks, rules::Rules},
+    telemetry::metric,
+    watch::Match,
+};
+use umbra_domain::{Event, EventId, Finding, FindingId, Hit, Shadow, SkipReason, StoredEvent, Trigger};
+use umbra_review::{Judgement, Subject};
+use umbra_store::{
+    StoreError,
+    events::received_at,
+    looks::{LookEvent, LookPage, Looked},
+    results::{NewFinding, Place},
+};
+
+/// Bytes of text after which others are let in; a text as long is looked at beside the tasks that serve requests.
+const LONG_TEXT: usize = 16 * 1024;
+
+/// A shadow whose checks look at an event.
+struct Observer {
+    shadow: Arc<Shadow>,
+    version: i32,
+    trigger: Trigger,
+}
+
+impl Looks {
+    /// Looks at a page and stores what it finds; answers whether more wait.
+    pub(super) async fn look_at(&self, rules: &Rules, mut page: LookPage) -> Result<bool, StoreError> {
+        let (events, more) = (std::mem::take(&mut page.events), page.more);
+        let former = former_versions(rules, &mut page, &events).await?;
+        let (mut found, mut unbroken) = (Vec::new(), 0);
+        metrics::counter!(metric::LOOKS).increment(events.len() as u64);
+        for event in events {
+            let Some((stored, observers)) = self.observers(rules, &former, &event) else { continue };
+            let length = stored.event.text_len();
+            let look = || self.findings(event.id, &stored, &observers);
+            found.extend(if length > LONG_TEXT { tokio::task::block_in_place(look) } else { look() });
+            unbroken += length;
+            if unbroken > LONG_TEXT {
+                unbroken = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        let new = page.done(&found).await?;
+        for one in new.into_iter().filter_map(|at| found.get(at)) {
+            metrics::counter!(metric::FINDINGS, "shadow" => one.shadow.clone(),
+                "severity" => one.found.finding.severity.as_str(), "source" => "check")
+            .increment(1);
+        }
+        if let Some(one) = found.first() {
+            // Whoever follows findings has news.
+            self.verdicts.ended(one.found.finding.event_id, false).await;
+        }
+        Ok(more)
+    }
+
+    /// The event with the shadows whose checks look at it: those whose budget skipped it, as configured when it came, and of
+    /// a task's step those that review the whole task later.
+    fn observers(
+        &self,
+        rules: &Rules,
+        former: &HashMap<i32, Arc<Shadow>>,
+        event: &LookEvent,
+    ) -> Option<(StoredEvent, Vec<Observer>)> {
+        let skipped = event.pairs.iter().filter(|(_, outcome, _)| leaves_checks(*outcome));
+        let observer = |(version, _, trigger): &(i32, i16, i16)| {
+            let shadow = rules.pinned(*version).or_else(|| former.get(version).cloned())?;
+            Some(Observer { shadow, version: *version, trigger: Trigger::from_code(*trigger)? })
+        };
+        let mut observers: Vec<Observer> = skipped.filter_map(observer).collect();
+        let stored: StoredEvent = serde_json::from_slice(&event.payload).ok()?;
+        let has_pair = |version: i32| event.pairs.iter().any(|(paired, ..)| *paired == version);
+        let steps = rules.watcher.matches(&stored.event, &stored.triggers).into_iter().filter(Match::is_step);
+        let steps = steps.filter_map(|found| Some((found.trigger, rules.shadows.get(found.shadow)?)));
+        let mut steps = steps.filter(|(_, armed)| armed.shadow.enabled && !has_pair(armed.version_id)).peekable();
+        if steps.peek().is_some() && !is_own_traffic(&self.installation, &stored.event, &event.payload) {
+            observers.extend(steps.map(|(trigger, armed)| Observer {
+                shadow: Arc::clone(&armed.shadow),
+                version: armed.version_id,
+                trigger,
+            }));
+        }
+        (!observers.is_empty()).then_some((stored, observers))
+    }
+
+    /// What the checks of these shadows find in an event.
+    fn findings(&self, id: EventId, stored: &StoredEvent, observers: &[Observer]) -> Vec<Looked> {
+        let mut looks: Vec<(&Shadow, Vec<Hit>)> = Vec::new();
+        let mut found = Vec::new();
+        for observer in observers {
+            let shadow = &*observer.shadow;
+            let sees_like = |other: &Shadow| {
+                other.checks == shadow.checks && other.allowed_hosts.as_deref() == shadow.allowed_hosts.as_deref()
+            };
+            let at = looks.iter().position(|(other, _)| sees_like(other)).unwrap_or_else(|| {
+                looks.push((shadow, umbra_checks::by_shadow(stored, shadow)));
+                looks.len() - 1
+            });
+            let Some((_, hits)) = looks.get(at).filter(|(_, hits)| !hits.is_empty()) else { continue };
+            found.extend(self.looked(id, &stored.event, observer, hits));
+        }
+        found
+    }
+
+    fn looked<'a>(
+        &'a self,
+        id: EventId,
+        event: &'a Event,
+        observer: &'a Observer,
+        hits: &'a [Hit],
+    ) -> impl Iterator<Item = Looked> + 'a {
+        let Observer { shadow, version, trigger } = observer;
+        let subject = Subject { event_id: id, event, trigger: *trigger, hits, baseline: None, memory: &[] };
+        let Judgement { findings, recommendation, .. } = umbra_review::of_checks(shadow, &subject);
+        let found = findings.into_iter().filter_map(move |finding| Some((hit_of(&finding, hits)?, finding)));
+        found.map(move |(hit, finding)| {
+            let key = collapse_key(&self.installation, &shadow.name, event, hit, Some(received_at(id)));
+            let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
+            let finding = Finding { description: clean(&finding.description), ..finding };
+            Looked {
+                found: NewFinding {
+                    id: FindingId(self.clock.new_id()),
+                    fingerprint: umbra_review::fingerprint(&finding),
+                    finding,
+                    place: Place {
+                        agent: event.agent.clone(),
+                        task_id: event.task_id.clone(),
+                        task_type: event.task_type.clone(),
+                        trigger: *trigger,
+                    },
+                    recommendation: clean(&recommendation),
+                },
+                shadow: shadow.name.clone(),
+                version: *version,
+                mode: shadow.mode.priority(),
+                key: key[..16].to_vec(),
+            }
+        })
+    }
+}
+
+fn leaves_checks(outcome: i16) -> bool {
+    SkipReason::from_code(outcome).is_some_and(SkipReason::leaves_checks)
+}
+
+/// The versions of shadows that skipped these events and are not in force any more.
+async fn former_versions(
+    rules: &Rules,
+    page: &mut LookPage,
+    events: &[LookEvent],
+) -> Result<HashMap<i32, Arc<Shadow>>, StoreError> {
+    let skipped = events.iter().flat_map(|event| &event.pairs).filter(|(_, outcome, _)| leaves_checks(*outcome));
+    let versions: BTreeSet<i32> = skipped.map(|(version, ..)| *version).collect();
+    let mut former = HashMap::new();
+    for version in versions.into_iter().filter(|version| rules.pinned(*version).is_none()) {
+        if let Some(shadow) = page.version(version).await? {
+            former.insert(version, Arc::new(shadow));
+        }
+    }
+    Ok(former)
+}
+
+/// The hit that a finding of the checks stands for.
+fn hit_of<'h>(finding: &Finding, hits: &'h [Hit]) -> Option<&'h Hit> {
+    hits.iter().find(|hit| {
+        let rule = finding.rule.strip_prefix(hit.check.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let place = finding.evidence.as_ref().is_none_or(|found| found.field == hit.field && found.start == hit.start);
+        rule == Some(&hit.rule) && place && finding.description.ends_with(&hit.description)
+    })
+}

@@ -1,0 +1,115 @@
+//! Use case: built-in checks look at events that no review looks at, because a budget held back the model. They follow the
+//! event feed behind the acknowledgement: one process of a cluster at a time, for a share of one processor.
+
+mod look;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    flows::{rules::RulesInForce, verdicts::Verdicts},
+    telemetry::metric,
+};
+use umbra_domain::{ReviewScope, clock::Clock};
+use umbra_store::{
+    Store, StoreError,
+    installation::Installation,
+    looks::{LookBounds, NextLook},
+};
+
+/// Between looks for new events.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// Longest pause between two pages, so that one that waited for the database long does not make others wait as long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Most numbers, events and bytes of a page, which is in memory as a whole, and whose transaction is open while it is looked
+/// at; and most events of a page that is tried again.
+const NUMBERS: i64 = 5_000;
+const EVENTS: i64 = 100;
+const BYTES: i64 = 256 * 1024;
+const EVENTS_AGAIN: i64 = 5;
+
+/// Context of looks. Cheap to clone.
+#[derive(Clone)]
+pub struct Looks {
+    /// The database.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The configuration in force.
+    pub rules: RulesInForce,
+    /// The key of our hashes.
+    pub installation: Installation,
+    /// Versions of shadows, and news for those that follow findings.
+    pub verdicts: Verdicts,
+    /// Bounds.
+    pub settings: LookSettings,
+}
+
+/// Bounds of looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LookSettings {
+    /// Events that may wait for a look; older ones are passed over.
+    pub max_backlog: u32,
+    /// Share of the time that is spent looking while events wait, of one processor.
+    pub processor_share: f64,
+}
+
+impl Looks {
+    /// Looks until `stop`.
+    pub async fn look_until(self, stop: CancellationToken) {
+        let mut failing = false;
+        // Shown from the start: a series that only comes with the first has no rate at it.
+        metrics::counter!(metric::LOOKS).increment(0);
+        metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(0);
+        loop {
+            let started = Instant::now();
+            let looked = self.look(if failing { EVENTS_AGAIN } else { EVENTS }).await;
+            match &looked {
+                Ok(_) if failing => tracing::info!("the checks look at events again"),
+                Err(error) if !failing => tracing::warn!(%error, "the checks cannot look at events; trying again"),
+                _ => {}
+            }
+            failing = looked.is_err();
+            let pause = if looked.unwrap_or(false) { self.pause(started.elapsed()) } else { BETWEEN_LOOKS };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// The pause after so much work, by which looks keep to their share of a processor.
+    fn pause(&self, worked: Duration) -> Duration {
+        let share = self.settings.processor_share.clamp(0.01, 1.0);
+        worked.mul_f64(1.0 / share - 1.0).min(LONGEST_PAUSE)
+    }
+
+    /// Looks at the next page of so many events at most; answers whether more wait.
+    async fn look(&self, events: i64) -> Result<bool, StoreError> {
+        let behind = self.store.looks().behind().await?;
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        metrics::gauge!(metric::CHECK_BACKLOG).set(behind as f64);
+        if behind <= 0 {
+            return Ok(false);
+        }
+        let rules = self.rules.load_full();
+        let steps =
+            rules.shadows.iter().any(|armed| armed.shadow.enabled && armed.shadow.scope == ReviewScope::Trajectory);
+        let backlog = self.settings.max_backlog.into();
+        let bounds = LookBounds { numbers: NUMBERS, events, bytes: BYTES, backlog };
+        match self.store.looks().next(bounds, steps).await? {
+            NextLook::Elsewhere => Ok(false),
+            NextLook::Shed(events) => {
+                metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(events.unsigned_abs());
+                tracing::warn!(
+                    events,
+                    "events were passed over by the checks, since too many wait (looks.max_backlog)"
+                );
+                Ok(true)
+            }
+            NextLook::Page(page) => self.look_at(&rules, page).await,
+        }
+    }
+}
