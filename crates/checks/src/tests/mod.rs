@@ -41,6 +41,7 @@ mod roles;
 mod secrets;
 mod services;
 mod shells;
+mod snippets;
 mod takeover;
 mod tools;
 mod triggers;
