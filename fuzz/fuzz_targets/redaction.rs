@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
         task: Some(text.clone()),
         input: Some(before.to_owned()),
         output: Some(text.clone()),
-        tool: Some(ToolCall { name: "bash".into(), args, result: Some(text.clone()), error: None }),
+        tool: Some(ToolCall { name: "bash".into(), args, result: Some(text.clone()), ..ToolCall::default() }),
         ..Event::default()
     };
     let screened = umbra_checks::screen(event);

@@ -27,7 +27,9 @@ use crate::{
     flows::events::{Origin, accept::OnDemand},
     ingest::{self, Incoming, ReviewRequest},
 };
-use umbra_domain::{Assessment, Event, EventId, Mode, Outcome, ReviewId, ReviewState, SkipReason, Trigger, key::Scope};
+use umbra_domain::{
+    Assessment, Event, EventId, Mode, Outcome, OutputForm, ReviewId, ReviewState, SkipReason, Trigger, key::Scope,
+};
 use umbra_store::{
     reviews::{Review, ReviewFilter},
     seek::Feed,
@@ -52,7 +54,7 @@ pub struct ReviewRequestBody {
     shadow: Option<String>,
     /// What was asked of the agent.
     task: Option<String>,
-    /// The text.
+    /// The text; for `code_written` and `security_risk` it is read as a program or a script, fenced or not.
     output: String,
     /// What the agent was given.
     context: Option<String>,
@@ -105,6 +107,7 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
         task: body.task,
         input: body.context,
         output: Some(body.output),
+        output_form: Some(OutputForm::on_demand(body.trigger)),
         ..Event::default()
     };
     let rules = api.flows.rules.load();

@@ -90,7 +90,7 @@ enum Command {
         #[arg(long, value_name = "ADDRESS", value_parser = umbra_config::parse_bind)]
         bind: Option<SocketAddr>,
     },
-    /// Review an agent's output from standard input now, with or without a server (commands in fenced blocks).
+    /// Review an agent's output from standard input now, with or without a server.
     #[command(after_help = review::NOTES)]
     Review(review::Options),
     /// Review recent stored events that no shadow has reviewed, the newest first, within the caps.

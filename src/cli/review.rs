@@ -19,7 +19,9 @@ use crate::{
     },
     ingest::Incoming,
 };
-use umbra_domain::{Assessment, Event, Outcome, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock};
+use umbra_domain::{
+    Assessment, Event, Outcome, OutputForm, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock,
+};
 use umbra_store::{events::EventFilter, reviews::Review, seek::Seek};
 
 /// Longest text on standard input.
@@ -30,7 +32,8 @@ const LOOK_BACK: u32 = 500;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What the help says beside the options.
-pub(super) const NOTES: &str = "Without standard input the newest stored event of that target and trigger is reviewed. \
+pub(super) const NOTES: &str = "With --trigger code_written or security_risk the text is read as a program or a script, in any language, fenced \
+    or not; --as says otherwise. Without standard input the newest stored event of that target and trigger is reviewed. \
     It counts against the shadow's caps; its cooldown does not hold it back. It is also written as markdown where \
     `artifacts.enabled` says so, into `artifacts.reviews_dir`.\n\n\
     APPROVE is a model's word. CHECKED means that no model was due (the shadow runs on the built-in checks) and the checks \
@@ -53,6 +56,9 @@ pub(super) struct Options {
     /// What was asked of the agent.
     #[arg(long)]
     task: Option<String>,
+    /// Read the text as `shell`, as `code` in any language, or as `text` with commands in fenced blocks.
+    #[arg(long = "as", value_name = "FORM")]
+    form: Option<String>,
     /// Exit 1 if the assessment is this strict or stricter: checked, inconclusive, suggest or flag.
     #[arg(long, value_name = "ASSESSMENT")]
     fail_on: Option<String>,
@@ -64,6 +70,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     if options.target.trim().is_empty() || options.target.len() > 256 {
         return Err(Failure::Usage("--target: 1 to 256 bytes, not blank".into()));
     }
+    let form = options.form.as_deref().map(form_named).transpose()?;
     let fail_on = match options.fail_on.as_deref() {
         None => None,
         Some("checked") => Some(Assessment::Checked),
@@ -81,7 +88,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     flows.pulse.beat().await?;
     let stop = CancellationToken::new();
     let walk = async {
-        let reviewed = review(&flows, &mut dispatcher, options, trigger, text).await;
+        let reviewed = review(&flows, &mut dispatcher, options, (trigger, form), text).await;
         stop.cancel();
         reviewed
     };
@@ -95,6 +102,12 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     }
     let fails = fail_on.is_some_and(|strict| reviewed.assessment.is_some_and(|found| found >= strict));
     if fails { Err(Failure::Said) } else { Ok(()) }
+}
+
+/// The form that an option names.
+fn form_named(word: &str) -> Result<OutputForm, Failure> {
+    let found = OutputForm::ALL.into_iter().find(|form| form.as_str() == word);
+    found.ok_or_else(|| Failure::Usage(format!("--as: {word:?} is none of text, code and shell")))
 }
 
 /// The text on standard input; `None` where there is none: a person sits at it, or it is `/dev/null`.
@@ -132,19 +145,21 @@ async fn review(
     flows: &Flows,
     dispatcher: &mut crate::queue::Dispatcher,
     options: Options,
-    trigger: Trigger,
+    (trigger, form): (Trigger, Option<OutputForm>),
     text: Option<String>,
 ) -> Result<Review, Failure> {
-    let event = match text {
+    let mut event = match text {
         Some(output) => Event {
             agent: options.target,
             triggers: vec![trigger],
             task: options.task,
             output: Some(output),
+            output_form: Some(OutputForm::on_demand(trigger)),
             ..Event::default()
         },
         None => newest(flows, &options.target, trigger).await?,
     };
+    event.output_form = form.or(event.output_form);
     let shadow = match options.shadow {
         Some(name) => name,
         None => flows.rules.load().first_watching(&event, trigger).ok_or_else(|| {

@@ -25,6 +25,8 @@ const MOST_USD: f64 = 1e6;
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 /// Attempts at one output.
 const MOST_ATTEMPTS: u64 = 1_000;
+/// What programs end with: 32 bits, read with or without a sign.
+const EXIT_CODES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=u32::MAX as i64;
 /// The seconds of the years 2000 to 2100, UTC.
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
@@ -54,6 +56,7 @@ pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faul
         supersedes: fields.optional("supersedes", event_id),
         occurred_at: fields.optional("occurred_at", time),
         metadata: fields.optional("metadata", object).map(Map::from).unwrap_or_default(),
+        output_form: None,
     };
     if is_empty {
         let detail = r#"nothing to review: give at least one of "output", "tool" and "input""#;
@@ -266,9 +269,24 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
         args: fields.optional("args", |tree, _, _| Some(tree.into())).unwrap_or_default(),
         result: fields.optional("result", text_or_json),
         error: fields.optional("error", text_or_json),
+        exit_code: fields.optional("exit_code", exit_code),
     };
     fields.refuse_rest();
     Some(tool)
+}
+
+/// An exit code: of Unix, or of Windows with or without its sign.
+fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<i64> {
+    let number = match tree {
+        Tree::Number(number) => Some(number),
+        Tree::LongInteger(_) => None,
+        other => return wrong_type("a whole number without quotes", &other, at, faults),
+    };
+    let code = number.and_then(|number| number.as_i64()).filter(|code| EXIT_CODES.contains(code));
+    code.or_else(|| {
+        let (least, most) = EXIT_CODES.into_inner();
+        faults.refuse(at, code::RANGE, format!("must be a whole number from {least} to {most}"))
+    })
 }
 
 fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger>> {

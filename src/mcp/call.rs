@@ -247,6 +247,7 @@ impl Gateway {
             name: call.tool.to_string(),
             args: results::bounded(&call.arguments, EVENT_TEXT),
             result: came.error.is_none().then(|| results::shortened(&came.text, EVENT_TEXT)),
+            exit_code: None,
             // Only a tool that ran can have failed.
             error: came.error.as_ref().filter(|_| ran).map(|text| results::shortened(text, EVENT_TEXT)),
         };

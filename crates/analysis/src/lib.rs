@@ -1,7 +1,9 @@
 //! Readers of what agents run: text in, facts out.
 //!
-//! [`shell`] reads scripts of shells: which programs they run, with which arguments, on what.
+//! [`shell`] reads scripts of shells: which programs they run, with which arguments, on what. [`code`] tells which language a
+//! text is in, and which commands a program in another language starts.
 //!
 //! Pure: no network, no clock, no file is read, nothing is run. No reader judges: rules do, in the crates above.
 
+pub mod code;
 pub mod shell;

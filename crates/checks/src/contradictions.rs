@@ -64,6 +64,9 @@ fn failure(tool: &ToolCall, result: &str) -> Option<&'static str> {
     if tool.error.as_deref().is_some_and(|error| !error.trim().is_empty()) {
         return Some("the tool call returned an error");
     }
+    if tool.exit_code.is_some_and(|code| code != 0) {
+        return Some(FAILED_PROGRAM);
+    }
     of_json(result).or_else(|| of_text(result))
 }
 
@@ -96,7 +99,7 @@ fn of_json(result: &str) -> Option<&'static str> {
     }
     let code = at(&["exit_code", "exitCode", "returncode", "return_code", "exit_status"]);
     if code.as_i64().is_some_and(|code| code != 0) {
-        return Some("the command ended with an exit code other than 0");
+        return Some(FAILED_PROGRAM);
     }
     let status = at(&["status", "statusCode", "status_code", "http_status"]);
     let word = status.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -143,6 +146,8 @@ fn of_text(result: &str) -> Option<&'static str> {
     Some(sign.says)
 }
 
+const FAILED_PROGRAM: &str = "the command ended with an exit code other than 0";
+
 /// Work on tests goes on while some of them fail.
 const FAILED_TESTS: &str = "the tool reports failed tests";
 
@@ -159,7 +164,7 @@ const FAILURES: [Sign; 4] = [
     Sign {
         literals: &["exit", "returncode"],
         form: r"(?im)(?:\bexit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))|\bexit_?code|\breturncode|\breturned non-zero exit status)\W{1,3}[1-9]\d{0,2}\b",
-        says: "the command ended with an exit code other than 0",
+        says: FAILED_PROGRAM,
     },
     Sign {
         literals: &["http/", " code", "error", "500 ", "502 ", "503 ", "504 "],

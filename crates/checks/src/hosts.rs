@@ -1,5 +1,8 @@
 //! Hosts in texts and commands. In: a text. Out: the hosts that it names in URLs or logs in to, beyond this machine and
-//! its network.
+//! its network. Hosts that documents are written with (`example.com`) are reached like any other; only what looks for data
+//! that leaves passes over them ([`is_outside`]).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use umbra_domain::FieldName;
 
@@ -23,7 +26,7 @@ pub(super) fn hosts(text: &str) -> impl Iterator<Item = String> {
         let host = authority.rsplit('@').next().unwrap_or(&authority);
         let host =
             if host.starts_with('[') { host.trim_matches(['[', ']']) } else { host.split(':').next().unwrap_or(host) };
-        is_outside(host).then(|| host.to_ascii_lowercase())
+        is_remote(host).then(|| host.to_ascii_lowercase())
     })
 }
 
@@ -33,7 +36,7 @@ pub(super) fn named_host(field: &FieldName, text: &str) -> Option<String> {
     let named = ["host", "hostname", "server", "domain"].iter().any(|name| key.eq_ignore_ascii_case(name));
     let host = text.split(':').next().unwrap_or(text);
     let form = host.len() <= 253 && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
-    (named && form && is_outside(host)).then(|| host.to_ascii_lowercase())
+    (named && form && is_remote(host)).then(|| host.to_ascii_lowercase())
 }
 
 /// Words of a command among which its program is looked for.
@@ -139,39 +142,37 @@ fn remote_login(script: &str) -> Option<String> {
     words.take(12).find_map(|word| {
         let (_, rest) = word.split_once('@')?;
         let host = rest.split(':').next().unwrap_or(rest);
-        is_outside(host).then(|| host.to_ascii_lowercase())
+        is_remote(host).then(|| host.to_ascii_lowercase())
     })
 }
 
-/// Whether a host lies beyond the machine, its network and the names that RFC 2606 and RFC 6761 reserve.
+/// True if a host lies beyond the machine, its network, and what documents are written with.
 pub(super) fn is_outside(host: &str) -> bool {
-    const RESERVED: [&str; 11] = [
-        "example.com",
-        "example.org",
-        "example.net",
-        "example",
-        "test",
-        "invalid",
-        "localhost",
-        "local",
-        "internal",
-        "lan",
-        "home.arpa",
-    ];
+    is_remote(host) && !is_documentation(host)
+}
+
+/// True if a host lies beyond the machine, its network and the names that RFC 6761 keeps for them.
+fn is_remote(host: &str) -> bool {
+    const LOCAL: [&str; 7] = ["test", "invalid", "localhost", "local", "internal", "lan", "home.arpa"];
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
-        return !(address.is_loopback()
-            || address.is_private()
-            || address.is_link_local()
-            || address.is_unspecified()
-            || address.is_documentation());
+    if let Ok(address) = host.parse::<Ipv4Addr>() {
+        let own = address.is_loopback() || address.is_private() || address.is_link_local();
+        return !own && !address.is_unspecified();
     }
-    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
-        return !(address.is_loopback()
-            || address.is_unspecified()
-            || address.is_unique_local()
-            || address.is_unicast_link_local());
+    if let Ok(address) = host.parse::<Ipv6Addr>() {
+        let own = address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local();
+        return !own && !address.is_unspecified();
     }
-    host.contains('.')
-        && !RESERVED.iter().any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')))
+    host.contains('.') && !is_below_any(&host, &LOCAL)
+}
+
+/// True if a host is one that documents are written with (RFC 2606, RFC 5737).
+fn is_documentation(host: &str) -> bool {
+    const EXAMPLES: [&str; 4] = ["example.com", "example.org", "example.net", "example"];
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_documentation()) || is_below_any(&host, &EXAMPLES)
+}
+
+fn is_below_any(host: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')))
 }

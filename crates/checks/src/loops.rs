@@ -58,7 +58,7 @@ impl Loops {
         let calls = self.agents.entry(event.agent.clone()).or_default();
         // JSON without white space, its keys in order: the same arguments are the same text.
         let asked = hash(&(&tool.name, tool.args.to_string()));
-        calls.last.push_back(Call { asked, outcome: hash(&(&tool.result, &tool.error)) });
+        calls.last.push_back(Call { asked, outcome: hash(&(&tool.result, &tool.error, tool.exit_code)) });
         if calls.last.len() > ROUNDS * LONGEST_ROUND {
             calls.last.pop_front();
         }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::{commands, hosts::is_outside, needles::Needles};
-use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+use umbra_domain::{CheckName, Event, FieldName, Hit, OutputForm, Severity};
 
 /// Most hits in an event.
 const MOST_HITS: usize = 20;
@@ -126,7 +126,8 @@ pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
         });
     }
     let fenced = event.output.as_deref().is_some_and(|output| holds(output, "```") || holds(output, "~~~"));
-    let scripts = if fenced || event.tool.is_some() { commands::of_event(event) } else { Vec::new() };
+    let code = event.output_form() != OutputForm::Text;
+    let scripts = if fenced || code || event.tool.is_some() { commands::of_event(event) } else { Vec::new() };
     for script in &scripts {
         let place = |mut target: Target| {
             target.span = script.place(target.span);

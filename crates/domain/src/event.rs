@@ -66,6 +66,51 @@ pub struct ToolCall {
     /// Its error as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Exit code of the program that the tool ran; 0 is success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+}
+
+impl ToolCall {
+    /// True if the call returned an error, or its program a code other than 0.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some() || self.exit_code.is_some_and(|code| code != 0)
+    }
+}
+
+/// Form in which the built-in checks read an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputForm {
+    /// Sentences: commands stand in fenced blocks and behind prompts.
+    #[default]
+    Text,
+    /// Source text in any language, fenced or not.
+    Code,
+    /// A script of a shell.
+    Shell,
+}
+
+impl OutputForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Code, Self::Shell];
+
+    /// Form of a text that is given for review: what is looked at as code or as a risk is a program or a command.
+    pub fn on_demand(trigger: Trigger) -> Self {
+        match trigger {
+            Trigger::CodeWritten | Trigger::SecurityRisk => Self::Code,
+            Trigger::TaskComplete | Trigger::Error | Trigger::All => Self::Text,
+        }
+    }
+
+    /// The word on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Code => "code",
+            Self::Shell => "shell",
+        }
+    }
 }
 
 /// Tokens that a call took.
@@ -143,6 +188,9 @@ pub struct Event {
     /// The sender's own data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// Form that the caller named for the output; without it the declared triggers decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_form: Option<OutputForm>,
 }
 
 /// An event as it rests in the database: screened, with what the screening saw.
@@ -242,7 +290,13 @@ impl Event {
             .iter()
             .any(|word| status.eq_ignore_ascii_case(word))
         };
-        self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(|tool| tool.error.is_some())
+        self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(ToolCall::has_failed)
+    }
+
+    /// Form in which the output is read: the one that was named, else code where the sender says that code was written.
+    pub fn output_form(&self) -> OutputForm {
+        let declared = self.triggers.contains(&Trigger::CodeWritten);
+        self.output_form.unwrap_or(if declared { OutputForm::Code } else { OutputForm::Text })
     }
 
     /// The cost that a floor is compared with: the whole task's, else the action's own; `None` is unknown.

@@ -54,7 +54,7 @@ pub use decision::{Decision, StoredDecision};
 pub use declarations::ToolDeclarations;
 pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
-pub use event::{Event, FieldName, StoredEvent, TokenCount, ToolCall};
+pub use event::{Event, FieldName, OutputForm, StoredEvent, TokenCount, ToolCall};
 pub use execution::{Execution, Override, OverrideScope};
 pub use finding::{About, Category, Evidence, Finding, Severity, Source};
 pub use hex_bytes::HexBytes;

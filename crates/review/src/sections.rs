@@ -109,6 +109,7 @@ fn about(event: &Event) -> String {
     let facts = [
         ("agent", Some(Value::from(event.agent.as_str()))),
         ("attempt", event.attempt.map(Value::from)),
+        ("exit_code", event.tool.as_ref().and_then(|tool| tool.exit_code).map(Value::from)),
         ("status", text(&event.status)),
         ("stop_reason", text(&event.stop_reason)),
         ("task_type", text(&event.task_type)),

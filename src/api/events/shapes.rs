@@ -129,6 +129,10 @@ pub struct ToolBody {
     /// Its error: text, or any JSON, which is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Exit code of the program that it ran; one other than 0 is a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -2_147_483_648_i64, maximum = 4_294_967_295_i64, example = 0)]
+    pub exit_code: Option<i64>,
 }
 
 impl From<Event> for EventBody {
@@ -138,6 +142,7 @@ impl From<Event> for EventBody {
             args: tool.args,
             result: tool.result,
             error: tool.error,
+            exit_code: tool.exit_code,
         });
         Self {
             agent: event.agent,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Sidecar, patterns::Teller};
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
-    ToolName, Trigger,
+    ToolCall, ToolName, Trigger,
 };
 use umbra_sidecar::patterns::{self, Step, Trajectory};
 use umbra_store::{
@@ -215,7 +215,7 @@ fn step_of(stored: &StoredEvent) -> Step {
         tool: event.tool.as_ref().map(|tool| ToolName::bare(tool.name.clone())),
         ok: decision != "stub"
             && !has(stored, Trigger::Error)
-            && event.tool.as_ref().is_none_or(|tool| tool.error.is_none()),
+            && !event.tool.as_ref().is_some_and(ToolCall::has_failed),
         rejected: matches!(decision, "block" | "ask"),
         summary: event.output.clone(),
     }
@@ -224,7 +224,7 @@ fn step_of(stored: &StoredEvent) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use umbra_domain::{Event, ToolCall, TriggerMark, TriggerSource, clock::Clock};
+    use umbra_domain::{Event, TriggerMark, TriggerSource, clock::Clock};
 
     fn opined(of: &[(Option<Assessment>, bool)]) -> Vec<Opined> {
         let clock = Clock::system();

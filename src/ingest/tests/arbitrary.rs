@@ -69,7 +69,7 @@ fn any_event() -> impl Strategy<Value = (Value, Event)> {
                 true
             }
         });
-        let tool = Some(ToolCall { name: agent.clone(), args: json.clone(), result, error: None });
+        let tool = Some(ToolCall { name: agent.clone(), args: json.clone(), result, ..ToolCall::default() });
         let event = Event {
             agent,
             task_id,

@@ -37,7 +37,7 @@ fn the_whole_shape_is_read() {
     let body = r#"{"id": "c-1", "agent": "writer-agent", "task_id": "t-1", "session_id": "s-1",
         "triggers": ["task_complete", "error", "task_complete"], "task": "what was asked", "task_type": "summary",
         "input": "in", "output": "out",
-        "tool": {"name": "write_file", "args": {"path": "a"}, "result": {"ok": true, "n": [1, 2.5]}, "error": null},
+        "tool": {"name": "write_file", "args": {"path": "a"}, "result": {"ok": true, "n": [1, 2.5]}, "error": null, "exit_code": -1},
         "cost_usd": 0.012, "task_cost_usd": 5e-2, "tokens": {"input": 900, "output": 300}, "status": "ok",
         "stop_reason": "length", "attempt": 2, "supersedes": "evt_0190a5b1c2d37e4f8a9b0c1d2e3f4a5b",
         "occurred_at": "2026-02-28T14:30:00.5+02:00", "metadata": {"repo": "x", "deep": {"a": [null]}}}"#;
@@ -57,6 +57,7 @@ fn the_whole_shape_is_read() {
             args: json!({"path": "a"}),
             result: some(r#"{"n":[1,2.5],"ok":true}"#),
             error: None,
+            exit_code: Some(-1),
         }),
         cost_usd: Some(NanoUsd(12_000_000)),
         task_cost_usd: Some(NanoUsd(50_000_000)),
@@ -67,6 +68,7 @@ fn the_whole_shape_is_read() {
         supersedes: "evt_0190a5b1c2d37e4f8a9b0c1d2e3f4a5b".parse().ok(),
         occurred_at: "2026-02-28T12:30:00.5Z".parse().ok(),
         metadata,
+        output_form: None,
     };
     let incoming = read(body);
     assert!(incoming.event == expected, "{}", serde_json::to_string(&incoming.event).unwrap());
@@ -79,6 +81,8 @@ fn what_is_lenient() {
         r#"{"agent": "a", "output": ""}"#,
         r#"{"agent": "a", "input": "x"}"#,
         r#"{"agent": "a", "tool": {"name": "t"}}"#,
+        r#"{"agent": "a", "tool": {"name": "t", "exit_code": 4294967295}}"#,
+        r#"{"agent": "a", "tool": {"name": "t", "exit_code": null}}"#,
         "\u{feff}{\"agent\": \"a\", \"output\": \"x\"}\r\n",
         r#"{"agent": "../../etc/x --><script> \u202e \u001b[31m", "output": "\ud83d\ude00"}"#,
         &with(r#""cost_usd": 0, "task_cost_usd": 1e6, "attempt": 1000, "tokens": {"input": 0}"#),
@@ -114,7 +118,7 @@ fn what_must_be_there() {
 #[test]
 fn each_field_has_its_rule() {
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
-    let cases: [(&str, &str, &str); 51] = [
+    let cases: [(&str, &str, &str); 56] = [
         ("agent", &long(257), "/agent range"),
         ("agent", r#"" \t ""#, "/agent range"),
         ("agent", "7", "/agent type"),
@@ -137,6 +141,11 @@ fn each_field_has_its_rule() {
         ("tool", r#"{"name": ""}"#, "/tool/name range"),
         ("tool", &format!(r#"{{"name": {}}}"#, long(257)), "/tool/name range"),
         ("tool", r#"{"name": "t", "arguments": {}}"#, "/tool/arguments unknown_field"),
+        ("tool", r#"{"name": "t", "exit_code": "1"}"#, "/tool/exit_code type"),
+        ("tool", r#"{"name": "t", "exit_code": 1.5}"#, "/tool/exit_code range"),
+        ("tool", r#"{"name": "t", "exit_code": 4294967296}"#, "/tool/exit_code range"),
+        ("tool", r#"{"name": "t", "exitcode": 1}"#, "/tool/exitcode unknown_field"),
+        ("output_form", r#""code""#, "/output_form unknown_field"),
         ("cost_usd", "-1", "/cost_usd range"),
         ("cost_usd", "-0.000001", "/cost_usd range"),
         ("cost_usd", "1000000.1", "/cost_usd range"),

@@ -1,13 +1,16 @@
 //! Code in other languages that a command hands to an interpreter. In: the code. Out: what it destroys by its own means,
 //! and the shell commands that it starts. It looks for the calls by which such code does either, and parses no language.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 use super::Sight;
-use umbra_analysis::shell::targets::{Target, classify, is_credential_file};
+use umbra_analysis::{
+    code::{Does, Language, Started, started},
+    shell::targets::{Target, classify, is_credential_file},
+};
 use umbra_domain::Severity;
 
 /// Literals of one piece of code that are looked at.
@@ -51,7 +54,12 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     ]) || says(&["fs.rm(", "promises.rm(", "rmdir("]) && lower.contains("recursive");
     if tree {
         let worst = literals(code).iter().map(|path| classify(path)).max();
-        let severity = if worst >= Some(Target::Home) { Severity::Critical } else { Severity::Warning };
+        // What only a name stands for is judged like a directory of the project, as it is in a shell.
+        let severity = match worst.unwrap_or(Target::Inside) {
+            Target::Temporary | Target::Rebuilt | Target::Inside => Severity::Info,
+            Target::Outside | Target::Here => Severity::Warning,
+            Target::Home | Target::System => Severity::Critical,
+        };
         let harmless = worst.is_some_and(|worst| worst <= Target::Rebuilt);
         let what = "Code given to an interpreter deletes a directory with all that is in it.".to_owned();
         return (!harmless).then(|| Sight::new("recursive_delete", severity, what));
@@ -81,44 +89,22 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     Some(Sight::new(rule, severity, format!("Code given to an interpreter {does} {secret}, which holds credentials.")))
 }
 
-/// What code in any language starts or deletes: the calls that do, each with its place, as commands of a shell. It goes
-/// by the literals within a call alone, so that what the code only prints is none.
-pub(super) fn started(code: &str) -> Vec<(usize, String)> {
-    /// Calls of one piece of code that are looked at, and bytes of one.
-    const MOST: usize = 64;
-    const LONGEST: usize = 1_000;
-    static CALLS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?:\b(?:os\.system|(?:os\.)?popen|subprocess\.\w+|exec(?:Sync|File|FileSync|a)?|spawn(?:Sync)?|system|shell_exec|passthru|proc_open|Command::new|exec\.Command|ProcessBuilder|check_call|check_output)|(?P<own>\b(?:rmtree|rmSync|rmdirSync|rm_rf|remove_tree|removeAll|RemoveAll|remove_dir_all)))\s*\(").ok()
-    });
-    let Some(calls) = CALLS.as_ref() else { return Vec::new() };
-    let started = calls.captures_iter(code).take(MOST).filter_map(|call| {
-        let head = call.get(0)?;
-        let rest = code.get(head.start()..code.floor_char_boundary((head.start() + LONGEST).min(code.len())))?;
-        // A statement; arguments may be chained to it on its own line.
-        let mut depth = 0_usize;
-        let end = rest.char_indices().find(|(_, c)| {
-            match c {
-                '(' | '[' | '{' => depth += 1,
-                ')' | ']' | '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0 && matches!(c, ';' | '\n')
-        });
-        let statement = rest.get(..end.map_or(rest.len(), |(at, _)| at))?;
-        if call.name("own").is_some() {
-            return Some((head.start(), format!("python -c '{}'", statement.replace('\'', "\""))));
-        }
-        let words = literals(statement);
-        let command = match words.split_first() {
-            Some((first, _)) if first.contains(' ') => first.clone(),
-            Some(_) => {
-                words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
-            }
-            None => return None,
+/// What code in any language starts or deletes: the calls that do, each with its place, as commands of a shell.
+pub(super) fn commands_of(code: &str, language: Option<Language>) -> impl Iterator<Item = (Range<usize>, String)> {
+    started(code, language).into_iter().map(move |Started { does, text, span }| {
+        let interpreter = match language {
+            Some(Language::JavaScript) => "node -e",
+            Some(Language::Ruby) => "ruby -e",
+            Some(Language::Perl) => "perl -e",
+            Some(Language::Php) => "php -r",
+            _ => "python -c",
         };
-        Some((head.start(), command))
-    });
-    started.collect()
+        let command = match does {
+            Does::Starts => text,
+            Does::Itself => format!("{interpreter} '{}'", text.replace('\'', "\"")),
+        };
+        (span, command)
+    })
 }
 
 /// The string literals of code, the first few.

@@ -1,8 +1,9 @@
-//! Shell in a text: fenced blocks, and scripts that begin with their interpreter. In: a text. Out: its shell parts and
-//! where they begin. A block that names another language is none; one without a name is shell where it looks so, since
-//! whoever wants a command overlooked leaves the name out, and prose stands in such blocks as well.
+//! Commands in a text: fenced blocks, scripts that begin with their interpreter, and, where the text is said to be code, what
+//! stands in no block. In: a text. Out: its parts and where they begin. A block that names another language is no shell; one
+//! without a name is shell where it looks so, since whoever wants a command overlooked leaves the name out, and prose stands
+//! in such blocks as well.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{ops::Range, sync::LazyLock};
 
 use memchr::{
     memchr, memchr2, memchr3,
@@ -10,89 +11,16 @@ use memchr::{
 };
 
 use super::tools::{docker_steps, package_scripts, recipes, workflow_steps};
-use umbra_analysis::shell;
-
-/// Names of a fenced block's language that mean shell.
-const SHELLS: [&str; 24] = [
-    "bash",
-    "sh",
-    "shell",
-    "zsh",
-    "ksh",
-    "dash",
-    "ash",
-    "fish",
-    "csh",
-    "tcsh",
-    "console",
-    "terminal",
-    "shellscript",
-    "shell-script",
-    "shell-session",
-    "shellsession",
-    "bash-session",
-    "sh-session",
-    "powershell",
-    "pwsh",
-    "ps1",
-    "cmd",
-    "bat",
-    "batch",
-];
-
-/// Interpreters that a script's first line may name.
-const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "csh", "fish"];
-
-/// Programs by whose name alone a line is a command.
-static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    "apt apt-get aria2c aws az base64 bash brew bunzip2 cargo chmod chown cp crontab curl dd docker docker-compose doas \
-     dnf echo ftp gawk gcloud git gpg gsutil gunzip gzip helm history iptables kubectl ln ls lua mkdir mkfs.ext4 mkfs.xfs mongo \
-     mongosh mv mysql nc ncat netcat nft nohup npm npx openssl pacman perl php pip pip3 pkill podman poweroff psql pwd \
-     python python3 rclone reboot redis-cli rm rmdir rsync scp sed sftp sh shred shutdown socat ssh su sudo systemctl \
-     tar tee telnet terraform tmux touch truncate ufw umount unzip useradd userdel usermod wget wipe wipefs xargs yarn \
-     yum zip zsh"
-        .split_whitespace()
-        .collect()
-});
-
-/// Programs whose names are words of English too: a line is a command where what follows looks so.
-static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    "at awk cat cd command crypt cut dig env eval exec export fdisk file find grep head history install kill killall less make more \
-     mount nice node read ruby run service set sleep sort source split tail test time timeout top uniq unset watch which \
-     yes zfs zpool"
-        .split_whitespace()
-        .collect()
-});
-
-/// Names of languages whose programs start others.
-const CODE: [&str; 18] = [
-    "python",
-    "python3",
-    "py",
-    "js",
-    "javascript",
-    "jsx",
-    "mjs",
-    "ts",
-    "typescript",
-    "node",
-    "ruby",
-    "rb",
-    "php",
-    "perl",
-    "go",
-    "golang",
-    "rust",
-    "java",
-];
+use umbra_analysis::{
+    code::{Content, Language, content, shows_shell},
+    shell::{self, has_interpreter, is_command, looks_like_shell, names_program},
+};
+use umbra_domain::OutputForm;
 
 /// Longest prompt of a shell, in bytes.
 const LONGEST_PROMPT: usize = 120;
 
-/// Lines of a block that are looked at to tell whether it is shell.
-const LINES: usize = 200;
-
-/// What of a text may be commands, each part with the byte where it begins.
+/// Parts of a text that may be commands, each with the byte where it begins.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'t> {
     /// Shell.
@@ -100,28 +28,112 @@ pub(super) struct Parts<'t> {
     /// Commands of what says how something is built: recipes of images, makefiles, workflows.
     pub(super) built: Vec<(usize, &'t str)>,
     /// Code in other languages, which may start commands.
-    pub(super) code: Vec<(usize, &'t str)>,
+    pub(super) code: Vec<(usize, &'t str, Option<Language>)>,
 }
 
-/// The parts of a text.
-pub(super) fn parts(text: &str) -> Parts<'_> {
+/// The parts of a text that has a form.
+pub(super) fn parts(text: &str, form: OutputForm) -> Parts<'_> {
     let mut parts = Parts::default();
     let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
-    let script = text.get(start..).filter(|script| has_interpreter(script));
-    for block in fenced(text) {
-        if script.is_none() && block.is_shell() {
+    let script = text.get(start..).filter(|script| form == OutputForm::Shell || has_interpreter(script));
+    let declared = script.is_none() && form == OutputForm::Code;
+    // In code a fence within a line is a part of it.
+    let is_block = |block: &Block<'_>| !declared || block.begins_line;
+    let mut gaps = Vec::new();
+    let mut end = 0;
+    for block in fenced(text).filter(is_block) {
+        let language = block.language().or_else(|| block.is_nameless_shell().then_some(Language::Shell));
+        if script.is_none() && language == Some(Language::Shell) {
             parts.shell.push((block.start, block.text));
         }
         parts.built.extend(block.built());
-        if block.is_code() {
-            parts.code.push((block.start, block.text));
+        if let Some(language) = language.filter(|language| *language != Language::Shell) {
+            parts.code.push((block.start, block.text, Some(language)));
+        }
+        gaps.push(end..block.start);
+        end = block.start + if declared && language.is_none() { 0 } else { block.text.len() };
+    }
+    if let Some(script) = script {
+        parts.shell.push((start, script));
+        return parts;
+    }
+    if declared {
+        gaps.push(end..text.len());
+        parts.add_gaps(text, gaps);
+    }
+    parts.shell.extend(prompted(text, &parts.shell));
+    parts
+}
+
+impl<'t> Parts<'t> {
+    /// Adds what stands outside of the blocks in a text that is said to be code.
+    fn add_gaps(&mut self, text: &'t str, gaps: Vec<Range<usize>>) {
+        let content = content(text);
+        if gaps.len() == 1 && content == Content::Code(Some(Language::Shell)) {
+            self.shell.push((0, text));
+            return;
+        }
+        for gap in gaps {
+            let part = text.get(gap.clone()).unwrap_or_default();
+            match content {
+                Content::Code(language) if language != Some(Language::Shell) => {
+                    self.code.push((gap.start, part, language));
+                    self.built.extend(steps(part).into_iter().map(|(at, command)| (gap.start + at, command)));
+                }
+                _ => self.add_paragraphs(gap.start, part),
+            }
+            self.add_shell(gap.start, part);
         }
     }
-    match script {
-        Some(script) => parts.shell.push((start, script)),
-        None => parts.shell.extend(prompted(text, &parts.shell)),
+
+    /// Adds the paragraphs that are code in another language than shell.
+    fn add_paragraphs(&mut self, start: usize, text: &'t str) {
+        for (at, paragraph) in paragraphs(text).filter(|(_, paragraph)| super::may_matter(paragraph)) {
+            match content(paragraph) {
+                Content::Code(Some(Language::Shell)) | Content::Prose => {}
+                Content::Code(language) => self.code.push((start + at, paragraph, language)),
+            }
+        }
     }
-    parts
+
+    /// Adds the paragraphs that are shell by what they say themselves, and of others the lines that name a program.
+    fn add_shell(&mut self, start: usize, text: &'t str) {
+        for (at, paragraph) in paragraphs(text).filter(|(_, paragraph)| super::may_matter(paragraph)) {
+            if shows_shell(paragraph) {
+                self.shell.push((start + at, paragraph));
+                continue;
+            }
+            let mut place = start + at;
+            for line in paragraph.split_inclusive('\n') {
+                let bare = line.trim();
+                if names_program(bare) {
+                    self.shell.push((place + line.len() - line.trim_start().len(), bare));
+                }
+                place += line.len();
+            }
+        }
+    }
+}
+
+/// Commands of a text that is a recipe of an image, a workflow or a package's manifest by its first lines.
+fn steps(text: &str) -> Vec<(usize, &str)> {
+    let has = |begins: &str| text.lines().take(40).any(|line| line.trim_start().starts_with(begins));
+    match () {
+        () if has("FROM ") && has("RUN ") => docker_steps(text),
+        () if has("jobs:") || has("steps:") || has("script:") => workflow_steps(text),
+        () if text.trim_start().starts_with('{') && text.contains("\"scripts\"") => package_scripts(text),
+        () => Vec::new(),
+    }
+}
+
+/// The paragraphs of a text, each with the byte where it begins.
+fn paragraphs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split("\n\n").filter_map(move |paragraph| {
+        let start = at;
+        at += paragraph.len() + 2;
+        (!paragraph.trim().is_empty()).then_some((start, paragraph))
+    })
 }
 
 /// Commands that stand in no block: lines behind a shell's prompt (`$ rm -rf /srv`, `root@host:/# reboot`), lines that are
@@ -195,17 +207,22 @@ struct Block<'t> {
     label: &'t str,
     start: usize,
     text: &'t str,
+    /// Nothing but blanks, quotation marks and list signs stand before it on its line.
+    begins_line: bool,
 }
 
 impl<'t> Block<'t> {
-    fn is_shell(&self) -> bool {
+    /// Language that its label names.
+    fn language(&self) -> Option<Language> {
         // Of ```{.bash}, ```bash:deploy.sh and ```sh,ignore the name.
         let sign = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '#'));
-        let name = self.label.split(sign).find(|part| !part.is_empty());
-        match name {
-            Some(name) => SHELLS.iter().any(|shell| shell.eq_ignore_ascii_case(name)),
-            None => self.label.trim().is_empty() && looks_like_shell(self.text),
-        }
+        let name = self.label.split(sign).find(|part| !part.is_empty()).unwrap_or_default();
+        Language::named(name).or_else(|| Language::named(self.name()).filter(|language| *language != Language::Shell))
+    }
+
+    /// True if it has no label, and looks like shell.
+    fn is_nameless_shell(&self) -> bool {
+        self.label.is_empty() && looks_like_shell(self.text)
     }
 
     /// Its commands, where it says how something is built.
@@ -219,11 +236,6 @@ impl<'t> Block<'t> {
         };
         let start = self.start;
         commands.into_iter().map(move |(at, command)| (start + at, command))
-    }
-
-    fn is_code(&self) -> bool {
-        let name = self.name();
-        CODE.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// The first word of its label.
@@ -253,7 +265,9 @@ fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
             }
             let (end, after) = closing(text, start, mark, length);
             at = after;
-            return Some(Block { label, start, text: text.get(start..end)? });
+            let before = text.get(..open)?.rsplit('\n').next().unwrap_or_default();
+            let begins_line = before.chars().all(|c| matches!(c, ' ' | '\t' | '>' | '-' | '*'));
+            return Some(Block { label, start, text: text.get(start..end)?, begins_line });
         }
     })
 }
@@ -285,86 +299,4 @@ fn closing(text: &str, start: usize, mark: u8, length: usize) -> (usize, usize) 
         from += found + run;
     }
     (text.len(), text.len())
-}
-
-/// Whether a script's first line names a shell: `#!/bin/bash`, `#!/usr/bin/env -S bash -e`.
-fn has_interpreter(script: &str) -> bool {
-    let Some(line) = script.strip_prefix("#!").and_then(|rest| rest.lines().next()) else { return false };
-    let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
-    let program = words.next();
-    let named =
-        if program == Some("env") { words.find(|word| !word.starts_with('-') && !word.contains('=')) } else { program };
-    named.is_some_and(|name| INTERPRETERS.contains(&name))
-}
-
-/// Whether a block without a name is shell: it names its interpreter, shows a prompt before a program, half of its
-/// lines are commands, or its only line may be one.
-fn looks_like_shell(block: &str) -> bool {
-    let block = block.trim();
-    if has_interpreter(block) {
-        return true;
-    }
-    let (mut lines, mut commands, mut goes_on, mut quoted) = (0_usize, 0_usize, false, false);
-    for line in block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).take(LINES) {
-        let prompt = shell::prompt_len(line.as_bytes());
-        let is_command = is_command(line.get(prompt..).unwrap_or_default());
-        if prompt > 0 && is_command {
-            return true;
-        }
-        lines += 1;
-        let command = is_command || goes_on || quoted;
-        commands += usize::from(command);
-        goes_on = command && line.ends_with(['\\', '|', '&']);
-        // Within a command's quotes every line is its own.
-        quoted = command && (quoted ^ (line.matches('\'').count() % 2 == 1));
-    }
-    let single = lines == 1 && !block.ends_with(['.', ':', '!', '?']) && block.split_whitespace().count() <= 12;
-    let may_be = single && block.split_whitespace().next().is_some_and(is_program_like);
-    may_be || (commands > 0 && commands * 2 >= lines)
-}
-
-fn is_command(line: &str) -> bool {
-    let mut words = line.split_whitespace().skip_while(|word| is_assignment(word) || *word == "{" || *word == "(");
-    let Some(first) = words.next() else { return false };
-    let name = first.rsplit('/').next().unwrap_or_default().trim_matches(['"', '\'']);
-    if PROGRAMS.contains(name) {
-        // A sentence that begins with a program's name ends like a sentence.
-        return !line.ends_with('.') || looks_like_arguments(line, first);
-    }
-    if WORDS.contains(name) {
-        return looks_like_arguments(line, first);
-    }
-    // Any other program shows by an option.
-    is_program_like(name) && !line.ends_with(['.', ',', ':']) && words.any(is_option)
-}
-
-/// Whether a word may be a program's name, as most are: lower case, digits, a hyphen; on Windows with its ending.
-fn is_program_like(word: &str) -> bool {
-    if [".exe", ".bat", ".cmd", ".ps1"].iter().any(|ending| word.to_ascii_lowercase().ends_with(ending)) {
-        return true;
-    }
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
-    word.bytes().all(plain) && word.starts_with(|c: char| c.is_ascii_lowercase())
-}
-
-/// `-f`, `--force`, and not a hyphen between words or a number.
-fn is_option(word: &str) -> bool {
-    word.strip_prefix('-')
-        .is_some_and(|rest| rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_alphabetic()))
-}
-
-/// Whether what follows the first word is more than words: an option, a path, a variable, a quote, an operator.
-fn looks_like_arguments(line: &str, first: &str) -> bool {
-    let rest = line.split_once(first).map_or("", |(_, rest)| rest);
-    rest.split_whitespace().any(|word| {
-        word.starts_with('-') && word.len() > 1
-            || word.starts_with(['/', '~', '$', '"', '\'', '*', '.', '>', '<', '|', '&'])
-            || word.contains(['=', '|', '>', ';'])
-    })
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    })
 }

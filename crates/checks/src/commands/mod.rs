@@ -3,13 +3,15 @@
 //!
 //! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
 //! `sudo sh -c "rm -rf $HOME"` does. A walk takes four steps:
-//! `scripts` says which texts of an event are commands, and `tools` which tool calls amount to one; [`umbra_analysis::shell`]
+//! `scripts` says which texts of an event are commands, by the names of `arguments` and the parts of `fences`, and `tools` which tool
+//! calls amount to one; [`umbra_analysis::shell`]
 //! parses one into pipelines, with the values of its own variables, takes wrappers away and hands back the scripts within
 //! (`bash -c`, here-documents, `ssh host …`), which are read in turn; then `files`, `disks`, `git`, `databases`,
 //! `migrations`, `services`, `clouds`, `publishing`, `rights`, `persistence`, `protections` and `windows` judge single
 //! calls, `incoming` and `outgoing` whole pipelines, `code` what interpreters are given. `lexicon` holds the names.
 //! `walk` strings them together, within a [`Budget`]. A script is parsed only where it names a program that some rule knows.
 
+mod arguments;
 mod clouds;
 mod code;
 mod databases;
@@ -35,7 +37,10 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-pub(super) use scripts::{Script, is_shell_tool, of_event, words};
+pub(super) use self::{
+    scripts::{Script, is_shell_tool, of_event, words},
+    tools::is_interpreter,
+};
 
 use umbra_analysis::shell::{Budget, Call};
 use umbra_domain::{CheckName, Hit, Severity};
@@ -102,15 +107,15 @@ fn single(call: &Call, sights: &mut Vec<Sight>) {
     }
 }
 
-/// Whether a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
-fn asks_help(call: &Call) -> bool {
+/// True if a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
+pub(super) fn asks_help(call: &Call) -> bool {
     let last = call.args.last().map_or("", |arg| arg.text.as_str());
     let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
     matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
 }
 
-/// Whether the call only says what it would do.
-fn is_rehearsal(call: &Call) -> bool {
+/// True if the call only says what it would do.
+pub(super) fn is_rehearsal(call: &Call) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
         matches!(
             arg,

@@ -3,7 +3,7 @@
 
 use super::Sight;
 use umbra_analysis::shell::{
-    Call, Word,
+    Call, Purpose, Word, purpose,
     targets::{Target, classify, is_credential_file, names_credential},
 };
 use umbra_domain::Severity::{self, Critical, Warning};
@@ -111,23 +111,10 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
     None
 }
 
-/// Whether a call asks a store of secrets for one.
+/// True if a call asks a store of secrets for one.
 fn tells_secret(call: &Call) -> bool {
-    let words: Vec<&str> = call.operands().take(4).collect();
-    match (call.program.as_str(), words.as_slice()) {
-        ("aws", ["ssm", verb, ..]) => verb.starts_with("get-parameter") && call.has_long("with-decryption"),
-        ("aws", ["secretsmanager", "get-secret-value" | "batch-get-secret-value", ..])
-        | ("gcloud", ["secrets", "versions", "access", ..])
-        | ("az", ["keyvault", "secret", "show" | "download", ..])
-        | ("vault", ["kv", "get", ..] | ["read", ..])
-        | ("op", ["read", ..] | ["item", "get", ..])
-        | ("gh", ["auth", "token", ..])
-        | ("doppler", ["secrets", ..])
-        | ("heroku", ["config", ..])
-        | ("pass", ["show", ..]) => true,
-        ("kubectl" | "oc", _) => reads_credentials(call).is_some(),
-        _ => false,
-    }
+    let cluster = matches!(call.program.as_str(), "kubectl" | "oc") && reads_credentials(call).is_some();
+    cluster || purpose(call) == Some(Purpose::ReadsSecret)
 }
 
 /// What a call serves to whoever asks: a directory of keys, a home, a whole system.

@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use super::{
     Sight,
-    code::started,
+    arguments::{COMMAND_KEYS, DESCRIBING_KEYS, argument_form, is_document, is_key, path_of, source_of},
+    code::commands_of,
     fences,
     tools::{built_commands, cell_commands, command, is_script, patched, within_json},
 };
+use umbra_analysis::code::{Content, Language, content, may_start};
 use umbra_domain::{Event, FieldName, Severity, ToolCall};
 
 /// A text that is a command or a script.
@@ -93,24 +95,6 @@ const INSTALLERS: [&str; 16] = [
 const SHELL_TOOLS: [&str; 12] =
     ["bash", "shell", "exec", "execute", "run", "terminal", "cmd", "command", "powershell", "pwsh", "zsh", "sh"];
 
-/// Arguments that hold a command whatever the tool is called.
-const COMMAND_KEYS: [&str; 8] =
-    ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
-
-/// Arguments that hold no command even where the tool runs them.
-const DESCRIBING_KEYS: [&str; 10] = [
-    "description",
-    "explanation",
-    "cwd",
-    "workdir",
-    "path",
-    "reason",
-    "justification",
-    "content",
-    "new_string",
-    "old_string",
-];
-
 /// Whether a tool's name says that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
 pub(crate) fn is_shell_tool(name: &str) -> bool {
     words(name).any(|word| SHELL_TOOLS.contains(&&*word)) || name.eq_ignore_ascii_case("runcommand")
@@ -149,10 +133,7 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
     let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
     // A document that is written shows commands to its readers.
     let written = event.tool.as_ref().and_then(|tool| path_of(&tool.args));
-    let documents = written.is_some_and(|path| {
-        let ending = path.rsplit('.').next().unwrap_or_default();
-        ["md", "mdx", "rst", "adoc", "txt", "markdown", "html"].contains(&ending)
-    });
+    let documents = written.is_some_and(is_document);
     event.for_each_text(|field, text| {
         if let Some(tool) = event.tool.as_ref().filter(|_| field.is_tool_argument())
             && given(tool, &field, text, shell_tool, written, &mut scripts)
@@ -161,27 +142,29 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
         }
         if field.is_output() || field.is_tool_argument() {
             let of_document = documents && field.is_tool_argument();
-            let parts = fences::parts(text);
+            let form = if field.is_output() { event.output_form() } else { argument_form(event, &field, written) };
+            let parts = fences::parts(text, form);
             let warned = |start: usize| warns(text.get(..start).unwrap_or_default());
+            let reader = |start: usize| if of_document || warned(start) { Run::Nobody } else { Run::Reader };
             let script = |at, text, run| Script { field: field.clone(), at, text, run, on_host: true };
-            scripts.extend(parts.shell.into_iter().map(|(start, part)| {
-                let run = if of_document || warned(start) { Run::Nobody } else { Run::Reader };
-                script(start..start + part.len(), Cow::Borrowed(part), run)
-            }));
+            scripts.extend(
+                parts
+                    .shell
+                    .into_iter()
+                    .map(|(start, part)| script(start..start + part.len(), Cow::Borrowed(part), reader(start))),
+            );
             scripts.extend(parts.built.into_iter().map(|(start, part)| {
                 let run = if of_document { Run::Nobody } else { Run::Builder };
                 script(start..start + part.len(), Cow::Borrowed(part), run)
             }));
-            for (start, code) in parts.code {
-                let commands = started(code);
-                if commands.is_empty() {
-                    continue;
-                }
-                let run = if warned(start) { Run::Nobody } else { Run::Reader };
+            let source = field.is_tool_argument().then(|| source_of(&field, written)).flatten();
+            let whole =
+                source.filter(|language| *language != Language::Shell).map(|language| (0, text, Some(language)));
+            for (start, code, language) in parts.code.into_iter().chain(whole) {
                 scripts.extend(
-                    commands
-                        .into_iter()
-                        .map(|(at, command)| script(start + at..start + code.len(), Cow::Owned(command), run)),
+                    commands_of(code, language).map(|(at, command)| {
+                        script(start + at.start..start + at.end, Cow::Owned(command), reader(start))
+                    }),
                 );
             }
         }
@@ -190,11 +173,6 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
         lists(tool, shell_tool, &mut scripts);
     }
     scripts
-}
-
-/// The file that a call is about.
-fn path_of(args: &Value) -> Option<&str> {
-    ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
 }
 
 /// Bytes before a fence among which a warning is looked for.
@@ -233,7 +211,7 @@ fn given<'e>(
     scripts: &mut Vec<Script<'e>>,
 ) -> bool {
     let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
-    let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+    let is = |names: &[&str]| is_key(field, names);
     let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run, on_host: bool| {
         scripts.push(Script { field: field.clone(), text, at, run, on_host });
     };
@@ -249,6 +227,14 @@ fn given<'e>(
     }
     if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
         push(Cow::Borrowed(text), 0..text.len(), Run::Tool, true);
+        if may_start(text, None)
+            && let Content::Code(language) = content(text)
+            && language != Some(Language::Shell)
+        {
+            for (at, command) in commands_of(text, language) {
+                push(Cow::Owned(command), at, Run::Tool, true);
+            }
+        }
         return true;
     }
     for command in within_json(text, &COMMAND_KEYS) {

@@ -66,6 +66,15 @@ const INTERPRETERS: [(&str, &str); 16] = [
     ("php", "php"),
 ];
 
+/// True if a tool's name says that it runs code that it is given.
+pub(crate) fn is_interpreter(name: &str) -> bool {
+    let name = Name(words(name.rsplit("__").next().unwrap_or(name)).collect());
+    INTERPRETERS.iter().any(|(word, _)| name.has(&[word])) && !name.has(&HANDLES)
+}
+
+/// Words of tools that handle code without running it.
+const HANDLES: [&str; 9] = ["write", "edit", "create", "save", "search", "review", "format", "lint", "read"];
+
 /// Hosts that hand out the credentials of a machine.
 const METADATA: [&str; 5] =
     ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
@@ -85,7 +94,7 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
         return Some(format!("sql -c {}", quoted(text)));
     }
     if is(&["code", "source", "script", "cell", "snippet", "input", "content", "new_source"])
-        && !name.has(&["write", "edit", "create", "save", "search", "review", "format", "lint", "read"])
+        && !name.has(&HANDLES)
         && let Some((_, program)) = INTERPRETERS.iter().find(|(word, _)| name.has(&[word]))
     {
         let option = if *program == "python" {

@@ -156,6 +156,9 @@ const PUBLISHED: &[&str] = &[
     "git_committer_email",
 ];
 
+/// Lines of a notice of copyright that names its authors.
+const NOTICE: usize = 6;
+
 /// Addresses that are written so that no machine reads them: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in
 /// the parameters of a URL, `jane%40posteo.de`.
 fn find_veiled(text: &str, found: &mut Vec<Found>) {
@@ -274,9 +277,16 @@ fn is_machine(local: &str) -> bool {
     })
 }
 
+/// True if the line says whose work something is, or the lines right before it, as at the head of a source file.
 fn is_published(text: &str, start: usize) -> bool {
-    let line = text.get(..start).unwrap_or_default();
-    let line = line.get(line.floor_char_boundary(line.len().saturating_sub(120))..).unwrap_or_default();
-    let line = line.rsplit('\n').next().unwrap_or_default().to_ascii_lowercase();
-    PUBLISHED.iter().any(|word| line.contains(word))
+    const NEAR: usize = 400;
+    let before = text.get(..start).unwrap_or_default();
+    let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
+    let mut lines = before.rsplit('\n').map(str::to_ascii_lowercase);
+    let own = lines.next().unwrap_or_default();
+    let bare = |line: &str| line.trim_start_matches([' ', '\t', '*', '#', '/', '-', ';']).to_owned();
+    let notice = |line: String| line.starts_with("(c) ") || line.contains("copyright");
+    PUBLISHED.iter().any(|word| own.contains(word))
+        || notice(bare(&own))
+        || lines.map(|line| bare(&line)).take_while(|line| !line.is_empty()).take(NOTICE).any(notice)
 }

@@ -12,8 +12,13 @@ const KEY: &str = concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc");
 #[test]
 fn no_text_of_an_event_keeps_a_secret() {
     let text = || Some(format!("x {KEY} y"));
-    let tool =
-        ToolCall { name: KEY.to_owned(), args: json!({"a": [{"b": KEY}], KEY: 1}), result: text(), error: text() };
+    let tool = ToolCall {
+        name: KEY.to_owned(),
+        args: json!({"a": [{"b": KEY}], KEY: 1}),
+        result: text(),
+        error: text(),
+        ..ToolCall::default()
+    };
     let event = Event {
         agent: KEY.to_owned(),
         task_id: text(),
@@ -136,7 +141,7 @@ fn each_trigger_is_derived_from_what_the_event_shows() {
         (running("ssh ops@db1.acme.io uptime"), Some(Trigger::SecurityRisk)),
         (tool("fetch", json!({"url": "https://api.acme.io"})), Some(Trigger::SecurityRisk)),
         (tool("fetch", json!({"url": "http://localhost:8080/x"})), None),
-        (tool("fetch", json!({"url": "https://example.com/x"})), None),
+        (tool("fetch", json!({"url": "https://example.com/x"})), Some(Trigger::SecurityRisk)),
         (tool("fetch", json!({"url": "http://10.1.2.3/x"})), None),
         (tool("str_replace_editor", json!({"command": "view"})), None),
         (tool("read_file", json!({"path": "a"})), None),

@@ -6,7 +6,12 @@ use crate::Loops;
 use umbra_domain::{Event, Severity, ToolCall};
 
 fn call(agent: &str, args: &Value, result: &str) -> Event {
-    let tool = ToolCall { name: "search".to_owned(), args: args.clone(), result: Some(result.to_owned()), error: None };
+    let tool = ToolCall {
+        name: "search".to_owned(),
+        args: args.clone(),
+        result: Some(result.to_owned()),
+        ..ToolCall::default()
+    };
     Event { agent: agent.to_owned(), tool: Some(tool), ..Event::default() }
 }
 

@@ -20,6 +20,8 @@ mod commands;
 mod contexts;
 mod contradictions;
 mod dear;
+mod declared;
+mod derived;
 mod dictated;
 mod disguises;
 mod endings;

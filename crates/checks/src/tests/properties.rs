@@ -127,7 +127,7 @@ fn code_like() -> impl Strategy<Value = String> {
 
 fn event(text: &str) -> Event {
     let args = serde_json::json!({"command": text, text: [text]});
-    let tool = ToolCall { name: "bash".to_owned(), args, result: Some(text.to_owned()), error: None };
+    let tool = ToolCall { name: "bash".to_owned(), args, result: Some(text.to_owned()), ..ToolCall::default() };
     Event { agent: text.to_owned(), output: Some(text.to_owned()), tool: Some(tool), ..Event::default() }
 }
 

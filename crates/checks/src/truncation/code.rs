@@ -3,6 +3,7 @@
 use memchr::memmem;
 
 use super::{Break, END, SAMPLE};
+use umbra_analysis::code::{Language, is_open};
 
 pub(super) const OPEN: Break = ("cut_code", "The code ends with something still open.");
 
@@ -48,6 +49,25 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     let single = last.split_whitespace().count() == 1;
     let keyword = ["pass", "break", "continue", "return", "end", "else:", "done", "fi", "esac"].contains(&last);
     let word = single && !keyword && last.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
+    let comment = (last.starts_with("//") || last.starts_with("# "))
+        && last.ends_with(|c: char| c.is_alphanumeric())
+        && text.trim_end().ends_with(last);
+    let asks = last.ends_with(',') && !last.starts_with("//") && !last.starts_with('#');
+    (word || asks || comment || goes_on(text, last) || opens_more(text)).then_some(OPEN)
+}
+
+/// How a text that is known to be a program breaks off, if it does. Its last line may be a word, a comment or an element of a
+/// list: only what stays open tells.
+pub(super) fn broken_program(text: &str, last: &str, language: Option<Language>) -> Option<Break> {
+    let open = match language {
+        Some(Language::Shell) => last.ends_with(['|', '\\']) || last.ends_with("&&"),
+        language => goes_on(text, last) || is_open(text, language),
+    };
+    open.then_some(OPEN)
+}
+
+/// True if the last line asks for more: an operator, a declaration or the head of a block without the rest, a text in three quotes.
+fn goes_on(text: &str, last: &str) -> bool {
     let declares = ["var ", "let ", "const ", "from ", "def ", "class ", "func ", "fn ", "async ", "export ", "await "]
         .iter()
         .any(|start| last.starts_with(start))
@@ -58,16 +78,13 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
         ["for ", "while ", "if ", "elif ", "with ", "def ", "class "].iter().any(|start| last.starts_with(start))
             && !last.contains([':', '(', '{', ';'])
             && text.lines().filter(|line| line.ends_with(':')).count() > 1;
-    let operator = last.ends_with(['=', '+', '-', ',', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
+    let operator = last.ends_with(['=', '+', '-', '.', '&', '|', '\\', '(', '[', '{', '<', '?', ':'])
         && !last.starts_with("//")
         && !last.starts_with('#')
         && !last.ends_with("++")
         && !last.ends_with("--");
-    let comment = (last.starts_with("//") || last.starts_with("# "))
-        && last.ends_with(|c: char| c.is_alphanumeric())
-        && text.trim_end().ends_with(last);
     let quoted = text.matches("\"\"\"").count() % 2 == 1 && text.len() < END;
-    (word || declares || head || operator || comment || quoted || opens_more(text)).then_some(OPEN)
+    declares || head || operator || quoted
 }
 
 /// Whether more brackets are opened than closed, strings and comments aside.

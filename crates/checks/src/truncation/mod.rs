@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+use umbra_analysis::code::{Content, content};
+use umbra_domain::{CheckName, Event, FieldName, Hit, OutputForm, Severity};
 
 /// How much of the end a hit covers, in bytes.
 const TAIL: usize = 80;
@@ -26,7 +27,7 @@ pub(super) fn hit(event: &Event) -> Option<Hit> {
         Some(reason) if is_limit(reason) => {
             ("stopped_at_limit", "The model stopped because it reached its limit of tokens.")
         }
-        _ => broken_off(text)?,
+        _ => broken_off(text, event.output_form())?,
     };
     let end = text.len();
     let span: Range<usize> = text.ceil_char_boundary(end.saturating_sub(TAIL))..end;
@@ -101,7 +102,7 @@ fn has_open_tag(text: &str) -> bool {
 type Break = (&'static str, &'static str);
 
 /// How the text breaks off, if it does.
-fn broken_off(text: &str) -> Option<Break> {
+fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
     let start = text.trim_start();
     if let Some(limit) = announced::limit(text) {
         return Some(limit);
@@ -132,6 +133,12 @@ fn broken_off(text: &str) -> Option<Break> {
     }
     // Everything else shows near the end.
     let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
+    if form != OutputForm::Text
+        && memmem::find(text.as_bytes(), b"```").is_none()
+        && let Content::Code(language) = content(text)
+    {
+        return code::broken_program(text, last, language);
+    }
     if has_open_tag(text) {
         return Some(("cut_tag", "A tag is opened at the end and not closed."));
     }

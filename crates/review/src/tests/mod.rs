@@ -37,7 +37,7 @@ pub(super) fn event() -> Event {
 }
 
 pub(super) fn tool_event(args: Value) -> Event {
-    let tool = ToolCall { name: "run_shell".to_owned(), args, result: Some("done".to_owned()), error: None };
+    let tool = ToolCall { name: "run_shell".to_owned(), args, result: Some("done".to_owned()), ..ToolCall::default() };
     Event { agent: "ops-agent".to_owned(), tool: Some(tool), ..Event::default() }
 }
 
@@ -99,6 +99,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         args,
         result,
         error,
+        exit_code: None,
     });
     (any_text(), text(), text(), text(), text(), proptest::option::of(tool)).prop_map(
         |(agent, status, task, input, output, tool)| Event {

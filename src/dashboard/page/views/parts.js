@@ -70,7 +70,7 @@ const SHOWN_LEAVES = 60;
 export function eventBody(event, found, { linked = true } = {}) {
   const at = (field) => found.filter((one) => one.event_id === event.id && one.evidence?.field === field).map((one) => one.evidence);
   const fields = [...leaves("task", event.task), ...leaves("input", event.input), ...leaves("tool.args", event.tool?.args), ...leaves("tool.result", event.tool?.result),
-    ...leaves("tool.error", event.tool?.error), ...leaves("output", event.output), ...leaves("metadata", event.metadata)].filter(([, value]) => value !== "");
+    ...leaves("tool.error", event.tool?.error), ...leaves("tool.exit_code", event.tool?.exit_code), ...leaves("output", event.output), ...leaves("metadata", event.metadata)].filter(([, value]) => value !== "");
   return [
     h("p", { class: "row" }, linked ? to(["events", event.id], when(event.received_at)) : when(event.received_at), h("b", null, agentLink(event.agent)), event.tool ? h("code", { class: "long" }, event.tool.name) : null,
       event.triggers.map((one) => h("span", { title: one.why }, tag(one.name))), event.stop_reason ? soft(`stopped: ${event.stop_reason}`) : null, event.task_id ? soft("task ", taskLink(event.task_id)) : null),

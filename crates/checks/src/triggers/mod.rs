@@ -1,6 +1,9 @@
 //! Says what kinds of action an event shows. In: the screened event and its marks. Out: the triggers that its sender
 //! named, then those that the event itself gives away, each with a reason. It looks for forms, not for intent, and
-//! names no trigger twice.
+//! names no trigger twice. `rows` is the table of signs, and `signs` looks for them.
+
+mod rows;
+mod signs;
 
 use std::{borrow::Cow, cell::LazyCell, sync::LazyLock};
 
@@ -21,10 +24,11 @@ pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
     }
     let arguments = LazyCell::new(|| arguments(event));
     let scripts = LazyCell::new(|| commands::of_event(event));
-    let derived: [(Trigger, &dyn Fn() -> Option<String>); 3] = [
+    let derived: [(Trigger, &dyn Fn() -> Option<String>); 4] = [
         (Trigger::Error, &|| failure(event)),
         (Trigger::CodeWritten, &|| code(event, &arguments, || &scripts)),
-        (Trigger::SecurityRisk, &|| risk(marks, &arguments, || &scripts)),
+        (Trigger::SecurityRisk, &|| risk(event, marks, &arguments, || &scripts)),
+        (Trigger::TaskComplete, &|| signs::of_event(Trigger::TaskComplete, event).filter(|_| !event.is_failed())),
     ];
     for (name, why) in derived {
         add(&mut triggers, name, TriggerSource::Derived, why);
@@ -58,7 +62,8 @@ fn failure(event: &Event) -> Option<String> {
             return Some(how);
         }
     }
-    event.is_failed().then(|| "The action's status says that it failed.".to_owned())
+    signs::of_event(Trigger::Error, event)
+        .or_else(|| event.is_failed().then(|| "The action's status says that it failed.".to_owned()))
 }
 
 fn begins(text: &str, word: &str) -> bool {
@@ -251,6 +256,7 @@ fn writes_files(name: &str, args: &Value) -> bool {
 }
 
 fn risk<'s, 'e: 's>(
+    event: &Event,
     marks: &[Mark],
     arguments: &Arguments<'_>,
     scripts: impl Fn() -> Scripts<'s, 'e>,
@@ -267,6 +273,11 @@ fn risk<'s, 'e: 's>(
             "A command in {} is destructive, privileged or otherwise risky ({}).",
             hit.field, hit.rule
         ));
+    }
+    let sign =
+        signs::of_event(Trigger::SecurityRisk, event).or_else(|| signs::of_commands(Trigger::SecurityRisk, scripts));
+    if sign.is_some() {
+        return sign;
     }
     let host = arguments
         .iter()

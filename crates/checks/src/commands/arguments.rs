@@ -1,0 +1,76 @@
+//! Arguments of a tool by their names: commands, texts of files, descriptions. In: a field's path, and the file that the call is
+//! about. Out: how the text is read.
+
+use serde_json::Value;
+
+use umbra_analysis::code::Language;
+use umbra_domain::{Event, FieldName, OutputForm, Trigger};
+
+/// Arguments that hold a command whatever the tool is called.
+pub(super) const COMMAND_KEYS: [&str; 8] =
+    ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
+
+/// Arguments that hold no command even where the tool runs them.
+pub(super) const DESCRIBING_KEYS: [&str; 10] = [
+    "description",
+    "explanation",
+    "cwd",
+    "workdir",
+    "path",
+    "reason",
+    "justification",
+    "content",
+    "new_string",
+    "old_string",
+];
+
+/// Arguments that hold the text of a file.
+const CONTENT_KEYS: [&str; 14] = [
+    "content",
+    "contents",
+    "text",
+    "file_text",
+    "new_string",
+    "new_str",
+    "insert_text",
+    "code",
+    "source",
+    "new_source",
+    "code_edit",
+    "replacement",
+    "body",
+    "data",
+];
+
+/// Language of the file whose text an argument holds, by the file's name.
+pub(super) fn source_of(field: &FieldName, written: Option<&str>) -> Option<Language> {
+    let ending = written.filter(|_| is_key(field, &CONTENT_KEYS))?.rsplit_once('.')?.1;
+    Language::named(ending)
+}
+
+/// Form in which an argument is read: a script where it is written to one, code where the sender says that code was written.
+pub(super) fn argument_form(event: &Event, field: &FieldName, written: Option<&str>) -> OutputForm {
+    let declared = event.triggers.contains(&Trigger::CodeWritten) && is_key(field, &CONTENT_KEYS);
+    match source_of(field, written) {
+        Some(Language::Shell) => OutputForm::Shell,
+        None if declared && !written.is_some_and(is_document) => OutputForm::Code,
+        _ => OutputForm::Text,
+    }
+}
+
+/// True if the last name of a field's path is one of these.
+pub(super) fn is_key(field: &FieldName, names: &[&str]) -> bool {
+    let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
+    names.iter().any(|name| name.eq_ignore_ascii_case(key))
+}
+
+/// True if a file shows its text to readers.
+pub(super) fn is_document(path: &str) -> bool {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    ["md", "mdx", "rst", "adoc", "txt", "markdown", "html"].contains(&ending)
+}
+
+/// The file that a call is about.
+pub(super) fn path_of(args: &Value) -> Option<&str> {
+    ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
+}
