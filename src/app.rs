@@ -14,7 +14,7 @@ use crate::{
     flows::{
         Flows, Parts,
         decisions::{Boundary, BoundarySettings, DecisionWriter},
-        events::{Writer, WriterSettings},
+        events::{EventSpool, Filer, SpoolSettings, Writer, WriterSettings},
         followers::FollowerSettings,
         looks::LookSettings,
         reviews::ReviewSettings,
@@ -46,6 +46,7 @@ use umbra_llm::{Gateway, OutboundPolicy, builtin_models, check_url};
 use umbra_policy::check_condition;
 use umbra_store::{
     Store, StoreOptions, Target,
+    installation::Installation,
     postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
 };
 
@@ -217,6 +218,24 @@ impl Setup {
         settings.boundary.audit.dir.clone().unwrap_or_else(|| settings.storage.data_dir.join("audit"))
     }
 
+    /// The folder of all spools of events, one an installation.
+    pub fn spools_dir(&self) -> PathBuf {
+        self.settings.storage.data_dir.join("spool")
+    }
+
+    /// The folder of this installation's spool of events: a data directory that is given to another database takes no events
+    /// there.
+    pub fn spool_dir(&self, installation: &Installation) -> PathBuf {
+        self.spools_dir().join(hex::encode(&installation.hash("spool", &[])[..8]))
+    }
+
+    fn spool(&self, installation: &Installation, clock: Clock) -> EventSpool {
+        let spool = &self.settings.ingest.spool;
+        let settings =
+            SpoolSettings { enabled: spool.enabled, max_bytes: spool.max_bytes as u64, max_age: spool.max_age };
+        EventSpool::new(&self.spool_dir(installation), settings, clock)
+    }
+
     /// Builds the gateway to the models.
     ///
     /// # Errors
@@ -261,6 +280,7 @@ impl Setup {
             schema: database.schema.clone(),
             max_connections: database.max_connections,
             allow_unsafe: database.allow_unsafe,
+            deadline: database.deadline,
         }
     }
 
@@ -364,12 +384,26 @@ impl Database {
 
     /// Closes the connections and stops the server if it is ours.
     pub async fn close(self) {
+        self.close_until(std::future::pending()).await;
+    }
+
+    /// The same, but once `limit` is over the server is left to end by itself.
+    pub async fn close_until(self, limit: impl Future<Output = ()>) {
         self.store.close().await;
         if let Some(server) = self.private
-            && let Err(error) = server.stop().await
+            && let Err(error) = server.stop_until(limit).await
         {
             tracing::warn!(%error, "the private Postgres did not stop cleanly; it recovers at the next start");
         }
+    }
+}
+
+/// Works with the database under watch: what waits for it waits no more once it is away.
+async fn watching<T>(store: &Store, work: impl Future<Output = T>) -> T {
+    let report = |is_away| metrics::gauge!(telemetry::metric::DATABASE_AWAY).set(if is_away { 1.0 } else { 0.0 });
+    tokio::select! {
+        done = work => done,
+        never = store.watch(report) => match never {},
     }
 }
 
@@ -381,6 +415,8 @@ pub struct App {
     pub dispatcher: Dispatcher,
     /// Stores events; at rest until it is run.
     pub writer: Writer,
+    /// Files events that waited for the database; at rest until it is run.
+    pub filer: Filer,
     /// Decides calls of tools; at rest until it is run.
     pub decisions: DecisionWriter,
     /// What the sidecar does, to be told to the shadows; at rest until it is run.
@@ -420,6 +456,7 @@ impl App {
         let rows = checkpoints::row_key(&setup.audit_dir()).with_context(|| no_key(setup))?;
         let (boundary, decisions) =
             Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
+        let spool = setup.spool(&installation, clock.clone());
         let parts = Parts {
             store: store.clone(),
             boundary,
@@ -434,7 +471,9 @@ impl App {
                 queue_events: settings.ingest.queue_events,
                 flush_events: settings.ingest.flush_events,
                 flush_bytes: settings.ingest.flush_bytes,
+                deadline: settings.database.deadline,
             },
+            spool,
             max_queued: i64::from(settings.queue.max_queued),
             reviews: review_settings(settings),
             looks: LookSettings {
@@ -444,8 +483,8 @@ impl App {
             followers: follower_settings(settings),
             sidecar: setup.sidecar_settings()?,
         };
-        let (flows, writer, interventions) = Flows::new(parts);
-        Ok(Self { flows, dispatcher, writer, decisions, interventions, warnings })
+        let (flows, writer, filer, interventions) = Flows::new(parts);
+        Ok(Self { flows, dispatcher, writer, filer, decisions, interventions, warnings })
     }
 }
 

@@ -9,6 +9,7 @@ pub mod findings;
 pub mod ingest;
 pub mod queue;
 pub mod reflexion;
+pub mod spool;
 pub mod telemetry;
 pub mod watch;
 pub mod webhooks;

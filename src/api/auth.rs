@@ -107,7 +107,7 @@ const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long one with a key that is not on it waits.
 const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// How old the list may be while the database is away, for all but decisions.
+/// How old the list may be while the database is away, for all but decisions, and events where they are spooled.
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
 /// The list on its way.
@@ -175,9 +175,19 @@ impl KeyRing {
     ///
     /// # Errors
     /// `unauthorized`, or the database is away.
-    pub(super) async fn identify(&self, headers: &HeaderMap, class: Class) -> Result<Caller, Problem> {
-        // An agent that waits for a decision is answered from memory, however long the database is away.
-        let holds_for = if class == Class::Decide { Duration::MAX } else { HOLDS_FOR };
+    pub(super) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        class: Class,
+        spools: impl Fn() -> bool,
+    ) -> Result<Caller, Problem> {
+        // An agent that waits for a decision is answered from memory, however long the database is away; and so is one that
+        // posts events, as long as they are spooled.
+        let holds_for = match class {
+            Class::Decide => Duration::MAX,
+            Class::Ingest if self.known.load().at.elapsed() > HOLDS_FOR && spools() => Duration::MAX,
+            _ => HOLDS_FOR,
+        };
         self.keep_fresh(FRESH_FOR, PATIENCE, holds_for).await?;
         let known = self.known.load();
         let mut all = headers.get_all(header::AUTHORIZATION).iter();
@@ -210,8 +220,13 @@ impl KeyRing {
         }
         // It may have been made a moment ago, by another process.
         self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE, holds_for).await?;
-        let grant = self.known.load().by_hash.get(hash.as_slice()).cloned().ok_or_else(unusable)?;
-        Ok(Caller(Some(grant)))
+        match self.known.load().by_hash.get(hash.as_slice()) {
+            Some(grant) => Ok(Caller(Some(Arc::clone(grant)))),
+            None if self.store.is_away() => Err(Problem::database_unavailable(
+                "this key is not known here, and the database, which may know it, does not answer: try again",
+            )),
+            None => Err(unusable()),
+        }
     }
 
     /// One request at a time reads the keys anew, and waits so long for them; the others go on with what is known, unless

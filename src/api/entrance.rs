@@ -48,12 +48,12 @@ impl Entrance {
 
     async fn admit(&self, headers: &HeaderMap, peer: IpAddr, has_body: bool) -> Result<(Caller, Ticket), Problem> {
         let Parts { api, admission, class } = &*self.0;
-        // A request that waits is counted among those who wait: it must not keep others from posting.
-        let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let caller = match class {
             Class::Health => Caller::nobody(),
-            _ => api.keys.identify(headers, class).await?,
+            _ => api.keys.identify(headers, *class, || api.flows.events.spool.accepts()).await?,
         };
+        // A request that waits is counted among those who wait: it must not keep others from posting.
+        let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let sender = caller.key().map_or(Sender::Peer(peer), Sender::Key);
         let ticket = admission.ticket(class, sender)?;
         if !has_body {

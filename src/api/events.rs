@@ -20,14 +20,14 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
-    missing::missing,
+    missing::missing_event,
     params::{Params, expect_reached, listing, preferred_wait},
     problem::Problem,
     verdicts::waited,
 };
 use crate::{
     api::missing::PathId,
-    flows::events::{AcceptError, Accepted, Origin},
+    flows::events::{AcceptError, Accepted, Durability, Origin},
     ingest::{self, Fault, Incoming, code},
 };
 use umbra_domain::{EventId, json, key::Scope, verdict::Standing};
@@ -49,21 +49,23 @@ static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
 /// Marks an answer that repeats an earlier one.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Posts one event. It is durable when this answers; nobody waits for a review, but whom `Prefer: wait=N` tells to.
+/// Posts one event. It is durable when this answers, in the database or, while that is away, in the spool on the server's
+/// disk, from where it is stored once the database is back; nobody waits for a review, but whom `Prefer: wait=N` tells to.
 /// What is wrong is told in this order: the body's bytes (413), its UTF-8 and how deep its JSON is (400), the event's
 /// bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as text.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
     params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`."),
         ("Prefer" = Option<String>, Header, example = "wait=20",
             description = "`wait=N`: wait for the verdict of active shadows, N seconds at most (60 or less).")),
-    responses((status = 202, description = "Stored, with what became of it for each shadow", body = AcceptedEvent),
+    responses((status = 202, description = "Stored, with what became of it for each shadow; or spooled, with `spooled`",
+            body = AcceptedEvent),
         (status = 200, description = "Stored, and the verdict that was waited for", body = AcceptedEvent),
         (status = 422, description = "The id was used for another event",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let origin = origin(request.headers());
+    let origin = origin(request.headers(), &caller);
     let header_key = idempotency_key(request.headers())?;
     let wait = preferred_wait(request.headers());
     let body = api.bodies.read(request).await?;
@@ -106,7 +108,9 @@ pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Pro
 /// Where an accepted event stands with its active shadows: waited for where the sender asks for it.
 async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
     let by = api.flows.verdicts.verdict_by(accepted);
+    let spooled = accepted.durability != Durability::Committed;
     Ok(match (by, wait) {
+        (Some(by), _) if spooled => Some(VerdictItem::pending(accepted.id, by)),
         (Some(_), Some(wait)) => Some(waited(api, accepted.id, wait).await?),
         (Some(_), None) if accepted.replayed => Some(api.flows.verdicts.verdict(accepted.id).await?),
         (Some(by), None) => Some(VerdictItem::pending(accepted.id, by)),
@@ -115,7 +119,8 @@ async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Resu
     })
 }
 
-/// Posts many events, each for itself: what is wrong with one does not touch the others.
+/// Posts many events, each for itself: what is wrong with one does not touch the others. Where none can be taken, since the
+/// database is away or there is too much to do, that is the answer to all.
 #[utoipa::path(post, path = "/v1/events/batch", tag = "events",
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
@@ -134,7 +139,7 @@ pub async fn post_batch(
             "a batch has many events: give each its own `id`, which makes it safe to send again",
         ));
     }
-    let origin = origin(request.headers());
+    let origin = origin(request.headers(), &caller);
     let request_id = request.extensions().get::<RequestId>().cloned();
     let body = api.bodies.read(request).await?;
     let read = match media {
@@ -163,6 +168,7 @@ pub async fn post_batch(
         }
     }
     let mut accepted = api.flows.events.accept_all(good, &origin).await.into_iter();
+    let mut unavailable = None;
     let mut result = BatchResult { accepted: 0, replayed: 0, rejected: 0, results: Vec::with_capacity(problems.len()) };
     for (index, problem) in problems.into_iter().enumerate() {
         let outcome = match problem {
@@ -172,8 +178,10 @@ pub async fn post_batch(
         result.results.push(match outcome {
             Ok(one) => {
                 *(if one.replayed { &mut result.replayed } else { &mut result.accepted }) += 1;
+                let spooled = one.durability != Durability::Committed;
                 let breaker = api.flows.followers.open_breakers.of(&one.agent);
-                BatchItem { index, id: Some(one.id), dispositions: Some(one.dispositions), breaker, error: None }
+                let dispositions = (!spooled).then_some(one.dispositions);
+                BatchItem { index, id: Some(one.id), spooled, dispositions, breaker, error: None }
             }
             Err(problem) => {
                 result.rejected += 1;
@@ -183,9 +191,17 @@ pub async fn post_batch(
                     detail: problem.detail().to_owned(),
                     errors: problem.errors().to_vec(),
                 };
-                BatchItem { index, id: None, dispositions: None, breaker: None, error: Some(error) }
+                if problem.status() == StatusCode::SERVICE_UNAVAILABLE {
+                    unavailable = Some(problem);
+                }
+                BatchItem { index, id: None, spooled: false, dispositions: None, breaker: None, error: Some(error) }
             }
         });
+    }
+    if result.accepted + result.replayed == 0
+        && let Some(problem) = unavailable
+    {
+        return Err(problem);
     }
     Ok(Json(result))
 }
@@ -233,14 +249,17 @@ pub async fn get_event(
     PathId(id): PathId<EventId>,
 ) -> Result<Json<EventDetail>, Problem> {
     caller.require(Scope::Read)?;
-    let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing(&api, id).await) };
+    let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing_event(&api, id).await) };
     if row.erased {
         return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
     }
     let reviews = api.flows.store.reviews().reviews_of(&[id]).await?.pop().unwrap_or_default();
+    let repeat = api.flows.store.events().repeat_of(id).await?;
+    let conflicts_with = repeat.filter(|repeat| repeat.conflicts).map(|repeat| repeat.original);
+    let event = EventView { conflicts_with, ..EventView::new(row, reviews)? };
     let found = api.flows.store.findings().findings_in(&[id], None).await?;
     let findings = found.into_iter().map(|(_, finding)| finding).collect();
-    Ok(Json(EventDetail { event: EventView::new(row, reviews)?, findings }))
+    Ok(Json(EventDetail { event, findings }))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -260,8 +279,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// Our own calls carry a header that instrumented proxies and gateways pass on.
-fn origin(headers: &HeaderMap) -> Origin {
-    Origin { own_traffic: headers.contains_key(&ORIGIN), on_demand: None }
+fn origin(headers: &HeaderMap, caller: &Caller) -> Origin {
+    Origin { own_traffic: headers.contains_key(&ORIGIN), on_demand: None, by: caller.key() }
 }
 
 /// Faults of the form: of JSON itself, or of the event.
@@ -306,7 +325,7 @@ pub(super) fn refused(error: AcceptError) -> Problem {
         AcceptError::NamelessAgent => {
             Problem::invalid_event(text).at("/agent", "format", "write a name of visible characters")
         }
-        AcceptError::Unavailable => Problem::database_unavailable(text),
+        AcceptError::Unavailable | AcceptError::SpoolFull => Problem::database_unavailable(text),
         AcceptError::UnknownShadow => Problem::unknown_shadow(text),
     }
 }

@@ -1,5 +1,7 @@
 //! `/livez`, `/readyz`, `/metrics`: asked by machines, without a key.
 
+use std::borrow::Cow;
+
 use axum::{
     Json,
     extract::State,
@@ -18,14 +20,18 @@ pub struct Health {
     /// `ok`, `degraded` or `failing`.
     pub status: &'static str,
     /// Why, in words.
-    pub detail: &'static str,
+    pub detail: Cow<'static, str>,
 }
 
 fn answer(fault: Option<&'static str>) -> (StatusCode, Json<Health>) {
     match fault {
-        None => (StatusCode::OK, Json(Health { status: "ok", detail: "" })),
-        Some(detail) => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "failing", detail })),
+        None => (StatusCode::OK, Json(Health { status: "ok", detail: Cow::Borrowed("") })),
+        Some(detail) => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "failing", detail: detail.into() })),
     }
+}
+
+fn degraded(detail: impl Into<Cow<'static, str>>) -> (StatusCode, Json<Health>) {
+    (StatusCode::OK, Json(Health { status: "degraded", detail: detail.into() }))
 }
 
 /// Whether the process makes progress. It fails when reviews are due and nothing has moved for a minute; a database
@@ -39,8 +45,9 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 }
 
 /// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
-/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the audit's folder cannot be
-/// written, or something there or in the database was not written by a server of ours, and is not obeyed.
+/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the database is away, and events wait in
+/// the spool; a folder of ours cannot be written; or something there or in the database was not written by a server of ours,
+/// and is not obeyed.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
         (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
@@ -52,12 +59,21 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if let Some(complaint) = boundary.lately.complaint(&boundary.rules.load().gate, boundary.clock.now()) {
         return answer(Some(complaint));
     }
+    let spool = &api.flows.events.spool;
     if api.flows.store.now().await.is_err() {
-        return answer(Some("the database does not answer"));
+        if !spool.accepts() {
+            return answer(Some("the database does not answer"));
+        }
+        let status = spool.status();
+        return degraded(format!(
+            "the database does not answer: events wait in the spool ({} of them, {} of {} bytes), and all else is refused",
+            status.events, status.bytes, status.max_bytes
+        ));
     }
-    match boundary.complaint() {
-        Some(detail) => (StatusCode::OK, Json(Health { status: "degraded", detail })),
-        None => answer(None),
+    match (boundary.complaint(), spool.complaint()) {
+        (Some(detail), _) => degraded(detail),
+        (None, Some(detail)) => degraded(detail),
+        (None, None) => answer(None),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ids in paths, and the 404 of an id that is unknown or no longer kept.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, Path},
@@ -89,6 +89,22 @@ addressed! {
     BacktestId "backtest" "GET /v1/backtests lists them";
     KeyId "key" "GET /v1/admin/keys lists them";
     ApprovalId "approval" "a decision `ask` names its own";
+}
+
+/// There is no row of this event. Says so, or that it waits in the spool of this server, or which event it repeats.
+pub(super) async fn missing_event(api: &Api, id: EventId) -> Problem {
+    if api.flows.events.spool.holds(id) {
+        return Problem::still_spooled("the event waits in the spool of this server and is stored soon; ask again")
+            .retry_after(Duration::from_secs(1));
+    }
+    match api.flows.store.events().repeat_of(id).await {
+        Err(error) => error.into(),
+        Ok(Some(repeat)) => Problem::duplicate_of_spooled(format!(
+            "the event came while the database was away, and repeats one that was received before, which is stored: {}",
+            repeat.original
+        )),
+        Ok(None) => missing(api, id).await,
+    }
 }
 
 /// There is no row with this id. Says so, or that it is too old to be kept.

@@ -242,11 +242,9 @@ impl<T> Listing<T> {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) | StoreError::Contended { .. } => {
-                Problem::database_unavailable("the database does not answer now; try again")
-            }
-            other => Problem::internal(other),
+        if error.is_transient() {
+            return Problem::database_unavailable("the database does not answer now; try again");
         }
+        Problem::internal(error)
     }
 }

@@ -118,6 +118,7 @@ problems! {
     bad_host 403 "The host is not one that this server answers for";
     bad_origin 403 "Pages of another origin may not use this server";
     not_found 404 "There is nothing here";
+    duplicate_of_spooled 404 "The event repeats another, which was stored";
     unknown_shadow 404 "There is no such shadow";
     no_session 404 "There is no such session";
     method_not_allowed 405 "The resource does not know this method";
@@ -135,6 +136,7 @@ problems! {
     overloaded 503 "The server has more to do than it can";
     provider_unavailable 503 "The model cannot be reached";
     database_unavailable 503 "The database cannot be reached";
+    still_spooled 503 "The event waits to be stored";
     draining 503 "The server is stopping";
     ; apart:
     internal 500 "A fault in Umbra";

@@ -120,7 +120,7 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
             ))
         })?,
     };
-    let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger: body.trigger }) };
+    let origin = Origin { on_demand: Some(OnDemand { shadow, trigger: body.trigger }), ..Origin::default() };
     Ok((Incoming { event, key: None, digest_input: Vec::new() }, origin))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 
-use super::{Api, auth::Caller, missing::missing, params::Params, problem::Problem};
+use super::{Api, auth::Caller, missing::missing_event, params::Params, problem::Problem};
 use crate::api::missing::PathId;
 use umbra_domain::{EventId, key::Scope};
 use umbra_store::verdicts::VerdictItem;
@@ -23,7 +23,7 @@ pub async fn get_verdict(
     caller.require_any(&[Scope::Read, Scope::Ingest])?;
     let wait = params.parsed("wait", "seconds from 0 to 60", |text| text.parse().ok().filter(|wait| *wait <= 60));
     params.finish()?;
-    let Some(agent) = api.flows.store.verdicts().agent_of(id).await? else { return Err(missing(&api, id).await) };
+    let Some(agent) = api.flows.store.verdicts().agent_of(id).await? else { return Err(missing_event(&api, id).await) };
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(&agent)?;
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, sign_audit};
+use super::{App, Database, Setup, sign_audit, watching};
 use crate::{
     api::mcp::{McpDoor, McpRequest},
     lifecycle::Tasks,
@@ -89,7 +89,7 @@ impl Running {
             )
         };
         sign_audit(&setup, &database.store)?;
-        let App { flows, writer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
+        let App { flows, writer, filer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
         let (guard, scribe) = Guard::new(flows.clone());
         if proxy.caller.agent.is_empty() {
             proxy.caller.agent.clone_from(&profile.agent);
@@ -117,6 +117,7 @@ impl Running {
             }
         });
         background.spawn("decisions", decisions.run(scribed));
+        background.spawn("spool", filer.run(stop.clone()));
         background.spawn("merge", flows.boundary.clone().merge_until(stop.clone()));
         Ok(Self { gateway: Arc::new(gateway), background, stop })
     }
@@ -138,9 +139,12 @@ pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyh
     tasks.listen().context("installing signal handlers")?;
     let running = Running::start(setup, database, &mut proxy).await?;
     let stop = tasks.soft().child_token();
-    let served = Box::pin(serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop)).await;
-    running.end().await;
-    served.context("the client did not shake hands")
+    let serving = async {
+        let served = Box::pin(serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop)).await;
+        running.end().await;
+        served.context("the client did not shake hands")
+    };
+    watching(&database.store, serving).await
 }
 
 /// Pins what the servers say of their tools now.

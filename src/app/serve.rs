@@ -7,10 +7,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    pin,
+    time::{Instant, sleep, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audit};
+use super::{App, Database, Setup, admit_bootstrap_key, artifacts, mcp, sign_audit, watching};
 use crate::{
     api::{
         self, Api, ReloadFault, Reloaded,
@@ -26,7 +29,7 @@ use crate::{
         sessions::Interventions,
     },
     ingest,
-    lifecycle::Tasks,
+    lifecycle::{Drained, Failure, Tasks},
     mcp::{Guard, Profiles},
     telemetry,
 };
@@ -36,8 +39,11 @@ use umbra_store::postgres::PrivatePostgres;
 
 /// The part of the time to drain that open requests may take; the rest is for the writer behind them and for reviews.
 const SHARE_OF_REQUESTS: f64 = 0.8;
-/// The time after the drain in which tasks of the background end: last writes, a heartbeat that says goodbye.
+/// The time after the drain in which tasks of the background end: last writes, a heartbeat that says goodbye; and after that,
+/// the time in which the private Postgres does.
 const LEAVE: Duration = Duration::from_secs(5);
+/// The same after a second signal.
+const LEAVE_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The server is ready.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +69,11 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     }
     let say = |line: &str| tracing::info!("{line}");
     let database = Database::open(&setup, &say).await?;
-    let served = run(&setup, &database, front, &tasks, ready).await;
-    database.close().await;
+    let served = watching(&database.store, run(&setup, &database, front, &tasks, ready)).await;
+    let limit = async {
+        tasks.hurry().run_until_cancelled(sleep(LEAVE)).await;
+    };
+    database.close_until(limit).await;
     served
 }
 
@@ -80,7 +89,7 @@ async fn run(
     let degraded = if database.store.is_degraded() { 1.0 } else { 0.0 };
     metrics::gauge!(telemetry::metric::DURABILITY_DEGRADED).set(degraded);
     sign_audit(setup, &database.store)?;
-    let App { flows, dispatcher, writer, decisions, interventions, warnings } =
+    let App { flows, dispatcher, writer, filer, decisions, interventions, warnings } =
         App::build(setup, &database.store, Clock::system()).await?;
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -101,6 +110,7 @@ async fn run(
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     background.spawn("ring", flows.maintenance.clone().ring_until(leave.clone(), writer.ring()));
     background.spawn_essential("writer", writer.run(requests_done.clone()));
+    background.spawn_essential("spool", filer.run(leave.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
     let (proxied, scribe) = Guard::new(flows.clone());
     let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
@@ -167,8 +177,24 @@ async fn run(
         abandon.cancel();
     }
     leave.cancel();
-    let stopped = background.shutdown(LEAVE).await;
-    drained.and(stopped).map(drop).map_err(Into::into)
+    drained.and(end_background(tasks, &background).await).map(drop).map_err(Into::into)
+}
+
+/// Waits for the tasks of the background to end; a second signal leaves them less time.
+async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, Failure> {
+    let hurried = async {
+        tasks.hurry().cancelled().await;
+        sleep(LEAVE_AT_ONCE).await;
+    };
+    let ending = background.shutdown(LEAVE);
+    pin!(ending, hurried);
+    tokio::select! {
+        ended = &mut ending => ended,
+        () = hurried => {
+            background.hard().cancel();
+            ending.await
+        }
+    }
 }
 
 /// What the sidecar does while nobody asks.

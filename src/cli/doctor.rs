@@ -1,22 +1,37 @@
-//! `umbra doctor`: the invariants, and the caps in force against today's meters.
+//! `umbra doctor`: the invariants, the caps in force against today's meters, and what waits on this machine's disk.
 
+use std::{fs, path::PathBuf};
+
+use rand::Rng;
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, table};
+use super::{Failure, Global, answer, answer_json, complain, table};
+use crate::spool::{abandoned_in, bytes_in, decode, holds_refused, segments_in};
 use umbra_domain::Shadow;
 
 pub(super) async fn run(global: &Global) -> Result<(), Failure> {
-    let (setup, database) = global.open_existing().await?;
+    let (setup, database) = match global.open_existing().await {
+        Ok(open) => open,
+        Err(failure) => {
+            // Whose they are, only the database could say.
+            let all = fs::read_dir(global.setup(None)?.spools_dir()).into_iter().flatten().flatten();
+            spools(all.map(|entry| entry.path()))?.iter().for_each(|spool| complain(&spool.words()));
+            return Err(failure);
+        }
+    };
     let shadows = setup.shadows()?;
+    let installation = database.store.installation(rand::rng().random()).await?;
+    let spools = spools([setup.spool_dir(&installation)])?;
     let findings = database.store.upkeep().doctor(setup.settings.queue.dead_after).await?;
     let mut over = Vec::new();
     for shadow in &shadows.value {
         over.extend(over_cap(&database, shadow).await?);
     }
     database.close().await;
-    let sick = findings.iter().any(|finding| finding.broken > 0);
+    let refused = spools.iter().any(|spool| spool.refused);
+    let sick = refused || findings.iter().any(|finding| finding.broken > 0);
     if global.json {
-        answer_json(&json!({"ok": !sick, "invariants": findings, "over_cap_today": over}))?;
+        answer_json(&json!({"ok": !sick, "invariants": findings, "over_cap_today": over, "spools": spools}))?;
     } else {
         let mut table = table::new(&["invariant", "promise", "broken"]);
         for finding in &findings {
@@ -26,12 +41,51 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         for example in findings.iter().flat_map(|finding| &finding.examples) {
             answer(&format!("  {}", table::plain(example)));
         }
-        for line in &over {
+        for line in over.iter().cloned().chain(spools.iter().map(SpoolFinding::words)) {
             answer(&format!("note: {line}"));
         }
         answer(if sick { "something is broken" } else { "all invariants hold" });
     }
     if sick { Err(Failure::Said) } else { Ok(()) }
+}
+
+/// A spool of events in the data directory with something in it.
+#[derive(Debug, serde::Serialize)]
+struct SpoolFinding {
+    dir: PathBuf,
+    events: usize,
+    bytes: u64,
+    /// Processes that left events and are gone: the next server in this data directory files them.
+    abandoned_by: usize,
+    /// Lines were set aside that could not be filed.
+    refused: bool,
+}
+
+impl SpoolFinding {
+    fn words(&self) -> String {
+        let Self { dir, events, bytes, abandoned_by, refused } = self;
+        let left =
+            if *abandoned_by > 0 { "; some were left by a server that is gone: start one to file them" } else { "" };
+        let aside = if *refused { "; lines that could not be filed are in its file refused: look at them" } else { "" };
+        format!("{events} events ({bytes} bytes) wait for the database in {}{left}{aside}", dir.display())
+    }
+}
+
+/// Those of these spools that hold anything.
+fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, Failure> {
+    let mut found = Vec::new();
+    for dir in dirs {
+        let mut events = 0;
+        for segment in segments_in(&dir)? {
+            let text = fs::read(segment).unwrap_or_default();
+            events += text.split(|byte| *byte == b'\n').filter(|line| decode(line).is_some()).count();
+        }
+        let (abandoned_by, refused) = (abandoned_in(&dir)?.len(), holds_refused(&dir));
+        if events > 0 || refused {
+            found.push(SpoolFinding { events, bytes: bytes_in(&dir), abandoned_by, refused, dir });
+        }
+    }
+    Ok(found)
 }
 
 /// Days that stand above today's caps: no defect where a cap was lowered during the day.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use rand::Rng;
 use serde_json::json;
 
 use super::{Failure, Global, answer, answer_json, complain, table};
@@ -55,7 +56,9 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let (setup, database) = global.open_existing().await?;
     let store = &database.store;
     let workspace = setup.workspace()?;
-    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir(), workspace };
+    let installation = store.installation(rand::rng().random()).await?;
+    let spool = setup.spool_dir(&installation);
+    let places = Folders { reviews: artifact_places(&setup), audit: setup.audit_dir(), spool, workspace };
     let done = async {
         let counts = if dry_run || asks { Some(forecast(store, &whose, places.clone()).await?) } else { None };
         if let Some(counts) = counts
@@ -110,27 +113,31 @@ async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()>
 fn words(erased: Erased) -> String {
     let Counts { events, reviews_ended, reviews, findings, verdicts, audit, sessions, patterns } = erased.rows;
     let (ErasedFiles { pages, log_lines }, audit_lines) = (erased.files, erased.audit_lines);
+    let spooled = match erased.spooled_events {
+        0 => String::new(),
+        count => format!(" and of {count} that waited in the spool"),
+    };
     let folders = match erased.session_folders {
         0 => String::new(),
         1 => " with a folder in the workspace".to_owned(),
         count => format!(" with {count} folders in the workspace"),
     };
     format!(
-        "the contents of {events} events, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
+        "the contents of {events} events{spooled}, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
          and {log_lines} lines of the observations log; {audit} calls in the audit and {audit_lines} lines of its files; \
          {sessions} sessions{folders} and {patterns} patterns; {reviews_ended} reviews that were not over are ended"
     )
 }
 
 fn folders(places: &Folders) -> String {
-    let Folders { reviews: places, audit, workspace } = places;
+    let Folders { reviews: places, audit, spool, workspace } = places;
     let log = places.log.parent();
     let all: Vec<String> = places
         .pages
         .iter()
         .map(PathBuf::as_path)
         .chain(log)
-        .chain([audit.as_path()])
+        .chain([audit.as_path(), spool.as_path()])
         .chain(workspace.as_ref().map(Workspace::path))
         .map(|dir| dir.display().to_string())
         .collect();

@@ -166,7 +166,7 @@ async fn review(
             anyhow::anyhow!("no shadow watches {} for {}: name one with --shadow", event.agent, trigger.as_str())
         })?,
     };
-    let origin = Origin { own_traffic: false, on_demand: Some(OnDemand { shadow, trigger }) };
+    let origin = Origin { on_demand: Some(OnDemand { shadow, trigger }), ..Origin::default() };
     let accepted = flows.events.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
     let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow took the text"))?;
     let (Outcome::Queued, Some(id)) = (disposition.outcome, disposition.review_id) else {

@@ -51,6 +51,12 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
             backlog.waiting, backlog.oldest_age_seconds, backlog.shed
         ));
     }
+    if let Some(spool) = status.spool.as_ref().filter(|spool| spool.bytes > 0) {
+        answer(&format!(
+            "spool ({}): {} events wait for the database ({} of {} bytes), the oldest for {} s",
+            spool.state, spool.events, spool.bytes, spool.max_bytes, spool.oldest_age_seconds
+        ));
+    }
     let servers = match status.servers {
         0 => "no server runs".to_owned(),
         1 => "1 server runs".to_owned(),

@@ -1,11 +1,15 @@
 //! Group commit without a timer: the loop of a writer that stores all items that have come in one transaction.
 //!
 //! While one transaction is on its way to the disk, the next batch gathers by itself. A transaction is tried again while the
-//! database is busy or away. A batch that the database refuses is halved until the one item at fault fails alone.
+//! database is busy or away, until the batch's deadline. A batch that the database refuses is halved until the one item at
+//! fault fails alone.
 
 use std::time::Duration;
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use umbra_store::StoreError;
@@ -13,8 +17,8 @@ use umbra_store::StoreError;
 /// Time without items after which a writer rests.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// A writer: its queue, its bounds, its transaction and its answers.
-pub(in crate::flows) trait GroupCommit {
+/// A transaction over a batch of items, and what becomes of them.
+pub(in crate::flows) trait Commit {
     /// A caller that waits, with what is to be stored.
     type Item;
     /// Result of a transaction that committed.
@@ -24,13 +28,10 @@ pub(in crate::flows) trait GroupCommit {
     /// Tries at one transaction, and the pause before the second, which doubles.
     const TRIES: (u32, Duration);
 
-    /// The items that wait.
-    fn queue(&mut self) -> &mut mpsc::Receiver<Self::Item>;
+    /// When a batch that comes now must have been answered.
+    fn deadline(&self, batch: &[Self::Item]) -> Instant;
 
-    /// Adds an item to the batch, unless it is full: then it gives back the item, which begins the next one.
-    fn add(&mut self, batch: &mut Vec<Self::Item>, item: Self::Item) -> Option<Self::Item>;
-
-    /// One transaction.
+    /// One transaction. Dropped at the deadline, what became of it is unknown.
     async fn flush(&mut self, batch: &[Self::Item]) -> Result<Self::Stored, StoreError>;
 
     /// Looks up what became of a transaction whose outcome is unknown. `None` where that is known, or cannot be found out.
@@ -42,8 +43,17 @@ pub(in crate::flows) trait GroupCommit {
     /// Answers a batch that was stored.
     async fn answer(&mut self, batch: Vec<Self::Item>, stored: Self::Stored);
 
-    /// Answers a batch that was not.
+    /// Answers a batch that was not, or of which that is unknown.
     fn refuse(&mut self, batch: Vec<Self::Item>, error: &StoreError);
+}
+
+/// A writer: its queue and its bounds.
+pub(in crate::flows) trait GroupCommit: Commit {
+    /// The items that wait.
+    fn queue(&mut self) -> &mut mpsc::Receiver<Self::Item>;
+
+    /// Adds an item to the batch, unless it is full: then it gives back the item, which begins the next one.
+    fn add(&mut self, batch: &mut Vec<Self::Item>, item: Self::Item) -> Option<Self::Item>;
 
     /// Gives the connection back, in a quiet time. `false` asks for another call.
     async fn rest(&mut self) -> bool;
@@ -79,10 +89,17 @@ pub(in crate::flows) async fn run<W: GroupCommit>(mut writer: W, stop: Cancellat
 }
 
 /// Stores a batch, and answers it.
-pub(in crate::flows) async fn store<W: GroupCommit>(writer: &mut W, batch: Vec<W::Item>) {
+pub(in crate::flows) async fn store<W: Commit>(writer: &mut W, batch: Vec<W::Item>) {
+    let deadline = writer.deadline(&batch);
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {
-        match flush_until_known(writer, &part).await {
+        let flushed = if Instant::now() < deadline {
+            let flushed = timeout_at(deadline, flush_until_known(writer, &part)).await;
+            flushed.unwrap_or_else(|_| Err(StoreError::late()))
+        } else {
+            Err(StoreError::not_tried())
+        };
+        match flushed {
             Ok(stored) => writer.answer(part, stored).await,
             Err(error) if (error.is_data() || error.is_inconsistent()) && part.len() > 1 => {
                 count::<W>("bisected");
@@ -97,7 +114,7 @@ pub(in crate::flows) async fn store<W: GroupCommit>(writer: &mut W, batch: Vec<W
     }
 }
 
-async fn flush_until_known<W: GroupCommit>(writer: &mut W, batch: &[W::Item]) -> Result<W::Stored, StoreError> {
+async fn flush_until_known<W: Commit>(writer: &mut W, batch: &[W::Item]) -> Result<W::Stored, StoreError> {
     let (mut tries, mut pause) = W::TRIES;
     loop {
         let started = Instant::now();
@@ -107,6 +124,8 @@ async fn flush_until_known<W: GroupCommit>(writer: &mut W, batch: &[W::Item]) ->
                 metrics::histogram!(W::METRICS.1).record(started.elapsed().as_secs_f64());
                 return Ok(stored);
             }
+            // Nothing was sent, and the store has waited already.
+            Err(error) if error.is_unreached() => return Err(error),
             Err(error) => error,
         };
         if let Some(stored) = writer.look_up(batch, &error).await {
@@ -122,6 +141,6 @@ async fn flush_until_known<W: GroupCommit>(writer: &mut W, batch: &[W::Item]) ->
     }
 }
 
-fn count<W: GroupCommit>(result: &'static str) {
+fn count<W: Commit>(result: &'static str) {
     metrics::counter!(W::METRICS.0, "result" => result).increment(1);
 }

@@ -37,7 +37,7 @@ use self::{
     audit::Audit,
     backtests::Backtests,
     decisions::Boundary,
-    events::{Events, Reservations, Writer, WriterSettings},
+    events::{EventSpool, Events, Filer, Reservations, Writer, WriterSettings},
     followers::{FollowerSettings, Followers, OpenBreakers, Tail},
     looks::{LookSettings, Looks},
     maintenance::Maintenance,
@@ -116,6 +116,8 @@ pub struct Parts {
     pub guarding: Guarding,
     /// Bounds of the writer.
     pub writer: WriterSettings,
+    /// Where events wait while the database is away.
+    pub spool: EventSpool,
     /// Reviews waiting beyond which further ones are skipped as `overload`.
     pub max_queued: i64,
     /// Bounds of reviews.
@@ -129,9 +131,10 @@ pub struct Parts {
 }
 
 impl Flows {
-    /// All use cases of these parts. The writer, and what the sidecar tells the shadows, are to be run by the caller.
-    pub fn new(parts: Parts) -> (Self, Writer, Interventions) {
-        let Parts { store, clock, rules, webhooks, installation, intake, pulse, boundary, .. } = parts;
+    /// All use cases of these parts. The writer, the filer of its spool, and what the sidecar tells the shadows, are to be run
+    /// by the caller.
+    pub fn new(parts: Parts) -> (Self, Writer, Filer, Interventions) {
+        let Parts { store, clock, rules, webhooks, installation, intake, pulse, boundary, spool, .. } = parts;
         let rules: RulesInForce = Arc::new(ArcSwap::from_pointee(rules));
         let webhooks = Arc::new(ArcSwap::from_pointee(webhooks));
         let reservations = Reservations {
@@ -143,7 +146,7 @@ impl Flows {
             pulse: pulse.clone(),
             max_queued: parts.max_queued,
         };
-        let (events, writer) = Events::new(reservations.clone(), parts.writer);
+        let (events, writer, filer) = Events::new(reservations.clone(), spool, parts.writer);
         let verdicts = Verdicts { store: store.clone(), rules: Arc::clone(&rules), waiters: Waiters::default() };
         let (sidecar, interventions) = Sidecar::new(
             (store.clone(), clock.clone()),
@@ -199,6 +202,7 @@ impl Flows {
                 intake: intake.clone(),
                 pulse: pulse.clone(),
                 verdicts: verdicts.clone(),
+                spool: events.spool.clone(),
             },
             store,
             clock,
@@ -213,6 +217,6 @@ impl Flows {
             boundary,
             sidecar,
         };
-        (flows, writer, interventions)
+        (flows, writer, filer, interventions)
     }
 }

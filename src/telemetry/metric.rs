@@ -26,6 +26,11 @@ macro_rules! metrics_list {
 
 metrics_list! {
     EVENTS = "umbra_events_total", counter, "Events by outcome: accepted, replayed, mismatched, unstorable, refused.";
+    DATABASE_AWAY = "umbra_database_away", gauge, "1 while the database does not answer this process.";
+    SPOOLED = "umbra_spooled_events_total", counter, "Events of the spool by what became of them: spooled, filed, repeated (their id was taken by the same event), conflicting (by another), revoked (came by a key that was revoked before), refused (set aside).";
+    SPOOL_EVENTS = "umbra_spool_events", gauge, "Events that wait on the local disk for the database.";
+    SPOOL_BYTES = "umbra_spool_bytes", gauge, "Bytes of events that wait on the local disk, of whichever process.";
+    SPOOL_AGE = "umbra_spool_oldest_seconds", gauge, "Age of the oldest event that waits on the local disk.";
     DISPOSITIONS = "umbra_dispositions_total", counter, "Matched pairs by shadow, outcome and reason.";
     FLUSHES = "umbra_flushes_total", counter, "Accept transactions by result: stored, retried, bisected, failed.";
     FLUSH_SECONDS = "umbra_flush_seconds", histogram(Seconds), "One accept transaction, from its first statement to its commit.";
@@ -68,7 +73,7 @@ metrics_list! {
     UNEXPECTED_CALLS = "umbra_unexpected_calls_total", counter, "Calls that were answered by a stub or refused, and ran all the same, as their outcomes say.";
     AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge, "1 while the audit's folder cannot be written: its files fall behind the database, and nothing can be noted while that is away.";
     AUDIT_UNMERGED = "umbra_audit_unmerged_bytes", gauge, "Bytes of decisions that were made without the database and are not in the audit yet.";
-    AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Stretches of lines of unmerged.jsonl that cannot be read, and were set aside.";
+    AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Stretches of lines of the audit's folder unmerged that cannot be read, and were set aside.";
     UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that are not obeyed since they fail authentication or say less than the audit, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`.";
     SIDECAR_RULINGS = "umbra_sidecar_rulings_total", counter, "What the guardrail said, by decision: allow, warn, block.";
     SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive, workspace.";

@@ -32,6 +32,7 @@ mod migrations;
 mod modes;
 mod openapi;
 mod operate;
+mod outage;
 mod postgres;
 mod provider;
 mod python;

@@ -202,6 +202,16 @@ fn telling(agent: &str, task: &str, canary: &str) -> Value {
         "status": canary, "stop_reason": canary, "metadata": {canary: canary}, "triggers": ["task_complete"]})
 }
 
+/// Waits until the checks have looked at an event of the agent that was skipped, and the log says so.
+async fn until_a_look_is_logged(umbra: &Umbra, agent: &str) {
+    until("the look to be in the log", async || {
+        let counted = umbra.cli(&["erase", "--agent", agent, "--dry-run", "--json"], None);
+        let counted: Value = serde_json::from_slice(&counted.stdout).unwrap_or_default();
+        (counted["erased"]["log_lines"] == 1).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_regained() {
     let model = ModelServer::start(|seen| {
@@ -288,13 +298,15 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
     let task: Value = serde_json::from_slice(&task.stdout).unwrap_or_default();
     assert_eq!(task["erased"]["events"], 1, "{task}");
     assert_eq!(tables_with(&umbra.schema, "spatz").await, Vec::<String>::new());
+    until_a_look_is_logged(&umbra, "alice").await;
     for agent in ["alice", "nobody"] {
         let nothing = umbra.cli(&["erase", "--agent", agent, "--yes", "--json"], None);
         let nothing: Value = serde_json::from_slice(&nothing.stdout).unwrap_or_default();
-        // What was skipped meanwhile is an event as well.
-        let events = u64::from(agent == "alice");
-        let left = json!({"events": events, "reviews_ended": 0, "reviews": 0, "findings": 0, "verdicts": 0, "audit": 0,
-            "sessions": 0, "patterns": 0, "pages": 0, "log_lines": 0, "audit_lines": 0, "session_folders": 0});
+        // What was skipped meanwhile is an event as well, and the checks looked at it.
+        let n = u64::from(agent == "alice");
+        let left = json!({"events": n, "reviews_ended": 0, "reviews": 0, "findings": n, "verdicts": 0, "audit": 0,
+            "sessions": 0, "patterns": 0, "pages": 0, "log_lines": n, "audit_lines": 0, "spooled_events": 0,
+            "session_folders": 0});
         assert_eq!(nothing["erased"], left, "{agent}");
     }
 }
@@ -426,6 +438,7 @@ async fn every_table_that_names_a_review_or_an_event_is_swept() {
         "backtest_item",
         "event_key",
         "finding",
+        "finding_occurrence",
         "provider_call",
         "review_assessment",
         "review_event",

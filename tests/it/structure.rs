@@ -24,6 +24,7 @@ const BLOCKS: &[&str] = &[
     "briefing",
     "webhooks",
     "workspace",
+    "spool",
     "telemetry",
 ];
 

@@ -4,3 +4,4 @@ mod attacks;
 mod canaries;
 pub mod chaos;
 mod editors;
+mod spooled;

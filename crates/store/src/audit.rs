@@ -1,12 +1,13 @@
 //! The audit as it lies in the database: rows appended, pages read, blocks sealed, payloads erased.
 
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
 
 use super::{
     StoreError,
     aggregates::AuditStore,
     decisions::NewAudit,
     erasure::Whose,
+    pool::Connection,
     seek::{Span, equals, push_span},
     transaction::{Tx, begin},
 };
@@ -214,7 +215,7 @@ impl AuditStore<'_> {
     }
 
     /// Appends a row, the last thing before the commit; answers its number.
-    pub(super) async fn append_row(self, tx: &mut PgConnection, row: &NewAudit) -> Result<i64, StoreError> {
+    pub(super) async fn append_row(self, tx: &mut Connection, row: &NewAudit) -> Result<i64, StoreError> {
         let seq: i64 = sqlx::query_scalar(
             "/* audit.append */
              WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'audit' RETURNING last)

@@ -5,13 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, PgConnection, QueryBuilder};
+use sqlx::{FromRow, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::WebhookStore,
+    pool::Connection,
     seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
     webhooks::Addressee,
@@ -194,7 +195,7 @@ pub(super) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::pos
 /// Gives up what waits and fulfils a condition of ours, a batch of it at most; answers how many that were. Their numbers
 /// are drawn in the statement that makes them visible.
 pub(super) async fn bury<'q>(
-    tx: &mut PgConnection,
+    tx: &mut Connection,
     condition: &str,
     bind: impl FnOnce(Statement<'q>) -> Statement<'q>,
 ) -> Result<u64, StoreError> {

@@ -1,11 +1,12 @@
 //! Documents of sessions: a text, the one that it began with, and how it came from version to version.
 
 use jiff::Timestamp;
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
 
 use super::{
     StoreError,
     aggregates::SessionStore,
+    pool::Connection,
     seek::{Page, Seek},
     sessions::Stepping,
 };
@@ -64,7 +65,7 @@ pub struct NewChange<'c> {
 }
 
 pub(super) async fn documents_of(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     session: SessionId,
 ) -> Result<Vec<StoredDocument>, StoreError> {
     let rows = sqlx::query(
@@ -78,7 +79,7 @@ pub(super) async fn documents_of(
 }
 
 pub(super) async fn insert_document(
-    connection: &mut PgConnection,
+    connection: &mut Connection,
     session: SessionId,
     document: &NewDocument,
 ) -> Result<(), StoreError> {

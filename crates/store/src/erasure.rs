@@ -4,12 +4,12 @@
 //! every other transaction (meters, reviews, feed), so that nothing that was read before can be stored after. A unit
 //! returns only where a review never came to a call, as when it is given up: nobody regains what is spent.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::UpkeepStore,
+    pool::Connection,
     transaction::{Tx, begin},
 };
 use umbra_domain::{EventId, ReviewId, SkipReason};
@@ -263,11 +263,11 @@ impl UpkeepStore<'_> {
     pub async fn vacuum_erased(self) -> Result<(), StoreError> {
         let mut connection = self.0.control.acquire().await?;
         connection.close_on_drop();
-        sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
+        sqlx::query("SET statement_timeout = 0").execute(&mut connection).await?;
         sqlx::raw_sql("VACUUM (SKIP_LOCKED) event, finding, review_result, review_assessment, verdict, review, agent_score, backtest_item,
              webhook_delivery, briefing, audit_payload, call, boundary_run, sidecar_session, sidecar_step,
              sidecar_document, sidecar_change, pattern, pattern_use")
-            .execute(&mut *connection)
+            .execute(&mut connection)
             .await?;
         Ok(())
     }
@@ -275,7 +275,7 @@ impl UpkeepStore<'_> {
 
 /// Takes what these reviews say as a whole, here and in messages that were not delivered; answers how many said
 /// anything. A finding's recommendation is its review's, of all its events.
-pub(super) async fn silence(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+pub(super) async fn silence(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
     for sql in [
         "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
         "/* erasure.messages */ DELETE FROM webhook_delivery d USING finding f WHERE f.review_id = ANY($1)
@@ -299,7 +299,7 @@ pub(super) async fn silence(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u
 }
 
 /// Takes the words of findings whose `column` is one of these; answers of how many.
-pub(super) async fn blank_findings(tx: &mut PgConnection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
+pub(super) async fn blank_findings(tx: &mut Connection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
     let sql = format!(
         "/* erasure.findings */ UPDATE finding SET description = $2, task_type = NULL, field = NULL, quote = NULL,
              quote_start = NULL, quote_end = NULL, note = NULL,

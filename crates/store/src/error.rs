@@ -1,10 +1,15 @@
 //! What can go wrong with the database, by what the caller can do about it.
 
+use std::io;
+
 /// A failed database operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database was not reached, or the connection broke: whether a commit happened may be unknown. Try again.
+    /// No connection was had: nothing happened. Try again.
     #[error("the database cannot be reached")]
+    Unreached(#[source] sqlx::Error),
+    /// The connection broke, or no answer came in time: whether a commit happened is unknown. Try again.
+    #[error("the database does not answer")]
     Unavailable(#[source] sqlx::Error),
     /// Locks, deadlocks and time limits: nothing happened. Try again.
     #[error("the database is busy ({sqlstate})")]
@@ -51,9 +56,19 @@ impl StoreError {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
+    /// It was not asked: the time that somebody had was over before.
+    pub fn not_tried() -> Self {
+        Self::Unreached(sqlx::Error::PoolTimedOut)
+    }
+
+    /// True if nothing was sent.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, Self::Unreached(_))
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Contended { .. })
+        matches!(self, Self::Unreached(_) | Self::Unavailable(_) | Self::Contended { .. })
     }
 
     /// Whether one value is at fault, such as a text that cannot be kept.
@@ -72,29 +87,53 @@ impl StoreError {
     }
 }
 
+/// Marks an error before which nothing was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was sent: {0}")]
+struct NotSent(#[source] sqlx::Error);
+
+/// The error of a call that was not sent, for want of a connection.
+pub(super) fn unreached(cause: sqlx::Error) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::NotConnected, NotSent(cause)))
+}
+
+/// True if the error says that there is no database, or that a connection to it broke.
+pub(super) fn is_absence(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => {
+            let sqlstate = database.code().unwrap_or_default();
+            // 57P0x starting up or shutting down, 25P03/25P04 session ended by a timeout, 08 connection
+            matches!(&*sqlstate, "25P03" | "25P04") || sqlstate.starts_with("57P") || sqlstate.starts_with("08")
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        _ => false,
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        match &error {
-            sqlx::Error::Database(database) => {
-                let sqlstate = database.code().unwrap_or_default().into_owned();
-                match sqlstate.get(..2).unwrap_or_default() {
-                    // 22 data exception, 23 integrity constraint
-                    "22" | "23" => Self::Data { sqlstate, constraint: database.constraint().map(ToOwned::to_owned) },
-                    // 40 rollback (deadlock), 55P03 lock not available, 57014 statement timeout, 53 resources
-                    "40" | "53" => Self::Contended { sqlstate },
-                    _ if matches!(&*sqlstate, "55P03" | "57014") => Self::Contended { sqlstate },
-                    // 57P0x shutting down, 25P03/25P04 session ended by a timeout, 08 connection
-                    "57" | "08" => Self::Unavailable(error),
-                    _ if matches!(&*sqlstate, "25P03" | "25P04") => Self::Unavailable(error),
-                    _ => Self::Statement(error),
-                }
-            }
-            sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
+        if is_absence(&error) {
+            return match error {
+                sqlx::Error::Io(error) => match error.downcast() {
+                    Ok(NotSent(cause)) => Self::Unreached(cause),
+                    Err(error) => Self::Unavailable(error.into()),
+                },
+                error => Self::Unavailable(error),
+            };
+        }
+        let sqlx::Error::Database(database) = &error else { return Self::Statement(error) };
+        let sqlstate = database.code().unwrap_or_default().into_owned();
+        match sqlstate.get(..2).unwrap_or_default() {
+            // 22 data exception, 23 integrity constraint
+            "22" | "23" => Self::Data { sqlstate, constraint: database.constraint().map(ToOwned::to_owned) },
+            // 40 rollback (deadlock), 53 resources, 55P03 lock not available, 57014 statement timeout
+            "40" | "53" => Self::Contended { sqlstate },
+            _ if matches!(&*sqlstate, "55P03" | "57014") => Self::Contended { sqlstate },
             _ => Self::Statement(error),
         }
     }

@@ -4,13 +4,14 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+
 use utoipa::ToSchema;
 
 use super::{
     StoreError,
     aggregates::DecisionStore,
     decisions::{NewAudit, approval_json, override_json, parse},
+    pool::Connection,
     transaction::begin,
 };
 use umbra_domain::{
@@ -147,7 +148,7 @@ impl DecisionStore<'_> {
     /// as ended by looking it up.
     async fn end_override(
         self,
-        tx: &mut PgConnection,
+        tx: &mut Connection,
         scope: OverrideScope,
         value: &str,
         said: impl FnOnce(&Override) -> NewAudit,

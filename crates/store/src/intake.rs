@@ -103,7 +103,7 @@ impl EventStore<'_> {
     /// As [`Flush::write`].
     pub async fn write(self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
         let mut connection = self.0.writer.take().await?;
-        write(&mut *connection, replica, writing).await?;
+        write(&mut connection, replica, writing).await?;
         connection.keep();
         Ok(())
     }
@@ -121,7 +121,7 @@ impl EventStore<'_> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let mut connection = self.0.writer.take().await?;
         let found = sqlx::query_scalar("SELECT id FROM event WHERE id = ANY($1)").bind(ids);
-        let found: Vec<Uuid> = found.fetch_all(&mut *connection).await?;
+        let found: Vec<Uuid> = found.fetch_all(&mut connection).await?;
         Ok(found.into_iter().map(EventId).collect())
     }
 }

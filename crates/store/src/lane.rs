@@ -5,49 +5,44 @@
 //! while each use ends well; one that ends otherwise goes back to the pool, which rolls back, asks or closes. So does
 //! one that rests: who is seldom in use must not find it broken.
 
-use std::{
-    ops::{Deref, DerefMut},
-    sync::Arc,
+use std::sync::Arc;
+
+use sqlx::{Postgres, pool::PoolConnection};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{
+    error::unreached,
+    pool::{Connection, Pool},
 };
 
-use sqlx::{PgConnection, PgPool, Postgres, pool::PoolConnection};
-use tokio::{
-    sync::{Mutex, OwnedMutexGuard},
-    time::timeout,
-};
-
-type Place = Option<PoolConnection<Postgres>>;
+/// Where a connection is kept between uses.
+pub(super) type Place = Option<PoolConnection<Postgres>>;
 
 /// A pool of one connection, and the place where it is kept.
 #[derive(Debug, Clone)]
 pub(super) struct Lane {
-    pool: PgPool,
+    pool: Pool,
     kept: Arc<Mutex<Place>>,
-}
-
-/// A connection in use. Dropped, it goes back to its pool, unless it was kept.
-pub(super) struct Lease {
-    connection: Place,
-    /// None where the pool is no lane's.
-    place: Option<OwnedMutexGuard<Place>>,
 }
 
 impl Lane {
     /// Of a pool with one connection, which nobody else uses.
-    pub fn of(pool: PgPool) -> Self {
+    pub fn of(pool: Pool) -> Self {
         Self { pool, kept: Arc::default() }
     }
 
     /// The connection, once nobody else uses it.
-    pub async fn take(&self) -> Result<Lease, sqlx::Error> {
-        let patience = self.pool.options().get_acquire_timeout();
+    ///
+    /// # Errors
+    /// None was had; nothing was sent.
+    pub async fn take(&self) -> Result<Connection, sqlx::Error> {
+        let patience = self.pool.raw().options().get_acquire_timeout();
         let turn = timeout(patience, Arc::clone(&self.kept).lock_owned()).await;
-        let mut place = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        let connection = match place.take() {
-            Some(connection) => connection,
-            None => self.pool.acquire().await?,
-        };
-        Ok(Lease { connection: Some(connection), place: Some(place) })
+        let mut place = turn.map_err(|_| unreached(sqlx::Error::PoolTimedOut))?;
+        match place.take() {
+            Some(held) => Ok(Connection::new(held, self.pool.availability().clone(), Some(place))),
+            None => Ok(self.pool.acquire().await?.kept_in(place)),
+        }
     }
 
     /// Gives the connection back to its pool, unless somebody uses it.
@@ -58,50 +53,22 @@ impl Lane {
     }
 
     /// Its pool.
-    pub fn pool(&self) -> &PgPool {
+    pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Hangs up a connection that is kept, and begins anew with an empty pool.
+    pub fn renew(&self) {
+        // A connection in use is hung up by its user.
+        if let Ok(mut place) = self.kept.try_lock() {
+            drop(place.take().map(PoolConnection::detach));
+        }
+        self.pool.renew();
     }
 
     /// Closes the connection, once nobody uses it.
     pub async fn close(&self) {
         drop(self.kept.lock().await.take());
         self.pool.close().await;
-    }
-}
-
-impl Lease {
-    /// After a use that ended well: what the connection was asked, it has answered.
-    pub fn keep(&mut self) {
-        if let Some(place) = &mut self.place {
-            **place = self.connection.take();
-        }
-    }
-
-    /// After a use whose end is unknown.
-    pub fn close(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.close_on_drop();
-        }
-    }
-}
-
-impl From<PoolConnection<Postgres>> for Lease {
-    fn from(connection: PoolConnection<Postgres>) -> Self {
-        Self { connection: Some(connection), place: None }
-    }
-}
-
-#[expect(clippy::expect_used, reason = "it is there until it is kept, and nobody uses it after that")]
-impl Deref for Lease {
-    type Target = PgConnection;
-    fn deref(&self) -> &PgConnection {
-        self.connection.as_ref().expect("a connection in use")
-    }
-}
-
-#[expect(clippy::expect_used, reason = "as above")]
-impl DerefMut for Lease {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.connection.as_mut().expect("a connection in use")
     }
 }

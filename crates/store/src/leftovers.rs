@@ -4,7 +4,6 @@
 //! It is looked for by the names that findings, reviews and verdicts carry, since events are kept for a shorter time.
 //! What is said of an event that is there and not erased stays: it arrived meanwhile.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use umbra_domain::ReviewId;
@@ -13,6 +12,7 @@ use super::{
     StoreError,
     aggregates::UpkeepStore,
     erasure::{Counts, ERASED, Whose, blank_findings, silence},
+    pool::Connection,
     transaction::begin,
 };
 
@@ -173,7 +173,7 @@ impl UpkeepStore<'_> {
     }
 }
 
-async fn erase_findings(tx: &mut PgConnection, findings: &[Uuid]) -> Result<u64, StoreError> {
+async fn erase_findings(tx: &mut Connection, findings: &[Uuid]) -> Result<u64, StoreError> {
     for sql in [
         "/* leftovers.lessons */ DELETE FROM reflexion x USING finding f WHERE f.id = ANY($1)
          AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
@@ -187,7 +187,7 @@ async fn erase_findings(tx: &mut PgConnection, findings: &[Uuid]) -> Result<u64,
 }
 
 /// Answers of how many verdicts words went.
-async fn erase_reviews(tx: &mut PgConnection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+async fn erase_reviews(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
     sqlx::query(
         "/* leftovers.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'
          WHERE review_id = ANY($1)",

@@ -7,6 +7,7 @@
 pub mod aggregates;
 mod alone;
 pub mod audit;
+mod availability;
 pub mod backtests;
 pub mod baselines;
 pub mod breakers;
@@ -42,8 +43,10 @@ mod new_findings;
 mod numbers;
 pub mod partitions;
 pub mod patterns;
+mod pool;
 pub mod postgres;
 pub mod reflexions;
+pub mod repeats;
 pub mod results;
 pub mod retention;
 pub mod reviews;
@@ -69,16 +72,20 @@ pub mod workers;
 
 use std::{str::FromStr, time::Duration};
 
+use futures_util::future::join;
 use sqlx::{
-    ConnectOptions, PgPool,
+    ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::time::timeout;
 
-use self::lane::Lane;
-pub use self::{error::StoreError, migrate::migrations};
+use self::{availability::Availability, lane::Lane, pool::Pool};
+pub use self::{error::StoreError, migrate::migrations, pool::Connection};
 
 /// How long the attempt takes that only finds out why others failed.
 const LAST_TRY: Duration = Duration::from_secs(2);
+/// Time that connections get to close in.
+const TO_CLOSE: Duration = Duration::from_secs(1);
 
 /// Where the database is.
 pub enum Target<'a> {
@@ -97,6 +104,8 @@ pub struct StoreOptions {
     pub max_connections: u32,
     /// Start although fsync is off or the role is a superuser.
     pub allow_unsafe: bool,
+    /// Longest wait for a database that does not answer.
+    pub deadline: Duration,
 }
 
 /// The database, in pools that cannot starve each other.
@@ -109,13 +118,14 @@ pub struct Store {
     decisions: Lane,
     /// The same for reservations of the past, and for looks of the checks, neither of which may keep the writer or reviews
     /// waiting.
-    later: PgPool,
+    later: Pool,
     /// Claims, holds and results of reviews.
-    work: PgPool,
+    work: Pool,
     /// Reads for the API and the command line.
-    read: PgPool,
+    read: Pool,
     /// Heartbeats, housekeeping and the listener, never behind anything else.
-    control: PgPool,
+    control: Pool,
+    availability: Availability,
     schema: String,
     /// The database may lose acknowledged events, and the operator has allowed it.
     degraded: bool,
@@ -133,8 +143,8 @@ impl Store {
     /// superuser; otherwise what the database answered.
     pub async fn open(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
         let mut store = Self::connect(target, options).await?;
-        store.degraded = migrate::refuse_unsafe(&store.control, options.allow_unsafe).await?;
-        migrate::run(&store.control, &store.schema).await?;
+        store.degraded = migrate::refuse_unsafe(&store.control.raw(), options.allow_unsafe).await?;
+        migrate::run(&store.control.raw(), &store.schema).await?;
         Ok(store)
     }
 
@@ -167,14 +177,16 @@ impl Store {
         let short = || bounded("1s", "5s", "2s").options(by_key);
         let total = options.max_connections.max(8);
         let work = (total - 6).div_ceil(2);
+        // Half of the deadline is for the answer, half for the probe that says why there is none.
+        let availability = Availability::new(options.deadline / 2);
         let pool = |connections: u32, tested: bool, with: PgConnectOptions| {
-            PgPoolOptions::new()
+            let options = PgPoolOptions::new()
                 .max_connections(connections)
                 .acquire_timeout(Duration::from_secs(5))
                 // A read meets connections that a restart of the database has broken; the others meet them in
                 // retries of their own.
-                .test_before_acquire(tested)
-                .connect_lazy_with(with)
+                .test_before_acquire(tested);
+            Pool::new(options, with, availability.clone())
         };
         let lane = || Lane::of(pool(1, false, short()));
         let store = Self {
@@ -184,12 +196,13 @@ impl Store {
             work: pool(work, false, bounded("5s", "10s", "5s")),
             read: pool(total - 6 - work, true, bounded("2s", "15s", "5s")),
             control: pool(3, false, bounded("2s", "30s", "5s")),
+            availability: availability.clone(),
             schema: options.schema.clone(),
             degraded: false,
             turns: alone::Turns::default(),
             stamper: signed::Stamper::default(),
         };
-        match sqlx::query("SELECT 1").execute(&store.control).await {
+        match sqlx::query("SELECT 1").execute(&store.control.raw()).await {
             Ok(_) => Ok(store),
             Err(error) => Err(unreached(&connect, error).await),
         }
@@ -202,16 +215,25 @@ impl Store {
 
     /// Options of a connection to the schema, as the writer has them.
     pub fn connect_options(&self) -> PgConnectOptions {
-        self.writer.pool().connect_options().as_ref().clone()
+        self.writer.pool().connect_options()
     }
 
-    /// Closes every connection.
+    /// Closes every connection, or leaves those alone that do not close within a second.
     pub async fn close(&self) {
+        let lanes = join(self.writer.close(), self.decisions.close());
+        let pools = join(join(self.later.close(), self.work.close()), join(self.read.close(), self.control.close()));
+        if timeout(TO_CLOSE, join(lanes, pools)).await.is_err() {
+            tracing::debug!("connections that the database does not close are left alone");
+        }
+    }
+
+    /// Begins anew with empty pools: connections of before an outage are no longer waited for.
+    fn renew_pools(&self) {
         for lane in [&self.writer, &self.decisions] {
-            lane.close().await;
+            lane.renew();
         }
         for pool in [&self.later, &self.work, &self.read, &self.control] {
-            pool.close().await;
+            pool.renew();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
+use sqlx::{Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::{
@@ -10,6 +10,7 @@ use super::{
     aggregates::PatternStore,
     follow::Following,
     numbers::number_rows,
+    pool::Connection,
     seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
@@ -19,7 +20,7 @@ use umbra_domain::PatternId;
 pub struct Tellings(Tx);
 
 /// The patterns as a transaction sees and changes them. Who tells one first has it alone.
-pub struct Patterns<'t>(&'t mut PgConnection);
+pub struct Patterns<'t>(&'t mut Connection);
 
 /// A pattern as it is kept.
 #[derive(Debug, Clone, Copy)]

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
-use sqlx::{FromRow, PgConnection, QueryBuilder};
+use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use super::{
     StoreError,
     aggregates::ReflexionStore,
     follow::Following,
+    pool::Connection,
     seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
     webhooks::{Outgoing, enqueue},
@@ -350,13 +351,13 @@ impl ReflexionStore<'_> {
 /// For the rest of the transaction, findings of a fault are read along their index, the newest first, and only as many
 /// as are wanted. The planner takes every fault for a rare one: left to itself it fetches all findings of one that was
 /// found a million times, to sort them.
-async fn newest_first(database: &mut PgConnection) -> Result<(), StoreError> {
+async fn newest_first(database: &mut Connection) -> Result<(), StoreError> {
     sqlx::raw_sql("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off").execute(database).await?;
     Ok(())
 }
 
 async fn recurrences(
-    database: &mut PgConnection,
+    database: &mut Connection,
     keys: &[FaultKey],
     window: Duration,
 ) -> Result<Vec<Recurrence>, StoreError> {
@@ -392,7 +393,7 @@ async fn recurrences(
 
 /// Faults whose findings of looks were repeated by events with these numbers of feed `result`, but for passive shadows.
 pub(super) async fn repeated_between(
-    database: &mut PgConnection,
+    database: &mut Connection,
     after: i64,
     until: i64,
 ) -> Result<Vec<FaultKey>, StoreError> {
@@ -408,7 +409,7 @@ pub(super) async fn repeated_between(
     Ok(rows.into_iter().map(|(agent, task_type, fingerprint)| FaultKey { agent, task_type, fingerprint }).collect())
 }
 
-async fn open(database: &mut PgConnection, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
+async fn open(database: &mut Connection, id: ReflexionId, of: &Recurrence) -> Result<bool, StoreError> {
     let done = sqlx::query(
         "/* reflexions.open */
          WITH f AS (UPDATE feed SET last = last + 1 WHERE name = 'result' RETURNING last)

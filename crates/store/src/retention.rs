@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use jiff_sqlx::ToSqlx;
-use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::UpkeepStore};
+use super::{StoreError, aggregates::UpkeepStore, pool::Connection};
 use umbra_domain::clock::first_id_at;
 
 /// Rows that one transaction deletes of each table.
@@ -44,7 +43,7 @@ umbra_domain::words! {
 
 /// The right to delete what is old; it ends when this is dropped.
 pub struct Sweep {
-    connection: PoolConnection<Postgres>,
+    connection: Connection,
 }
 
 impl UpkeepStore<'_> {
@@ -57,11 +56,11 @@ impl UpkeepStore<'_> {
         // Its time limits and its lock end with it.
         connection.close_on_drop();
         for limit in ["SET lock_timeout = '1s'", "SET statement_timeout = '1min'"] {
-            sqlx::query(limit).execute(&mut *connection).await?;
+            sqlx::query(limit).execute(&mut connection).await?;
         }
         let ours: bool =
             sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.retention', 0))")
-                .fetch_one(&mut *connection)
+                .fetch_one(&mut connection)
                 .await?;
         Ok(ours.then_some(Sweep { connection }))
     }
@@ -104,8 +103,8 @@ impl Sweep {
         Ok(dropped)
     }
 
-    /// Deletes a batch of reviews older than `days`, with all that hangs on them, and of findings of looks; answers how many rows went, 0 when
-    /// none is left. Reviews that are not over stay.
+    /// Deletes a batch of reviews older than `days`, with all that hangs on them, and of findings of looks; answers how many
+    /// rows went, 0 when none is left. Reviews that are not over stay.
     ///
     /// # Errors
     /// The database does not answer, or the locks were not had: try again later.
@@ -113,32 +112,33 @@ impl Sweep {
         let before = self.day_before(days).await?;
         let first_id = first_id_of(before.checked_sub(SLACK_DAYS.days()).unwrap_or(Date::MIN));
         self.note(Kind::Review, before, first_id).await?;
-        let mut tx = sqlx::Connection::begin(&mut *self.connection).await?;
+        sqlx::query("BEGIN").execute(&mut self.connection).await?;
         let ids: Vec<Uuid> = sqlx::query_scalar(
             "/* retention.reviews */ SELECT id FROM review
              WHERE id < $1 AND state NOT IN ('queued', 'running') ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
         )
         .bind(first_id)
         .bind(BATCH)
-        .fetch_all(&mut *tx)
+        .fetch_all(&mut self.connection)
         .await?;
         let events: Vec<Uuid> =
             sqlx::query_scalar("/* retention.events */ SELECT event_id FROM review_event WHERE review_id = ANY($1)")
                 .bind(&ids)
-                .fetch_all(&mut *tx)
+                .fetch_all(&mut self.connection)
                 .await?;
-        let mut deleted = delete_looks(&mut tx, first_id).await?;
+        let mut deleted = delete_looks(&mut self.connection, first_id).await?;
         let by_review = OF_REVIEWS.map(|table| (table, "review_id"));
         for (table, column) in by_review.into_iter().chain([("review", "id")]) {
             let sql = format!("/* retention.{table} */ DELETE FROM {table} WHERE {column} = ANY($1)");
-            deleted += sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&ids).execute(&mut *tx).await?.rows_affected();
+            deleted +=
+                sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&ids).execute(&mut self.connection).await?.rows_affected();
         }
         for table in OF_EVENTS {
             let sql = format!(
                 "/* retention.{table} */ DELETE FROM {table} t WHERE t.event_id = ANY($1)
                  AND NOT EXISTS (SELECT FROM review_event e WHERE e.event_id = t.event_id)"
             );
-            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut *tx).await?;
+            let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut self.connection).await?;
             deleted += gone.rows_affected();
         }
         // A backtest goes with its items; one at a time, since it may have many.
@@ -146,8 +146,8 @@ impl Sweep {
             "/* retention.backtests */ DELETE FROM backtest WHERE id IN (SELECT id FROM backtest
              WHERE id < $1 AND state IN ('done', 'stopped') LIMIT 1 FOR UPDATE SKIP LOCKED)",
         );
-        deleted += backtest.bind(first_id).execute(&mut *tx).await?.rows_affected();
-        tx.commit().await?;
+        deleted += backtest.bind(first_id).execute(&mut self.connection).await?.rows_affected();
+        sqlx::query("COMMIT").execute(&mut self.connection).await?;
         Ok(deleted)
     }
 
@@ -163,12 +163,12 @@ impl Sweep {
              WHERE trigger = '' AND day > 'epoch' AND day < $1 AND held_usd = 0 AND held_tokens = 0
              LIMIT $2 FOR UPDATE SKIP LOCKED))",
         );
-        let meters = meters.bind(before.to_sqlx()).bind(BATCH).execute(&mut *self.connection).await?;
+        let meters = meters.bind(before.to_sqlx()).bind(BATCH).execute(&mut self.connection).await?;
         let skips = sqlx::query(
             "/* retention.skips */ DELETE FROM skip_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM skip_count
              WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         );
-        let skips = skips.bind(before.to_sqlx()).bind(BATCH).execute(&mut *self.connection).await?;
+        let skips = skips.bind(before.to_sqlx()).bind(BATCH).execute(&mut self.connection).await?;
         Ok(meters.rows_affected() + skips.rows_affected())
     }
 
@@ -182,7 +182,7 @@ impl Sweep {
              WHERE trigger <> '' AND day = 'epoch' AND next_at < clock() - interval '1 day'
              LIMIT $1 FOR UPDATE SKIP LOCKED))",
         );
-        Ok(done.bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
+        Ok(done.bind(BATCH).execute(&mut self.connection).await?.rows_affected())
     }
 
     /// Forgets a batch of the idempotency keys older than `hours`; answers how many.
@@ -195,11 +195,12 @@ impl Sweep {
             "/* retention.keys */ DELETE FROM event_key WHERE ctid = ANY(ARRAY(SELECT ctid FROM event_key
              WHERE event_id < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         );
-        Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut *self.connection).await?.rows_affected())
+        Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut self.connection).await?.rows_affected())
     }
 
     /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days, of
-    /// which the audit keeps what they were; and of the costs of tasks that ended before. Answers how many.
+    /// which the audit keeps what they were; of the costs of tasks that ended before, and of repeats in spools. Answers how
+    /// many.
     ///
     /// # Errors
     /// The database does not answer.
@@ -212,6 +213,7 @@ impl Sweep {
             ("approval", "expires_at"),
             ("execution_override", "expires_at"),
             ("task_cost", "at"),
+            ("spooled_repeat", "filed_at"),
         ];
         self.delete_older(&tables, oldest).await
     }
@@ -259,13 +261,13 @@ impl Sweep {
                  WHERE {at} < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))"
             );
             let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(oldest.to_sqlx()).bind(BATCH);
-            gone += done.execute(&mut *self.connection).await?.rows_affected();
+            gone += done.execute(&mut self.connection).await?.rows_affected();
         }
         Ok(gone)
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
-        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut *self.connection).await?;
+        let now: jiff_sqlx::Timestamp = sqlx::query_scalar("SELECT clock()").fetch_one(&mut self.connection).await?;
         Ok(now.to_jiff())
     }
 
@@ -284,7 +286,7 @@ impl Sweep {
         .bind(kind.as_str())
         .bind(before.to_sqlx())
         .bind(first_id)
-        .execute(&mut *self.connection)
+        .execute(&mut self.connection)
         .await?;
         Ok(())
     }
@@ -300,7 +302,7 @@ impl Sweep {
              ORDER BY pending DESC, c.relname LIMIT 1",
         )
         .bind(super::partitions::name_of(before))
-        .fetch_optional(&mut *self.connection)
+        .fetch_optional(&mut self.connection)
         .await?;
         Ok(row.map(|(name, attached, pending)| Partition { name, attached, pending }))
     }
@@ -308,7 +310,7 @@ impl Sweep {
 
 /// Deletes a batch of findings of looks with smaller ids that no review has made its own, and of repeats of findings that
 /// are gone.
-async fn delete_looks(tx: &mut PgConnection, first_id: Uuid) -> Result<u64, StoreError> {
+async fn delete_looks(connection: &mut Connection, first_id: Uuid) -> Result<u64, StoreError> {
     let mut deleted = 0;
     for sql in [
         "/* retention.looks */ DELETE FROM finding WHERE id = ANY(ARRAY(SELECT id FROM finding
@@ -317,7 +319,7 @@ async fn delete_looks(tx: &mut PgConnection, first_id: Uuid) -> Result<u64, Stor
              SELECT o.ctid FROM finding_occurrence o WHERE o.finding_id < $1
                  AND NOT EXISTS (SELECT FROM finding f WHERE f.id = o.finding_id) LIMIT $2 FOR UPDATE SKIP LOCKED))",
     ] {
-        deleted += sqlx::query(sql).bind(first_id).bind(BATCH).execute(&mut *tx).await?.rows_affected();
+        deleted += sqlx::query(sql).bind(first_id).bind(BATCH).execute(&mut *connection).await?.rows_affected();
     }
     Ok(deleted)
 }
@@ -331,7 +333,7 @@ struct Partition {
 
 impl Partition {
     /// Detaches without keeping inserts and reads of other days waiting, then drops. Each may be repeated.
-    async fn take_off(&self, connection: &mut PgConnection) -> Result<(), StoreError> {
+    async fn take_off(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let Self { name, attached, pending } = self;
         let detach = match (attached, pending) {
             (_, true) => Some(format!("ALTER TABLE event DETACH PARTITION {name} FINALIZE")),

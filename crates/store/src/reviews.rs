@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, PgConnection, Postgres, QueryBuilder};
+use sqlx::{FromRow, Postgres, QueryBuilder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -10,6 +10,7 @@ use super::{
     StoreError,
     aggregates::ReviewStore,
     findings::FindingItem,
+    pool::Connection,
     seek::{Page, Seek, Span, equals, push_span},
 };
 use umbra_domain::{
@@ -364,7 +365,7 @@ impl ReviewStore<'_> {
 
 /// Reviews whose results lie after a number of feed `result`, up to another, in its order.
 pub(super) async fn ended_between(
-    database: &mut PgConnection,
+    database: &mut Connection,
     after: i64,
     until: i64,
     most: i64,

@@ -2,7 +2,7 @@
 //! other, in whichever processes.
 
 use jiff::Timestamp;
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row, postgres::PgRow};
+use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use super::{
     aggregates::SessionStore,
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
     numbers::number_rows,
+    pool::Connection,
     seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
@@ -140,7 +141,7 @@ impl SessionStore<'_> {
         let mut connection = self.0.read.acquire().await?;
         let found = sqlx::query("/* sessions.one */ SELECT body, seen_at FROM sidecar_session WHERE id = $1")
             .bind(id.0)
-            .fetch_optional(&mut *connection)
+            .fetch_optional(&mut connection)
             .await?;
         let Some(row) = found else { return Ok(None) };
         Ok(Some((session_of(&row)?, documents_of(&mut connection, id).await?)))
@@ -264,7 +265,7 @@ impl Stepping {
         self.number
     }
 
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
+    pub(super) fn connection(&mut self) -> &mut Connection {
         &mut self.tx
     }
 

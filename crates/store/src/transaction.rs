@@ -7,16 +7,16 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{Database, PgConnection, PgPool, Postgres, SqlSafeStr};
+use sqlx::{Database, Postgres, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 
-use super::lane::Lease;
+use super::pool::{Connection, Pool};
 
 type Manager = <Postgres as Database>::TransactionManager;
 
 /// A transaction. Dropped, nothing of it is stored.
 pub(super) struct Tx {
-    connection: Lease,
+    connection: Connection,
     state: State,
 }
 
@@ -32,19 +32,19 @@ enum State {
 pub(super) const BEGIN: &str = "BEGIN";
 
 /// Begins a transaction.
-pub(super) async fn begin(pool: &PgPool) -> Result<Tx, sqlx::Error> {
+pub(super) async fn begin(pool: &Pool) -> Result<Tx, sqlx::Error> {
     begin_with(pool, BEGIN).await
 }
 
 /// Begins a transaction by statements of ours.
-pub(super) async fn begin_with(pool: &PgPool, statements: &'static str) -> Result<Tx, sqlx::Error> {
-    begin_on(pool.acquire().await?.into(), statements).await
+pub(super) async fn begin_with(pool: &Pool, statements: &'static str) -> Result<Tx, sqlx::Error> {
+    begin_on(pool.acquire().await?, statements).await
 }
 
 /// Begins a transaction on a connection that was taken already.
-pub(super) async fn begin_on(connection: Lease, statements: &'static str) -> Result<Tx, sqlx::Error> {
+pub(super) async fn begin_on(connection: Connection, statements: &'static str) -> Result<Tx, sqlx::Error> {
     let mut tx = Tx { connection, state: State::Beginning };
-    Manager::begin(&mut tx, Some(statements.into_sql_str())).await?;
+    tx.connection.guarded(|raw| Manager::begin(raw, Some(statements.into_sql_str()))).await?;
     tx.state = State::Open;
     Ok(tx)
 }
@@ -52,14 +52,14 @@ pub(super) async fn begin_on(connection: Lease, statements: &'static str) -> Res
 impl Tx {
     /// Commits.
     pub async fn commit(mut self) -> Result<(), sqlx::Error> {
-        Manager::commit(&mut self).await?;
+        self.connection.guarded(Manager::commit).await?;
         self.state = State::Ended;
         Ok(())
     }
 
     /// Rolls back, and waits until that is done: its locks are free then.
     pub async fn rollback(mut self) -> Result<(), sqlx::Error> {
-        Manager::rollback(&mut self).await?;
+        self.connection.guarded(Manager::rollback).await?;
         self.state = State::Ended;
         Ok(())
     }
@@ -68,22 +68,22 @@ impl Tx {
 impl Drop for Tx {
     fn drop(&mut self) {
         match self.state {
-            State::Beginning => self.connection.close(),
-            State::Open => Manager::start_rollback(&mut self.connection),
+            State::Beginning => self.connection.close_on_drop(),
+            State::Open => Manager::start_rollback(self.connection.raw()),
             State::Ended => self.connection.keep(),
         }
     }
 }
 
 impl Deref for Tx {
-    type Target = PgConnection;
-    fn deref(&self) -> &PgConnection {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
         &self.connection
     }
 }
 
 impl DerefMut for Tx {
-    fn deref_mut(&mut self) -> &mut PgConnection {
+    fn deref_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 }

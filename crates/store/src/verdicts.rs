@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::Serialize;
-use sqlx::{FromRow, PgConnection};
+use sqlx::FromRow;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::VerdictStore};
+use super::{StoreError, aggregates::VerdictStore, pool::Connection};
 use umbra_domain::{
     Assessment, Disposition, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
     verdict::{DecidedBy, Progress, Ruling, Standing},
@@ -86,7 +86,7 @@ pub struct ActiveReview {
     pub shadow: String,
     /// `shadow_version.id`.
     pub version: i32,
-    /// When it was reserved: the event's receipt, by the database's clock.
+    /// When it was reserved, by the database's clock.
     pub created_at: Timestamp,
     /// How far it has come.
     pub progress: Progress,
@@ -334,7 +334,7 @@ impl super::follow::Following {
 
 /// Verdicts filed after a number of feed `result`, up to another, in its order.
 pub(super) async fn filed_between(
-    database: &mut PgConnection,
+    database: &mut Connection,
     after: i64,
     until: i64,
 ) -> Result<Vec<VerdictItem>, StoreError> {

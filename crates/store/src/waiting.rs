@@ -142,7 +142,7 @@ impl EventStore<'_> {
         .bind(of.iter().map(|(shadow, _)| *shadow).collect::<Vec<_>>())
         .bind(of.iter().map(|(_, task)| *task).collect::<Vec<_>>())
         .bind(ReviewScope::Trajectory.code())
-        .fetch_all(&mut *self.0.writer.take().await?)
+        .fetch_all(&mut self.0.writer.take().await?)
         .await?;
         Ok(found.into_iter().collect())
     }
@@ -157,6 +157,6 @@ impl EventStore<'_> {
              UPDATE review SET run_at = c.at FROM (SELECT clock() AS at OFFSET 0) c
              WHERE state = 'queued' AND scope = $1 AND started_at IS NULL AND run_at > c.at AND not_before <= c.at",
         );
-        Ok(closed.bind(ReviewScope::Batch.code()).execute(&mut *self.0.writer.take().await?).await?.rows_affected())
+        Ok(closed.bind(ReviewScope::Batch.code()).execute(&mut self.0.writer.take().await?).await?.rows_affected())
     }
 }

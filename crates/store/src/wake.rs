@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgListener;
 
-use super::{StoreError, aggregates::QueueStore};
+use super::{StoreError, aggregates::QueueStore, availability::Availability};
 
 umbra_domain::words! {
     /// What other processes are told.
@@ -15,7 +15,10 @@ umbra_domain::words! {
 }
 
 /// Hears other processes' wake-ups.
-pub struct Listener(PgListener);
+pub struct Listener {
+    listener: PgListener,
+    availability: Availability,
+}
 
 impl QueueStore<'_> {
     /// Tells every process of this schema.
@@ -36,9 +39,16 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn listen(self) -> Result<Listener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.0.control).await?;
-        listener.listen(&self.channel()).await?;
-        Ok(Listener(listener))
+        let availability = self.0.availability.clone();
+        let (pool, channel) = (self.0.control.raw(), self.channel());
+        let listening = async {
+            availability.available().await?;
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.listen(&channel).await?;
+            Ok(listener)
+        };
+        let listener = availability.guard(availability.patience(), listening).await;
+        Ok(Listener { listener: listener.ok_or_else(StoreError::late)??, availability: availability.clone() })
     }
 
     fn channel(self) -> String {
@@ -52,7 +62,11 @@ impl Listener {
     /// # Errors
     /// The database stays away: listen again later.
     pub async fn heard(&mut self) -> Result<Option<News>, StoreError> {
-        let notification = self.0.try_recv().await?;
-        Ok(notification.and_then(|heard| News::parse(heard.payload())))
+        // A connection whose other end is gone says nothing, for as long as one listens.
+        let heard = tokio::select! {
+            heard = self.listener.try_recv() => heard?,
+            () = self.availability.lost() => return Err(StoreError::late()),
+        };
+        Ok(heard.and_then(|heard| News::parse(heard.payload())))
     }
 }

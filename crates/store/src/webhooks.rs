@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use sqlx::{FromRow, PgConnection};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{
-    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::Following, transaction::begin, workers::interval,
+    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::Following, pool::Connection, transaction::begin,
+    workers::interval,
 };
 use umbra_domain::DeliveryId;
 
@@ -84,7 +85,7 @@ struct DeliveryRow {
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn enqueue(tx: &mut PgConnection, message: &Outgoing) -> Result<(), StoreError> {
+pub async fn enqueue(tx: &mut Connection, message: &Outgoing) -> Result<(), StoreError> {
     let (names, hashes): (Vec<&str>, Vec<&str>) =
         message.to.iter().map(|to| (to.endpoint.as_str(), to.url_hash.as_str())).unzip();
     // The delivery's id follows from the message's: as unique, and none has to be handed in for each endpoint.

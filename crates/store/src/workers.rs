@@ -123,21 +123,22 @@ impl QueueStore<'_> {
         Ok(rescue)
     }
 
-    /// Queues again the reviews that a commit of unknown outcome may have leased to this living worker.
+    /// Queues again the reviews that a commit of unknown outcome may have leased to this living worker; answers which.
     ///
     /// # Errors
     /// The database does not answer: try again.
-    pub async fn unlease(self, worker: WorkerId, reviews: &[ReviewId]) -> Result<u64, StoreError> {
+    pub async fn unlease(self, worker: WorkerId, reviews: &[ReviewId]) -> Result<Vec<ReviewId>, StoreError> {
         let ids: Vec<Uuid> = reviews.iter().map(|id| id.0).collect();
-        let done = sqlx::query(
+        let freed: Vec<Uuid> = sqlx::query_scalar(
             "/* workers.unlease */ UPDATE review SET state = 'queued', worker = NULL, attempt = 0, run_at = clock()
-             WHERE id = ANY($2) AND worker = $1 AND state = 'running' AND attempt = 1",
+             WHERE id = ANY($2) AND worker = $1 AND state = 'running' AND attempt = 1
+             RETURNING id",
         )
         .bind(worker.0)
         .bind(ids)
-        .execute(&self.0.control)
+        .fetch_all(&self.0.control)
         .await?;
-        Ok(done.rows_affected())
+        Ok(freed.into_iter().map(ReviewId).collect())
     }
 
     /// First the leases go to a name that nobody holds, which fences the old worker's holds and results; then its

@@ -6,7 +6,10 @@ use utoipa::ToSchema;
 
 use crate::{
     api::problem::{FieldError, Problem},
-    flows::{events::Accepted, followers::open_breakers::BreakerAdvice},
+    flows::{
+        events::{Accepted, Durability},
+        followers::open_breakers::BreakerAdvice,
+    },
 };
 use umbra_domain::{Disposition, Event, EventId, Mark, StoredEvent, TokenCount, TriggerMark};
 use umbra_store::{
@@ -175,9 +178,14 @@ pub struct AcceptedEvent {
     /// When it was received.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
-    /// `committed`: it survives a crash of everything from now on.
+    /// `committed`: it survives a crash of everything from now on. `local`: it survives a crash of this server, on whose disk
+    /// it waits for the database.
     #[schema(example = "committed")]
     pub durability: &'static str,
+    /// True where the database is away: the event is stored once that is back, and what becomes of it for each shadow is
+    /// decided then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spooled: bool,
     /// The triggers that it carries, and why.
     pub triggers: Vec<TriggerMark>,
     /// What became of it for each shadow that watches it; empty where none does.
@@ -192,8 +200,10 @@ pub struct AcceptedEvent {
 
 impl From<Accepted> for AcceptedEvent {
     fn from(accepted: Accepted) -> Self {
-        let Accepted { id, agent: _, received_at, triggers, dispositions, replayed: _ } = accepted;
-        Self { id, received_at, durability: "committed", triggers, dispositions, verdict: None, breaker: None }
+        let Accepted { id, agent: _, received_at, triggers, dispositions, durability, replayed: _ } = accepted;
+        let spooled = durability != Durability::Committed;
+        let durability = if spooled { "local" } else { "committed" };
+        Self { id, received_at, durability, spooled, triggers, dispositions, verdict: None, breaker: None }
     }
 }
 
@@ -219,6 +229,9 @@ pub struct BatchItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub id: Option<EventId>,
+    /// True where the database is away: it is stored once that is back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spooled: bool,
     /// What became of it for each shadow, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispositions: Option<Vec<Disposition>>,
@@ -265,6 +278,10 @@ pub struct EventView {
     pub dispositions: Vec<Disposition>,
     /// Its reviews, with what each concludes of this event in `assessments`.
     pub reviews: Vec<Review>,
+    /// The event that has its sender's `id`, with another content; it was stored first, while this one waited in a spool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub conflicts_with: Option<EventId>,
 }
 
 impl EventView {
@@ -274,7 +291,9 @@ impl EventView {
         };
         let StoredEvent { event, triggers, mut marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
         // They tell one value from another, and nothing to a reader.
-        marks.iter_mut().for_each(|mark| mark.value = None);
+        for mark in &mut marks {
+            mark.value = None;
+        }
         Ok(Self {
             id: row.id,
             received_at: received_at(row.id),
@@ -283,6 +302,7 @@ impl EventView {
             marks,
             dispositions: row.dispositions,
             reviews,
+            conflicts_with: None,
         })
     }
 }

@@ -129,7 +129,7 @@ impl Doubts {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lines.load(Ordering::Relaxed) {
             return Some(
-                "the audit's folder has lines that cannot be read (unmerged.refused): they are not in the audit; look at them, and \
+                "the audit's folder has lines that cannot be read (unmerged/refused): they are not in the audit; look at them, and \
                  move the file away",
             );
         }

@@ -5,14 +5,20 @@ use std::{io, time::Duration};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::Boundary;
-use crate::telemetry::metric;
-use umbra_store::StoreError;
+use super::{Boundary, spool::SpooledDecision};
+use crate::{spool::Segment, telemetry::metric};
+use umbra_store::{
+    StoreError,
+    decisions::{DecisionRows, NewCall},
+};
 
 /// Between looks at what waits.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Looks between which the folder is tried, while all is well.
 const LOOKS_PER_PROBE: u32 = 5;
+/// Rows of one transaction, and their bytes.
+const PAGE: usize = 500;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Why rows are not merged yet.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +38,9 @@ impl Boundary {
                 block_in_place(|| self.spool.probe());
             }
             let merged = self.merge().await;
-            self.doubts.lines(self.spool.holds_refused());
+            self.doubts.lines(self.spool.files().holds_refused());
             #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-            metrics::gauge!(metric::AUDIT_UNMERGED).set(self.spool.len() as f64);
+            metrics::gauge!(metric::AUDIT_UNMERGED).set(self.spool.files().bytes() as f64);
             match &merged {
                 Ok(0) => {}
                 Ok(rows) => tracing::info!(rows, "what was decided while the database was away is in the audit now"),
@@ -51,20 +57,40 @@ impl Boundary {
     }
 
     async fn merge(&self) -> Result<u64, MergeError> {
-        let Some(mut taken) = block_in_place(|| self.spool.take())? else { return Ok(0) };
-        let mut merged = 0;
-        while let Some(page) = block_in_place(|| taken.page())? {
-            merged += self.store.decisions().merge(page).await?;
+        let spool = self.spool.files();
+        block_in_place(|| spool.take_over())?;
+        let (mut merged, mut refused) = (0, 0);
+        while let Some(mut segment) = block_in_place(|| spool.next())? {
+            while let Some(page) = block_in_place(|| page(&mut segment))? {
+                merged += self.store.decisions().merge(page).await?;
+            }
+            refused += block_in_place(|| segment.done())?;
         }
-        let refused = block_in_place(|| taken.done())?;
         if refused > 0 {
             metrics::counter!(metric::AUDIT_REFUSED_LINES).increment(refused);
             tracing::error!(
                 stretches = refused,
-                "unmerged.jsonl had lines that cannot be read: they are in unmerged.refused and not in the audit; look at \
-                 them, and move that file away"
+                "the audit's folder unmerged had lines that cannot be read: they are in unmerged/refused and not in the \
+                 audit; look at them, and move that file away"
             );
         }
         Ok(merged)
     }
+}
+
+/// The next rows of a segment, in order; none at the end.
+fn page(segment: &mut Segment) -> io::Result<Option<DecisionRows>> {
+    let (mut page, mut bytes) = (DecisionRows::default(), 0);
+    while page.audit.len() < PAGE && bytes < PAGE_BYTES {
+        let Some(line) = segment.line()? else { break };
+        bytes += line.json.len();
+        match serde_json::from_slice::<SpooledDecision>(&line.json) {
+            Ok(SpooledDecision { audit, call }) => {
+                page.audit.push(audit);
+                page.calls.push(NewCall { row: page.audit.len(), ..call });
+            }
+            Err(_) => segment.refuse(line.place),
+        }
+    }
+    Ok((!page.audit.is_empty()).then_some(page))
 }

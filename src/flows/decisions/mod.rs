@@ -43,7 +43,7 @@ pub use self::{
 use self::{
     closed::Closed,
     names::{clean, redacted},
-    spool::Spool,
+    spool::DecisionSpool,
     writer::{Unanswered, Waiting},
 };
 use umbra_boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately};
@@ -100,7 +100,7 @@ pub struct Parts {
     pub settings: BoundarySettings,
     waiting: mpsc::Sender<Waiting>,
     seen: Mutex<Seen>,
-    spool: Spool,
+    spool: DecisionSpool,
 }
 
 impl std::ops::Deref for Boundary {
@@ -174,7 +174,7 @@ impl Boundary {
     ) -> (Self, DecisionWriter) {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
         let files = Arc::<AuditFiles>::default();
-        let spool = Spool::new(&settings.dir, Arc::clone(&files));
+        let spool = DecisionSpool::new(&settings.dir, clock.new_id(), Arc::clone(&files));
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
         let boundary = Self(Arc::new(Parts {

@@ -23,7 +23,7 @@ use super::{
     outcome::{Report, ReportError, Reported},
 };
 use crate::{
-    flows::group_commit::{self, GroupCommit},
+    flows::group_commit::{self, Commit, GroupCommit},
     telemetry::metric,
 };
 use umbra_boundary::{answer::Answer, decide::Decision, stub::Recorded};
@@ -32,10 +32,8 @@ use umbra_store::{
     decisions::{Named, RecordedCall},
 };
 
-/// Longest that a transaction may take: a database that hangs must not hold the writer.
+/// Longest that a batch may take: a database that is slow must not hold the writer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Stands for the SQLSTATE of a transaction that took longer than that.
-const HANGS: &str = "hangs";
 /// Undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
@@ -82,38 +80,22 @@ pub struct DecisionWriter {
     undelivered: Vec<Undelivered>,
 }
 
-impl GroupCommit for DecisionWriter {
+impl Commit for DecisionWriter {
     type Item = Waiting;
     /// Fates in the order of the batch, and the number before that of the first row of the audit.
     type Stored = (Vec<Fate>, i64);
     const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
 
-    fn queue(&mut self) -> &mut mpsc::Receiver<Waiting> {
-        &mut self.waiting
-    }
-
-    fn add(&mut self, batch: &mut Vec<Waiting>, item: Waiting) -> Option<Waiting> {
-        if item.is_gone() {
-            return None;
-        }
-        if batch.is_empty() {
-            self.keys.clear();
-        }
-        // A call is decided and reported in one transaction after the other.
-        if batch.len() >= self.boundary.settings.flush_calls || !self.keys.insert(item.key()) {
-            return Some(item);
-        }
-        batch.push(item);
-        None
+    fn deadline(&self, _batch: &[Waiting]) -> Instant {
+        Instant::now() + PATIENCE
     }
 
     async fn flush(&mut self, batch: &[Waiting]) -> Result<Self::Stored, StoreError> {
         if batch.is_empty() && self.undelivered.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let flushed = tokio::time::timeout(PATIENCE, self.transact(batch)).await;
-        flushed.unwrap_or_else(|_| Err(StoreError::Contended { sqlstate: HANGS.to_owned() }))
+        self.transact(batch).await
     }
 
     /// The next try finds what was stored.
@@ -122,8 +104,7 @@ impl GroupCommit for DecisionWriter {
     }
 
     fn may_retry(&self, batch: &[Waiting], error: &StoreError) -> bool {
-        let hangs = matches!(error, StoreError::Contended { sqlstate } if sqlstate == HANGS);
-        !hangs && (error.is_transient() || is_overtaken(error)) && !batch.iter().all(Waiting::is_gone)
+        (error.is_transient() || is_overtaken(error)) && !batch.iter().all(Waiting::is_gone)
     }
 
     async fn answer(&mut self, batch: Vec<Waiting>, (fates, base): Self::Stored) {
@@ -178,6 +159,27 @@ impl GroupCommit for DecisionWriter {
                 Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
+    }
+}
+
+impl GroupCommit for DecisionWriter {
+    fn queue(&mut self) -> &mut mpsc::Receiver<Waiting> {
+        &mut self.waiting
+    }
+
+    fn add(&mut self, batch: &mut Vec<Waiting>, item: Waiting) -> Option<Waiting> {
+        if item.is_gone() {
+            return None;
+        }
+        if batch.is_empty() {
+            self.keys.clear();
+        }
+        // A call is decided and reported in one transaction after the other.
+        if batch.len() >= self.boundary.settings.flush_calls || !self.keys.insert(item.key()) {
+            return Some(item);
+        }
+        batch.push(item);
+        None
     }
 
     /// Answers that reached no caller are noted soon, also where nobody asks any more.

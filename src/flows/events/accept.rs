@@ -5,7 +5,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
+use serde_json::value::RawValue;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, TaskCost, Worst},
@@ -14,6 +18,7 @@ use crate::{
         events::{
             Events, nonce,
             pending::{AcceptError, Accepted, Pair, Pending},
+            spool::{SpooledEvent, SpooledKey},
         },
         rules::Rules,
     },
@@ -21,7 +26,7 @@ use crate::{
     watch::Match,
 };
 use umbra_checks::{Screened, SecretDigest};
-use umbra_domain::{Event, EventId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger, json};
+use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger, json};
 use umbra_llm::{Gateway, Readiness};
 use umbra_store::{installation::Installation, intake::NewKey};
 
@@ -31,6 +36,9 @@ const MAX_MARKS: usize = 256;
 const MAX_CRITICAL: usize = 16;
 /// Bytes of text beyond which an event is screened beside the tasks that serve requests.
 const LONG_TEXT: usize = 16 * 1024;
+
+/// Longest that the local disk may take, beyond what the database had.
+const TO_SPOOL: Duration = Duration::from_millis(400);
 
 /// Marks Umbra's own traffic in an event's metadata.
 const ORIGIN_MARK: &str = "umbra.origin";
@@ -42,6 +50,8 @@ pub struct Origin {
     pub own_traffic: bool,
     /// A person asks for a review by this shadow now: sample, floor and cooldown do not hold it back, caps do.
     pub on_demand: Option<OnDemand>,
+    /// The API key that it came with.
+    pub by: Option<KeyId>,
 }
 
 /// A review that a person asks for.
@@ -53,6 +63,22 @@ pub struct OnDemand {
     pub trigger: Trigger,
 }
 
+/// An event that was handed to the writer.
+struct Submitted {
+    answer: oneshot::Receiver<Result<Accepted, AcceptError>>,
+    /// When its sender is answered at the latest.
+    by: Instant,
+}
+
+impl Submitted {
+    async fn answer(self) -> Result<Accepted, AcceptError> {
+        match timeout_at(self.by, self.answer).await {
+            Ok(Ok(answered)) => answered,
+            _ => Err(AcceptError::Unavailable),
+        }
+    }
+}
+
 impl Events {
     /// Accepts one event: it is durable when this answers. A review on demand that is refused leaves nothing behind:
     /// who asks again and again fills no table.
@@ -60,7 +86,7 @@ impl Events {
     /// # Errors
     /// See [`AcceptError`].
     pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<Accepted, AcceptError> {
-        self.submit(incoming, origin).await?.await.unwrap_or(Err(AcceptError::Unavailable))
+        self.submit(incoming, origin).await?.answer().await
     }
 
     /// Accepts many events, each for itself, and answers in their order.
@@ -83,7 +109,7 @@ impl Events {
         let mut accepted = Vec::with_capacity(submitted.len());
         for one in submitted {
             accepted.push(match one {
-                Ok(answer) => answer.await.unwrap_or(Err(AcceptError::Unavailable)),
+                Ok(submitted) => submitted.answer().await,
                 Err(error) => Err(error),
             });
         }
@@ -108,11 +134,7 @@ impl Events {
         tokio::task::block_in_place(|| umbra_checks::screen_tagged(event, &digest))
     }
 
-    async fn submit(
-        &self,
-        incoming: Incoming,
-        origin: &Origin,
-    ) -> Result<oneshot::Receiver<Result<Accepted, AcceptError>>, AcceptError> {
+    async fn submit(&self, incoming: Incoming, origin: &Origin) -> Result<Submitted, AcceptError> {
         // A place in the writer's channel first: an overloaded server does no work for what it will refuse.
         let overloaded = || AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
         let place = self.writer.try_reserve().map_err(|_| overloaded())?;
@@ -146,9 +168,55 @@ impl Events {
         let cost = if origin.on_demand.is_some() { None } else { summed_cost(&rules, &stored.event) };
         let (answer, receiver) = oneshot::channel();
         let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
-        let on_demand = origin.on_demand.is_some();
-        place.send(Pending { rules, id, agent, task_id, triggers, payload, key, pairs, cost, on_demand, answer });
-        Ok(receiver)
+        let (on_demand, by, since) = (origin.on_demand.is_some(), origin.by, Instant::now());
+        place.send(Pending {
+            rules,
+            id,
+            agent,
+            task_id,
+            triggers,
+            payload,
+            key,
+            by,
+            since,
+            pairs,
+            cost,
+            on_demand,
+            answer,
+        });
+        Ok(Submitted { answer: receiver, by: since + self.deadline + TO_SPOOL })
+    }
+
+    /// An event of the spool, to be stored under these rules; nobody waits for the answer.
+    pub(super) fn restore(&self, rules: &Arc<Rules>, spooled: &SpooledEvent<'_>) -> Result<Pending, AcceptError> {
+        let unreadable = |error: serde_json::Error| AcceptError::Unstorable(error.to_string());
+        let text = spooled.stored.map_or("", RawValue::get);
+        let stored: StoredEvent = serde_json::from_str(text).map_err(unreadable)?;
+        let payload = text.as_bytes().to_vec();
+        let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
+        let pairs = self.pairs(rules, spooled.id, &stored, own_traffic, None)?;
+        let cost = summed_cost(rules, &stored.event);
+        let StoredEvent { event: Event { agent, task_id, .. }, triggers, .. } = stored;
+        let hash = |bytes: &[u8]| <[u8; 32]>::try_from(bytes).unwrap_or_default();
+        let key = spooled.key.as_ref().map(|SpooledKey { name, body }| {
+            let (key, body) = (hash(name), hash(body));
+            NewKey { agent: agent.clone(), key, body, event: spooled.id }
+        });
+        Ok(Pending {
+            rules: Arc::clone(rules),
+            id: spooled.id,
+            agent,
+            task_id,
+            triggers,
+            payload,
+            key,
+            by: spooled.by,
+            since: Instant::now(),
+            pairs,
+            cost,
+            on_demand: false,
+            answer: oneshot::channel().0,
+        })
     }
 
     fn pairs(

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     budget::{TaskCost, floor::FloorCheck},
@@ -211,17 +211,6 @@ fn to_review(
     let (answer, _) = oneshot::channel::<Result<crate::flows::events::Accepted, AcceptError>>();
     let (agent, task_id) = (event.agent, event.task_id);
     let (rules, payload) = (Arc::clone(rules), Vec::new());
-    Some(Pending {
-        rules,
-        id,
-        agent,
-        task_id,
-        triggers,
-        payload,
-        key: None,
-        pairs,
-        cost: None,
-        on_demand: true,
-        answer,
-    })
+    let (key, by, since, cost, on_demand) = (None, None, Instant::now(), None, true);
+    Some(Pending { rules, id, agent, task_id, triggers, payload, key, by, since, pairs, cost, on_demand, answer })
 }

@@ -2,20 +2,25 @@
 
 pub mod accept;
 pub mod catch_up;
+pub mod filer;
+mod flush;
 pub mod nonce;
 pub mod pending;
 pub mod plan;
+pub mod spool;
 mod task_costs;
 pub mod writer;
 
-use std::{num::NonZero, sync::Arc};
+use std::{num::NonZero, sync::Arc, time::Duration};
 
 use tokio::sync::{Semaphore, mpsc};
 
 use self::pending::Pending;
 pub use self::{
     accept::Origin,
-    pending::{AcceptError, Accepted},
+    filer::Filer,
+    pending::{AcceptError, Accepted, Durability},
+    spool::{EventSpool, SpoolSettings, SpoolStatus},
     writer::{Writer, WriterSettings},
 };
 use crate::{
@@ -32,6 +37,10 @@ pub struct Events {
     rules: RulesInForce,
     installation: Installation,
     writer: mpsc::Sender<Pending>,
+    /// Where events wait while the database is away.
+    pub spool: EventSpool,
+    /// Longest that an event waits for the database.
+    deadline: Duration,
     /// Long texts that may be screened at a time.
     screening: Arc<Semaphore>,
 }
@@ -56,8 +65,8 @@ pub struct Reservations {
 }
 
 impl Events {
-    /// Context of accepting events, and its writer at rest, to be run by the caller.
-    pub fn new(reservations: Reservations, settings: WriterSettings) -> (Self, Writer) {
+    /// Context of accepting events, with its writer and the filer of its spool at rest, to be run by the caller.
+    pub fn new(reservations: Reservations, spool: EventSpool, settings: WriterSettings) -> (Self, Writer, Filer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let events = Self {
@@ -65,8 +74,12 @@ impl Events {
             rules: Arc::clone(&reservations.rules),
             installation: reservations.installation.clone(),
             writer: sender,
+            spool: spool.clone(),
+            deadline: settings.deadline,
             screening: Arc::new(Semaphore::new(cores.div_ceil(2))),
         };
-        (events, Writer::new(reservations, receiver, settings))
+        let writer = Writer::new(reservations, spool.clone(), receiver, settings);
+        let filer = Filer::new(events.clone(), spool, writer.sibling(), settings);
+        (events, writer, filer)
     }
 }

@@ -4,10 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{budget::Candidate, flows::rules::Rules};
-use umbra_domain::{Disposition, EventId, NanoUsd, Outcome, SkipReason, Trigger, TriggerMark};
+use umbra_domain::{Disposition, EventId, KeyId, Mode, NanoUsd, Outcome, SkipReason, Trigger, TriggerMark};
 use umbra_store::intake::NewKey;
 
 /// An event that waits for its transaction.
@@ -20,6 +20,10 @@ pub(in crate::flows) struct Pending {
     /// The [`StoredEvent`] as JSON, alone: the event itself was dropped by the task that read it.
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
+    /// The API key that it came with.
+    pub by: Option<KeyId>,
+    /// When it was handed to the writer.
+    pub since: Instant,
     pub pairs: Vec<Pair>,
     /// What the event cost, where its task's costs are summed.
     pub cost: Option<NanoUsd>,
@@ -33,9 +37,49 @@ impl Pending {
     pub fn is_refused(&self, dispositions: &[Disposition]) -> bool {
         self.on_demand && dispositions.iter().all(|disposition| disposition.outcome == Outcome::Skipped)
     }
+
+    /// The same event without its key, for which nobody waits.
+    pub fn without_key(&self) -> Self {
+        Self {
+            rules: Arc::clone(&self.rules),
+            id: self.id,
+            agent: self.agent.clone(),
+            task_id: self.task_id.clone(),
+            triggers: self.triggers.clone(),
+            payload: self.payload.clone(),
+            key: None,
+            by: self.by,
+            since: self.since,
+            pairs: self.pairs.clone(),
+            cost: self.cost,
+            on_demand: self.on_demand,
+            answer: oneshot::channel().0,
+        }
+    }
+
+    /// How long active shadows have for a verdict, if any may come to review it.
+    pub fn verdict_within(&self) -> Option<Duration> {
+        let active = self.pairs.iter().filter(|pair| pair.fate.is_ok()).filter_map(|pair| {
+            let shadow = &self.rules.shadows.get(pair.shadow)?.shadow;
+            (shadow.mode == Mode::Active).then_some(shadow.verdict.within)
+        });
+        active.max()
+    }
 }
 
-/// An event that is stored for good; but where a review on demand is refused, nothing is.
+/// How an accepted event is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// In the database, committed.
+    Committed,
+    /// On the local disk, until the database is back.
+    Local {
+        /// How long active shadows have for a verdict, if any may come to review it.
+        verdict_within: Option<Duration>,
+    },
+}
+
+/// An event that is kept for good; but where a review on demand is refused, nothing is.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// Its id.
@@ -46,8 +90,10 @@ pub struct Accepted {
     pub received_at: Timestamp,
     /// The triggers that it carries.
     pub triggers: Vec<TriggerMark>,
-    /// What became of it for each matched shadow.
+    /// What became of it for each matched shadow; of an event in the spool that is decided when it is filed.
     pub dispositions: Vec<Disposition>,
+    /// How it is kept.
+    pub durability: Durability,
     /// It had been accepted before, under the same id and with the same content.
     pub replayed: bool,
 }
@@ -70,6 +116,11 @@ pub enum AcceptError {
     /// The database does not answer.
     #[error("the database does not answer; send the event again, with an id so that it cannot be stored twice")]
     Unavailable,
+    /// The database does not answer, and no more may wait for it.
+    #[error(
+        "the database does not answer, and as many events wait for it as may (ingest.spool); send the event again later"
+    )]
+    SpoolFull,
     /// Nothing is left of the agent's name once hidden characters are taken out.
     #[error("the agent's name holds nothing but hidden characters")]
     NamelessAgent,
@@ -79,7 +130,7 @@ pub enum AcceptError {
 }
 
 /// A matched pair, as far as it is decided before the transaction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::flows) struct Pair {
     pub shadow: usize,
     pub trigger: Trigger,

@@ -356,7 +356,7 @@ impl LateTasks {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn among(store: &Store, events: &[Pending]) -> Result<Self, StoreError> {
+    pub async fn among(store: &Store, events: &[&Pending]) -> Result<Self, StoreError> {
         let steps = events.iter().flat_map(|pending| {
             let steps = pending.pairs.iter().filter(|pair| is_step(pair));
             steps.filter_map(|pair| task_of(&pending.rules, pair.fate.as_ref().ok()?))

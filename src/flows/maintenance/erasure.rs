@@ -11,9 +11,11 @@ use uuid::Uuid;
 use crate::{
     findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
     flows::{
+        events::spool::erased,
         serialise::to_json,
         sessions::workspace::{FilesError, remove_gone},
     },
+    spool,
     workspace::Workspace,
 };
 use umbra_boundary::{journal, verify::ErasedPayloads};
@@ -44,6 +46,8 @@ pub struct Erased {
     pub files: ErasedFiles,
     /// Lines of the audit's files on this machine.
     pub audit_lines: u64,
+    /// Events that waited for the database on this machine.
+    pub spooled_events: u64,
     /// Folders of sessions in the workspace of this machine.
     pub session_folders: u64,
 }
@@ -55,6 +59,8 @@ pub struct Folders {
     pub reviews: Places,
     /// Those of the audit.
     pub audit: PathBuf,
+    /// That of the spool of events.
+    pub spool: PathBuf,
     /// That of documents.
     pub workspace: Option<Workspace>,
 }
@@ -71,6 +77,9 @@ pub enum ErasureError {
     /// A file of a document cannot be erased.
     #[error("the files of a session cannot be removed: {0}")]
     Document(#[from] FilesError),
+    /// The spool cannot be erased.
+    #[error("events that wait for the database on this machine cannot be erased: {0}")]
+    Spool(io::Error),
     /// A file of the audit cannot be erased.
     #[error("the audit's files cannot be erased: {0}")]
     Audit(#[from] io::Error),
@@ -81,6 +90,7 @@ pub enum ErasureError {
 /// # Errors
 /// The database does not answer, or a file cannot be read.
 pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<Erased, ErasureError> {
+    let spooled_events = spooled(folders.spool, whose, true).await.map_err(ErasureError::Spool)?;
     let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), false, COUNT_STEP).await?;
@@ -93,7 +103,7 @@ pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
     let audit_lines = audit_lines(folders.audit, whose, true).await?;
     // Whether they are still there shows when they are removed.
-    Ok(Erased { rows, files, audit_lines, session_folders: 0 })
+    Ok(Erased { rows, files, audit_lines, spooled_events, session_folders: 0 })
 }
 
 /// Erases. `replica` is a fresh id, under which ended reviews are counted.
@@ -101,6 +111,8 @@ pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<
 /// # Errors
 /// As said there; what is done stays done, and running it again goes on.
 pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders) -> Result<Erased, ErasureError> {
+    // First: what is filed meanwhile is found in the database.
+    let spooled_events = spooled(folders.spool, whose, false).await.map_err(ErasureError::Spool)?;
     let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), true, STEP).await?;
@@ -128,7 +140,7 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
     if rows != Counts::default() {
         store.upkeep().vacuum_erased().await?;
     }
-    Ok(Erased { rows, files, audit_lines, session_folders })
+    Ok(Erased { rows, files, audit_lines, spooled_events, session_folders })
 }
 
 /// Takes the payloads of an agent's calls, page by page; each page has its own row that says so.
@@ -146,6 +158,22 @@ async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
             return Ok(erased);
         }
     }
+}
+
+/// Takes events out of the spool.
+async fn spooled(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Result<u64> {
+    let whose = whose.clone();
+    let is_theirs = move |stored: &StoredEvent| match &whose {
+        Whose::Agent(agent) => stored.event.agent == *agent,
+        Whose::Task(task) => stored.event.task_id.as_ref() == Some(task),
+    };
+    let erase_all = move || {
+        let segments = spool::segments_in(&dir)?;
+        let counts = segments.iter().map(|segment| spool::erase(segment, |json| erased(json, &is_theirs), count_only));
+        counts.sum()
+    };
+    let done = tokio::task::spawn_blocking(erase_all).await;
+    done.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
 }
 
 /// Takes what an agent's calls said out of the audit's files.

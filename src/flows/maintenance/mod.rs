@@ -6,7 +6,7 @@ pub mod status;
 pub mod tick;
 
 use crate::{
-    flows::{rules::RulesInForce, verdicts::Verdicts},
+    flows::{events::EventSpool, rules::RulesInForce, verdicts::Verdicts},
     queue::{Intake, Pulse},
 };
 use umbra_domain::clock::Clock;
@@ -27,4 +27,6 @@ pub struct Maintenance {
     pub pulse: Pulse,
     /// Requests that wait for verdicts.
     pub verdicts: Verdicts,
+    /// Where events wait while the database is away.
+    pub spool: EventSpool,
 }

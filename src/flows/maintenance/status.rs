@@ -6,7 +6,7 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::flows::{maintenance::Maintenance, rules::Rules, serialise::to_json};
+use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
 use umbra_domain::{Mode, NanoUsd, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
 use umbra_store::{Store, StoreError, looks::Backlog};
@@ -31,9 +31,8 @@ pub struct Status {
     pub servers: usize,
     /// The database.
     pub database: DatabaseStatus,
-    /// Events kept on the local disk while the database is away; null: this version answers 503 instead.
-    #[schema(value_type = Option<Object>)]
-    pub spool: Option<()>,
+    /// Events that wait on the local disks of servers for the database; null where none says.
+    pub spool: Option<SpoolStatus>,
 }
 
 /// What waits.
@@ -156,6 +155,8 @@ impl From<ProviderHealth> for ProviderStatus {
 pub struct Standing {
     shadows: Vec<ShadowStanding>,
     providers: Vec<ProviderStatus>,
+    #[serde(default)]
+    spool: Option<SpoolStatus>,
 }
 
 /// A shadow in force.
@@ -214,7 +215,9 @@ impl Standing {
                 None => providers.push(seen.clone()),
             }
         }
-        status(store, shadows, providers, servers.len()).await
+        let spools = servers.iter().filter_map(|standing| standing.spool.clone());
+        let spool = spools.reduce(|all, one| all.with(&one));
+        Ok(Status { spool, ..status(store, shadows, providers, servers.len()).await? })
     }
 }
 
@@ -239,10 +242,11 @@ impl Maintenance {
     /// The database does not answer.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let rules = self.rules.load_full();
-        let Standing { shadows, providers } = rules.standing();
+        let Standing { shadows, providers, .. } = rules.standing();
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
         let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
-        status(&self.store, shadows, providers, servers).await
+        let spool = Some(self.spool.status());
+        Ok(Status { spool, ..status(&self.store, shadows, providers, servers).await? })
     }
 
     /// Files what this process has in force, for those that ask how the service stands.
@@ -250,7 +254,7 @@ impl Maintenance {
     /// # Errors
     /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
-        let standing = self.rules.load().standing();
+        let standing = Standing { spool: Some(self.spool.status()), ..self.rules.load().standing() };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.lease_name() {
             Some(worker) => self.store.queue().file_standing(worker, &text).await,
@@ -334,7 +338,8 @@ impl Rules {
                 health,
             }
         });
-        Standing { shadows: shadows.collect(), providers: self.gateway.health().into_iter().map(Into::into).collect() }
+        let providers = self.gateway.health().into_iter().map(Into::into).collect();
+        Standing { shadows: shadows.collect(), providers, spool: None }
     }
 
     /// Who reviews for a shadow (`model` or `checks`), and `ok` or in words what keeps it from its model.

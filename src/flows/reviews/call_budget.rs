@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::flows::reviews::trial::Bill;
+use crate::flows::reviews::{outlast, trial::Bill};
 use umbra_domain::{NanoUsd, Shadow};
 use umbra_store::{
     Store, StoreError,
@@ -48,7 +48,7 @@ impl CallBudget<'_> {
     /// Settles a call.
     pub(super) async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
         match self {
-            Self::Review(store, job) => store.reviews().settle(job.review, n, actual).await.map(drop),
+            Self::Review(store, job) => outlast(|| store.reviews().settle(job.review, n, actual)).await.map(drop),
             Self::Backtest(store, claim, seq) => store.backtests().settle(claim, seq, n, actual).await,
             Self::Trial(bill) => {
                 bill.settle(actual);

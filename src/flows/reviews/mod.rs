@@ -14,7 +14,10 @@ use jiff::SignedDuration;
 use crate::flows::{rules::RulesInForce, verdicts::Verdicts};
 use umbra_domain::clock::Clock;
 use umbra_review::FallRules;
-use umbra_store::{Store, installation::Installation};
+use umbra_store::{Store, StoreError, installation::Installation};
+
+/// Between tries of what must be stored.
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 
 /// Context of performing reviews. Cheap to clone.
 #[derive(Clone)]
@@ -31,6 +34,19 @@ pub struct Reviews {
     pub verdicts: Verdicts,
     /// Bounds.
     pub settings: ReviewSettings,
+}
+
+/// Stores what a review has come to, again while the database is away or busy. Who is relieved meanwhile finds its lease gone.
+async fn outlast<T, F>(mut storing: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    loop {
+        match storing().await {
+            Err(error) if error.is_transient() => tokio::time::sleep(BETWEEN_TRIES).await,
+            stored => return stored,
+        }
+    }
 }
 
 /// Bounds of a review.

@@ -14,6 +14,7 @@ use crate::{
             call::{Asked, Conversation},
             call_budget::CallBudget,
             dossier::Dossier,
+            outlast,
         },
         rules::Rules,
     },
@@ -51,7 +52,8 @@ impl Reviews {
                 // The lease stays with us until we leave or fall silent; putting the job back is the fast way.
                 tracing::warn!(review = %job.review, %error, "a review could not go on");
                 let delay = std::time::Duration::from_secs(2);
-                drop(self.store.queue().put_back(job.review, job.lease, delay, &error.to_string(), true).await);
+                let why = error.to_string();
+                drop(outlast(|| self.store.queue().put_back(job.review, job.lease, delay, &why, true)).await);
                 "failed"
             }
         };
@@ -207,7 +209,8 @@ impl Reviews {
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {
-        let Some((seq, _)) = self.store.reviews().finish(job.review, job.lease, result).await? else {
+        let finished = outlast(|| self.store.reviews().finish(job.review, job.lease, result)).await?;
+        let Some((seq, _)) = finished else {
             tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
             return Ok("fenced");
         };
@@ -232,7 +235,7 @@ impl Reviews {
 
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
-        self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone).await?;
+        outlast(|| self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone)).await?;
         // The unit may have returned: a cap that was spent a moment ago may not be any more.
         self.rules.load().memory.forget();
         self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;

@@ -169,7 +169,7 @@ impl Sidecar {
             _ => return Err("it is nothing that is judged in words".to_owned()),
         }
         let on_demand = Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete });
-        let origin = Origin { own_traffic: false, on_demand };
+        let origin = Origin { on_demand, ..Origin::default() };
         let incoming = Incoming { event, key: None, digest_input: Vec::new() };
         let asking = async {
             let accepted = self.events.accept(incoming, &origin).await.map_err(|error| error.to_string())?;

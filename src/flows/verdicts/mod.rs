@@ -12,7 +12,10 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::flows::{events::Accepted, rules::RulesInForce};
+use crate::flows::{
+    events::{Accepted, Durability},
+    rules::RulesInForce,
+};
 use umbra_domain::{
     About, Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
     verdict::{self, Opinion, Progress, VerdictRules},
@@ -20,6 +23,7 @@ use umbra_domain::{
 use umbra_review::{Judgement, Matter, Subject};
 use umbra_store::{
     Store, StoreError,
+    events::received_at,
     reviews::Review,
     verdicts::{ActiveReview, Case, VerdictItem},
 };
@@ -100,7 +104,7 @@ impl Verdicts {
             let shadow = self.shadow_of(review.version).await?;
             let sure =
                 shadow.as_deref().zip(stored.as_ref()).and_then(|(shadow, stored)| certain(shadow, event, stored));
-            opinions.push(opinion(review, shadow.map(|shadow| shadow.verdict).unwrap_or_default(), sure));
+            opinions.push(opinion(event, review, shadow.map(|shadow| shadow.verdict).unwrap_or_default(), sure));
         }
         let Some(by) = opinions.iter().map(|opinion| opinion.by).max() else {
             let row = self.store.events().get(event).await?;
@@ -128,6 +132,9 @@ impl Verdicts {
 
     /// When the verdict on an event that was just accepted is decided at the latest, if any active shadow reviews it.
     pub fn verdict_by(&self, accepted: &Accepted) -> Option<Timestamp> {
+        if let Durability::Local { verdict_within } = accepted.durability {
+            return accepted.received_at.checked_add(verdict_within?).ok();
+        }
         let rules = self.rules.load();
         let active = accepted.dispositions.iter().filter(|disposition| disposition.gives_verdict());
         let within = active.map(|disposition| {
@@ -157,9 +164,11 @@ fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgeme
     (judgement.assessment == Assessment::Flag).then_some(judgement)
 }
 
-fn opinion(review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
+fn opinion(event: EventId, review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
     let ActiveReview { review, shadow, version: _, created_at, progress, decided_by, reasons, recommendation } = review;
-    let by = created_at.saturating_add(rules.within).unwrap_or(created_at);
+    // An event that waited in the spool was received before its review was reserved.
+    let received = created_at.min(received_at(event));
+    let by = received.saturating_add(rules.within).unwrap_or(received);
     let (certain, advice) = sure.map_or_else(Default::default, |judgement| {
         let worst = judgement.findings.into_iter();
         let worst = worst.filter(|finding| finding.about == About::Agent && finding.severity >= Severity::Warning);

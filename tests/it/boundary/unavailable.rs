@@ -15,6 +15,7 @@ use crate::{
     support::{
         Umbra,
         boundary::{read, with, write},
+        outage::Frozen,
         until,
     },
     workloads::chaos::postgres,
@@ -193,6 +194,11 @@ async fn what_cannot_be_noted_first_does_not_run() {
     assert!(merged.len() == 1 && merged[0]["call_id"] == "noted", "{merged:?}");
 }
 
+/// Files of what waits to be merged, in order.
+fn segments(audit: &std::path::Path) -> Vec<std::path::PathBuf> {
+    umbra::spool::segments_in(&audit.join("unmerged")).expect("a folder")
+}
+
 /// What a caller was told, as the audit is to have it.
 fn told(answer: &Value) -> [String; 4] {
     ["call_id", "decision", "reason", "effect"].map(|key| answer[key].as_str().unwrap_or_default().to_owned())
@@ -214,9 +220,9 @@ async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoev
     }
     // It is killed with a line half written.
     umbra.kill();
-    let file = audit.path().join("unmerged.jsonl");
+    let file = segments(audit.path()).pop().expect("what waits");
     let mut text = std::fs::read(&file).unwrap_or_default();
-    text.extend(b"{\"id\":\"0197a3c1-d2e4");
+    text.extend(b"0a1b2c3d {\"id\":\"0197a3c1-d2e4");
     std::fs::write(&file, text).expect("it is written");
     let two = start().on(&umbra.schema).go().await;
     expected.push(told(&two.decide(&write("c12", "a")).await));
@@ -247,22 +253,21 @@ async fn lines_that_cannot_be_read_are_set_aside_and_told_and_spoil_no_other() {
     let dir = TempDir::new().expect("a directory");
     let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", dir.path().display().to_string());
     let mut umbra = start().go().await;
-    // As another process that merges: all lines stay in one file.
-    let merging = std::fs::File::create(dir.path().join("unmerged.merging.lock")).expect("a file");
-    merging.lock().expect("it is free");
     refuse(&umbra, true).await;
     for n in 0..4 {
         assert_eq!(umbra.decide(&write(&format!("c{n}"), "a")).await["decision"], "block");
     }
     umbra.kill();
-    drop(merging);
-    let (file, aside) = (dir.path().join("unmerged.jsonl"), dir.path().join("unmerged.refused"));
-    let text = std::fs::read_to_string(&file).expect("the lines");
+    let (files, aside) = (segments(dir.path()), dir.path().join("unmerged/refused"));
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("the lines")).collect();
     let lines: Vec<&str> = text.lines().collect();
     // One is overwritten in its middle, one is of another form; one is torn, which is no fault.
     let (overwritten, torn) = (lines[1].replacen("\"call_id\":", "\0\0\0\0", 1), &lines[2][..40]);
-    let damaged = [lines[0], &overwritten, "{\"row\": {}}", torn, lines[3]];
-    std::fs::write(&file, damaged.map(|line| format!("{line}\n")).concat()).expect("they are written");
+    let damaged = [lines[0], &overwritten, "{\"row\": {}}", lines[3], torn].join("\n");
+    for file in &files {
+        std::fs::remove_file(file).expect("it goes");
+    }
+    std::fs::write(&files[0], damaged).expect("they are written");
     refuse(&umbra, false).await;
     let two = start().on(&umbra.schema).go().await;
     let degraded = until("the lines to be told", async || {
@@ -270,7 +275,7 @@ async fn lines_that_cannot_be_read_are_set_aside_and_told_and_spoil_no_other() {
         (ready["status"] == "degraded").then_some(ready)
     })
     .await;
-    assert!(degraded["detail"].as_str().is_some_and(|text| text.contains("unmerged.refused")), "{degraded}");
+    assert!(degraded["detail"].as_str().is_some_and(|text| text.contains("unmerged/refused")), "{degraded}");
     let merged = two.audit("kind=merged").await;
     let ids: Vec<&str> = merged.iter().filter_map(|row| row["call_id"].as_str()).collect();
     assert_eq!(ids, ["c0", "c3"]);
@@ -349,18 +354,6 @@ async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
     until("it to be well", async || (!complains().await).then_some(())).await;
 }
 
-/// A server and all its backends.
-fn processes(server: &umbra_store::postgres::PrivatePostgres) -> Vec<Pid> {
-    let postmaster = server.status().pid.expect("a postmaster").to_string();
-    let of = |entry: std::io::Result<std::fs::DirEntry>| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
-        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
-        (parent == postmaster || name == postmaster).then(|| name.parse().ok()).flatten().map(Pid::from_raw)
-    };
-    std::fs::read_dir("/proc").expect("it is Linux").filter_map(of).collect()
-}
-
 #[tokio::test]
 async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audit_says_what_was_told() {
     let files = TempDir::new().expect("a directory");
@@ -373,10 +366,7 @@ async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audi
         .await;
     umbra.unchecked();
     umbra.decide(&write("before", "a")).await;
-    let stopped = processes(&server);
-    // A backend may have ended by itself.
-    let signal = |signal| stopped.iter().filter(|pid| kill(**pid, signal).is_ok()).count();
-    assert!(signal(Signal::SIGSTOP) > 3, "nothing was stopped");
+    let frozen = Frozen::freeze(server.status().pid.expect("a postmaster"));
     let mut expected = Vec::new();
     let mut slowest = std::time::Duration::ZERO;
     let began = std::time::Instant::now();
@@ -394,7 +384,7 @@ async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audi
             break;
         }
     }
-    assert!(signal(Signal::SIGCONT) > 3, "nothing goes on");
+    drop(frozen);
     assert!(slowest < std::time::Duration::from_millis(1_500), "somebody waited {slowest:?}");
     let merged = until("the answers to be merged", async || {
         let answered = umbra.send(reqwest::Method::GET, "/v1/audit?kind=merged", &[], None).await;

@@ -6,6 +6,7 @@ pub mod boundary;
 pub mod database;
 pub mod judge;
 pub mod model_server;
+pub mod outage;
 pub mod server;
 pub mod stream;
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
@@ -128,8 +128,9 @@ impl Start {
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
-            // A busy machine is no fault: who tests the deadline sets one.
+            // A busy machine is no fault: who tests a deadline sets one.
             ("UMBRA__SIDECAR__DEADLINE".to_owned(), "20s".to_owned()),
+            ("UMBRA__DATABASE__DEADLINE".to_owned(), "20s".to_owned()),
             // A stop waits this long for a model that hangs.
             ("UMBRA__SERVER__DRAIN_TIMEOUT".to_owned(), "5s".to_owned()),
         ];
@@ -154,20 +155,26 @@ impl Start {
             schema.set_clock(at).await;
         }
         let log = self.log.unwrap_or_else(|| files.path().join("err"));
-        let mut child = command(&files, &env, &["serve", "--bind", "127.0.0.1:0"])
-            .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
-            .stderr(Stdio::from(std::fs::File::create(log).expect("a file")))
-            .spawn()
-            .expect("umbra runs");
-        let base = until("umbra to listen", async || {
-            if let Ok(Some(status)) = child.try_wait() {
-                panic!("umbra ended ({status}): {}", read(&files, "err"));
-            }
-            read(&files, "out").lines().find_map(|line| line.strip_prefix("listening on ").map(ToOwned::to_owned))
-        })
-        .await;
+        let (child, base) = spawn(&files, &env, &log).await;
         Umbra { base, schema, child, files, env, client: super::server::client(), checked: true }
     }
+}
+
+/// Starts the server and waits until it listens; answers where.
+async fn spawn(files: &TempDir, env: &[(String, String)], log: &Path) -> (Child, String) {
+    let mut child = command(files, env, &["serve", "--bind", "127.0.0.1:0"])
+        .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
+        .stderr(Stdio::from(std::fs::File::create(log).expect("a file")))
+        .spawn()
+        .expect("umbra runs");
+    let base = until("umbra to listen", async || {
+        if let Ok(Some(status)) = child.try_wait() {
+            panic!("umbra ended ({status}): {}", read(files, "err"));
+        }
+        read(files, "out").lines().find_map(|line| line.strip_prefix("listening on ").map(ToOwned::to_owned))
+    })
+    .await;
+    (child, base)
 }
 
 /// An HTTP client that waits as long as a test does.
@@ -202,6 +209,12 @@ impl Umbra {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// True until its process has ended.
+    pub fn is_running(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
     }
 
     /// A path among its files.
@@ -243,6 +256,15 @@ impl Umbra {
             stdin.write_all(text.as_bytes()).expect("it reads");
         }
         child.wait_with_output().expect("it ends")
+    }
+
+    /// Starts it again on its files and its schema, after it has ended.
+    pub async fn restart(&mut self) {
+        if self.child.try_wait().expect("a child").is_none() {
+            self.kill();
+        }
+        let (child, base) = spawn(&self.files, &self.env, &self.files.path().join("err")).await;
+        (self.child, self.base) = (child, base);
     }
 
     /// Starts a command of the same binary, to be spoken to.
@@ -302,6 +324,14 @@ impl Umbra {
         until("the queue to be empty", async || {
             let status = self.get("/v1/status").await;
             (status["queue"]["queued"] == 0 && status["queue"]["running"] == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the built-in checks have looked at everything that was accepted.
+    pub async fn looked(&self) {
+        until("the checks to look at all events", async || {
+            (self.get("/v1/status").await["check_backlog"]["waiting"] == 0).then_some(())
         })
         .await;
     }

@@ -4,13 +4,12 @@ use std::{path::PathBuf, time::Duration};
 
 use super::{
     super::{
-        keys::{Keys, Record, Shape},
         number::{Bytes, Time, whole},
         shape::{List, Maybe, word},
         text::{agent_glob, path, printable, text},
     },
     KIB, MIB, ms, secs,
-    section::{Section, section},
+    section::{nested, section},
 };
 use umbra_domain::Execution;
 
@@ -108,15 +107,6 @@ section! {
         /// A file is full at so many MiB; full ones are kept for ever.
         max_log_size_mb: u64 = 500, whole(1..=1_000_000);
     }
-}
-
-/// A section within a section.
-fn nested<S: Section>() -> impl Shape<Value = S> {
-    Record(|keys: &mut Keys<'_>| {
-        let mut section = S::default();
-        section.declare(keys);
-        Some(section)
-    })
 }
 
 fn variable(text: &str) -> Result<String, String> {

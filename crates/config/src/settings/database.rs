@@ -1,6 +1,6 @@
 //! `database`: the Postgres that holds everything.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 
@@ -8,10 +8,11 @@ use super::{
     super::{
         file::read_secret,
         keys::Keys,
-        number::whole,
+        number::{Time, whole},
         shape::{Flag, Maybe},
         text::{path, secret, text},
     },
+    ms, secs,
     section::section,
 };
 
@@ -27,6 +28,8 @@ section! {
         schema: String = "umbra".to_owned(), text("a schema's name", 63, parse_schema);
         /// Most connections, over all pools of this process.
         max_connections: u32 = 16, whole(3..=1_000);
+        /// Longest that a request waits for a database that does not answer; then it counts as away until it answers again.
+        deadline: Duration = secs(2), Time(ms(200)..=secs(60));
         /// Start although Postgres has `fsync` off or the role is a superuser. A metric says so.
         allow_unsafe: bool = false, Flag;
     }

@@ -1,10 +1,28 @@
-//! `ingest`: how events are gathered into transactions.
+//! `ingest`: how events are gathered into transactions, and where they wait while the database is away.
+
+use std::time::Duration;
 
 use super::{
-    super::number::{Bytes, whole},
-    KIB, MIB,
-    section::section,
+    super::{
+        number::{Bytes, Time, whole},
+        shape::Flag,
+    },
+    GIB, KIB, MIB, secs,
+    section::{nested, section},
 };
+
+section! {
+    /// The spool: events that wait on the local disk while the database is away.
+    Spool {
+        /// Whether events are taken while the database is away; otherwise they are answered 503. What waits already is filed
+        /// in any case.
+        enabled: bool = true, Flag;
+        /// Most bytes that wait, in the folder `spool` of `storage.data_dir`; more events are answered 503.
+        max_bytes: usize = 512 * 1024 * 1024, Bytes(MIB..=64 * GIB);
+        /// Age of the oldest event that waits at which no more are taken. None is ever dropped.
+        max_age: Duration = secs(86_400), Time(secs(1)..=secs(30 * 86_400));
+    }
+}
 
 section! {
     /// How events are gathered into transactions. An event is acknowledged after its transaction.
@@ -15,6 +33,8 @@ section! {
         flush_events: usize = 1_000, whole(1..=10_000);
         /// Most bytes of events in one transaction.
         flush_bytes: usize = 4 * 1024 * 1024, Bytes(64 * KIB..=64 * MIB);
+        /// Events that wait on the local disk while the database is away.
+        spool: Spool = Spool::default(), nested();
     }
     rules |ingest, keys| {
         if ingest.flush_events > ingest.queue_events {

@@ -54,7 +54,7 @@ pub use breaker::Breaker;
 pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
 pub use database::Database;
-pub use ingest::Ingest;
+pub use ingest::{Ingest, Spool};
 pub use logging::{LogFormat, LogLevel, Logging};
 pub use looks::Looks;
 pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
@@ -73,6 +73,7 @@ pub use webhooks::{Secret, Webhook};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -216,7 +217,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         webhooks: webhooks.unwrap_or_default(),
         briefing: part(keys, "briefing", "When days and weeks are summed up."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
-        ingest: part(keys, "ingest", "How events are gathered into transactions."),
+        ingest: part(keys, "ingest", "How events are gathered into transactions, and where they wait."),
         looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
         reflexion: part(keys, "reflexion", "When a fault that recurs becomes a lesson."),

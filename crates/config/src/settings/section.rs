@@ -1,11 +1,20 @@
 //! How a section of the settings is written down: each key once, with its description, type, default and shape.
 
-use super::super::keys::Keys;
+use super::super::keys::{Keys, Record, Shape};
 
 /// A part of the settings that can be read over its defaults.
 pub(crate) trait Section: Default {
     /// Declares every key: reads those that are there into `self`, or describes them.
     fn declare(&mut self, keys: &mut Keys<'_>);
+}
+
+/// A section within a section.
+pub(super) fn nested<S: Section>() -> impl Shape<Value = S> {
+    Record(|keys: &mut Keys<'_>| {
+        let mut section = S::default();
+        section.declare(keys);
+        Some(section)
+    })
 }
 
 /// Writes a section: the struct, its defaults and its reading, from one list. `rules` checks what holds between

@@ -148,6 +148,9 @@ pub enum PrivateError {
     /// The thread that watches the server is gone.
     #[error("the thread that supervises PostgreSQL ended too early; this is a defect of umbra")]
     Supervisor,
+    /// The server has not ended in the time that there was.
+    #[error("PostgreSQL was told to end and has not done so in time")]
+    Unstopped,
 }
 
 impl PrivateError {

@@ -250,10 +250,18 @@ impl PrivatePostgres {
     /// # Errors
     /// [`PrivateError::Supervisor`] if its thread broke down.
     pub async fn stop(&self) -> Result<(), PrivateError> {
+        self.stop_until(std::future::pending()).await
+    }
+
+    /// The same, but once `limit` is over the server is left to end by itself, which it was told to.
+    ///
+    /// # Errors
+    /// As [`Self::stop`]; [`PrivateError::Unstopped`] after the limit.
+    pub async fn stop_until(&self, limit: impl Future<Output = ()>) -> Result<(), PrivateError> {
         let Some(owned) = self.owned().take() else { return Ok(()) };
         let Owned { supervisor, socket, data_dir, lock } = owned;
         Address::withdraw(&data_dir);
-        let stopped = supervisor.stop().await;
+        let stopped = supervisor.stop_until(limit).await;
         drop(socket);
         drop(lock);
         stopped

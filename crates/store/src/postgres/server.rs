@@ -91,14 +91,19 @@ impl Supervisor {
         self.shared.lock().clone()
     }
 
-    /// Stops the server and waits for it, at most a little longer than the last of its signals.
-    pub(super) async fn stop(mut self) -> Result<(), PrivateError> {
+    /// Stops the server and waits for it, at most a little longer than the last of its signals, or until `limit` is over.
+    pub(super) async fn stop_until(mut self, limit: impl Future<Output = ()>) -> Result<(), PrivateError> {
         self.shared.ask_to_stop();
-        match self.ended.take() {
-            Some(ended) => ended.await.map_err(|_| PrivateError::Supervisor),
-            None => Ok(()),
+        let Some(ended) = self.ended.take() else { return Ok(()) };
+        tokio::select! {
+            // Dropping joins the thread, which has ended.
+            ended = ended => ended.map_err(|_| PrivateError::Supervisor),
+            () = limit => {
+                // Nobody joins the thread, which has told the server to end.
+                drop(self.thread.take());
+                Err(PrivateError::Unstopped)
+            }
         }
-        // Dropping joins the thread, which has ended.
     }
 }
 

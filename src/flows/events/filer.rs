@@ -1,0 +1,314 @@
+//! Files the spool once the database is back: each event once, by its minted id, through the ordinary accept transaction, in
+//! order of receipt.
+//!
+//! A page that was interrupted is filed again: events that are stored by then are left out. A key that was used before the
+//! outage, or by another server during it, names the event that had it first; the later one is noted as its repeat, or, where
+//! the contents differ, stored without the key and noted as a conflict.
+
+use std::{collections::HashMap, io, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::{
+    task::block_in_place,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    flows::{
+        events::{
+            Events, WriterSettings,
+            flush::{Fate, Flusher, count, is_duplicate_event},
+            pending::Pending,
+            spool::{EventSpool, SpooledEvent},
+        },
+        group_commit::{self, Commit},
+    },
+    spool::Segment,
+    telemetry::metric,
+};
+use umbra_domain::{EventId, KeyId};
+use umbra_store::{StoreError, events::received_at, repeats::Repeat};
+
+/// Between looks at what waits.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// Looks between which the folder is tried.
+const LOOKS_PER_PROBE: u32 = 40;
+/// Longest that a page takes: nobody waits for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Age of an event whose partition may be missing.
+const OLD: SignedDuration = SignedDuration::from_hours(12);
+
+/// Files the spool of events; one a process.
+pub struct Filer {
+    events: Events,
+    spool: EventSpool,
+    settings: WriterSettings,
+    flusher: Flusher,
+    /// Places in the segment of events that the database refuses.
+    refused: Vec<(u64, u64)>,
+    /// What kept the last page from being filed.
+    failure: Option<String>,
+    /// Events of keys that were revoked before their receipt.
+    revoked: HashMap<KeyId, u64>,
+}
+
+/// An event of the spool, and its place in the segment.
+pub(in crate::flows) struct Filing {
+    pending: Pending,
+    place: (u64, u64),
+}
+
+/// Why the spool is not filed yet.
+#[derive(Debug, thiserror::Error)]
+enum FilingError {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Page(String),
+}
+
+impl Filer {
+    pub(in crate::flows) fn new(events: Events, spool: EventSpool, flusher: Flusher, settings: WriterSettings) -> Self {
+        Self { events, spool, settings, flusher, refused: Vec::new(), failure: None, revoked: HashMap::new() }
+    }
+
+    /// Files what waits whenever the database is there, until `stop`.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut failing = false;
+        for look in 0_u32.. {
+            if look % LOOKS_PER_PROBE == 0 {
+                block_in_place(|| self.spool.probe());
+            }
+            if !self.flusher.reservations.store.is_away() {
+                let filed = self.file_all(&stop).await;
+                match &filed {
+                    Ok(0) => {}
+                    Ok(events) => tracing::info!(events, "events that waited for the database are filed"),
+                    Err(error) if !failing => tracing::warn!(%error, "the spool is not filed yet; trying again"),
+                    Err(_) => {}
+                }
+                failing = filed.is_err();
+                self.settle_leases().await;
+                self.tell_revoked();
+            }
+            self.measure();
+            if stop.run_until_cancelled(sleep(BETWEEN_LOOKS)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Files everything that waits, or what can be until `stop`; answers how many events were filed.
+    async fn file_all(&mut self, stop: &CancellationToken) -> Result<u64, FilingError> {
+        let spool = self.spool.clone();
+        block_in_place(|| spool.take_over())?;
+        let (mut filed, mut refused) = (0, 0);
+        loop {
+            // The last ones are filed while new ones wait a moment, which then need not be spooled.
+            let last = spool.len() <= self.settings.flush_events;
+            let turn = if last && !spool.is_empty() { Some(spool.hold_back().await) } else { None };
+            let Some(mut segment) = block_in_place(|| spool.files().next())? else { break };
+            let mut is_first = true;
+            self.refused.clear();
+            loop {
+                if stop.is_cancelled() {
+                    return Ok(filed);
+                }
+                let page = block_in_place(|| self.page(&mut segment))?;
+                let Some(first) = page.first() else { break };
+                if std::mem::take(&mut is_first) {
+                    self.make_partition(received_at(first.pending.id)).await?;
+                }
+                filed += page.len() as u64;
+                self.note_revoked(&page).await?;
+                group_commit::store(self, page).await;
+                if let Some(failure) = self.failure.take() {
+                    return Err(FilingError::Page(failure));
+                }
+            }
+            for place in self.refused.drain(..) {
+                segment.refuse(place);
+            }
+            refused += block_in_place(|| segment.done())?;
+            drop(turn);
+        }
+        block_in_place(|| spool.settle())?;
+        if refused > 0 {
+            metrics::counter!(metric::SPOOLED, "outcome" => "refused").increment(refused);
+            tracing::error!(
+                stretches = refused,
+                dir = %spool.files().dir().display(),
+                "lines of the spool cannot be filed: they are in its file refused; look at them, and move that file away"
+            );
+        }
+        Ok(filed)
+    }
+
+    /// The next events of a segment; none at the end.
+    fn page(&self, segment: &mut Segment) -> io::Result<Vec<Filing>> {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        let rules = self.events.rules.load_full();
+        while page.len() < self.settings.flush_events && bytes < self.settings.flush_bytes {
+            let Some(line) = segment.line()? else { break };
+            bytes += line.json.len();
+            match serde_json::from_slice::<SpooledEvent<'_>>(&line.json) {
+                // Erased.
+                Ok(SpooledEvent { stored: None, .. }) => {}
+                Ok(event) => match self.events.restore(&rules, &event) {
+                    Ok(pending) => page.push(Filing { pending, place: line.place }),
+                    Err(error) => {
+                        tracing::error!(%error, "an event of the spool cannot be read");
+                        segment.refuse(line.place);
+                    }
+                },
+                Err(_) => segment.refuse(line.place),
+            }
+        }
+        Ok(page)
+    }
+
+    /// Makes the partition of events that waited so long that none may have been made.
+    async fn make_partition(&self, oldest: Timestamp) -> Result<(), StoreError> {
+        let reservations = &self.flusher.reservations;
+        if reservations.clock.now().duration_since(oldest) > OLD {
+            reservations.store.upkeep().make_partitions(oldest).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts events whose API key was revoked before they came. They were acknowledged, and stay.
+    async fn note_revoked(&mut self, page: &[Filing]) -> Result<(), StoreError> {
+        if page.iter().all(|filing| filing.pending.by.is_none()) {
+            return Ok(());
+        }
+        let keys = self.flusher.reservations.store.keys().list().await?;
+        let revoked: HashMap<KeyId, Timestamp> =
+            keys.into_iter().filter_map(|key| Some((key.id, key.revoked_at?))).collect();
+        for Filing { pending, .. } in page {
+            if let Some(key) = pending.by
+                && revoked.get(&key).is_some_and(|at| *at < received_at(pending.id))
+            {
+                *self.revoked.entry(key).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_revoked(&mut self) {
+        for (key_id, events) in self.revoked.drain() {
+            metrics::counter!(metric::SPOOLED, "outcome" => "revoked").increment(events);
+            tracing::warn!(%key_id, events, "events were accepted while the database was away by a key that was revoked before");
+        }
+    }
+
+    /// Sends reviews back to the queue that a transaction of unknown outcome has leased to this process, once it is seen to have
+    /// committed.
+    async fn settle_leases(&self) {
+        let uncertain = self.spool.uncertain();
+        let freed = self.flusher.unlease(&uncertain).await;
+        self.spool.settle_uncertain(&uncertain, &freed);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "gauges")]
+    fn measure(&self) {
+        let status = self.spool.status();
+        metrics::gauge!(metric::SPOOL_EVENTS).set(status.events as f64);
+        metrics::gauge!(metric::SPOOL_BYTES).set(status.bytes as f64);
+        metrics::gauge!(metric::SPOOL_AGE).set(status.oldest_age_seconds as f64);
+    }
+
+    /// Stores events of which none is stored, and notes those whose key names another.
+    async fn store_new(&mut self, batch: &[&Pending]) -> Result<Vec<Fate>, StoreError> {
+        self.spool.add_uncertain(std::mem::take(&mut self.flusher.leased));
+        let flushed = self.flusher.flush(batch).await?;
+        self.flusher.hand_over(flushed.handed, flushed.unleased);
+        let of = |(pending, fate): (&&Pending, &Fate)| match fate {
+            Fate::Stored(_) => None,
+            Fate::Replay(original) => Some(Repeat { id: pending.id, original: *original, conflicts: false }),
+            Fate::Mismatch(original) => Some(Repeat { id: pending.id, original: *original, conflicts: true }),
+        };
+        let repeats: Vec<Repeat> = batch.iter().zip(&flushed.fates).filter_map(of).collect();
+        // Before a conflict is stored: it is stored once, and would not be looked at again.
+        self.flusher.reservations.store.events().note_repeats(&repeats).await?;
+        Ok(flushed.fates)
+    }
+}
+
+impl Commit for Filer {
+    type Item = Filing;
+    /// Of each event, what became of it; none of one that was stored before.
+    type Stored = Vec<Option<Fate>>;
+    const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
+    const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
+
+    fn deadline(&self, _batch: &[Filing]) -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    async fn flush(&mut self, batch: &[Filing]) -> Result<Self::Stored, StoreError> {
+        let ids: Vec<EventId> = batch.iter().map(|filing| filing.pending.id).collect();
+        let stored = self.flusher.reservations.store.events().stored(&ids).await?;
+        let fresh: Vec<&Pending> =
+            batch.iter().map(|filing| &filing.pending).filter(|pending| !stored.contains(&pending.id)).collect();
+        let mut fates = self.store_new(&fresh).await?.into_iter();
+        let fates: Vec<Option<Fate>> =
+            ids.iter().map(|id| if stored.contains(id) { None } else { fates.next() }).collect();
+        let conflict = |(filing, fate): (&Filing, &Option<Fate>)| match fate {
+            Some(Fate::Mismatch(_)) => Some(filing.pending.without_key()),
+            _ => None,
+        };
+        let conflicts: Vec<Pending> = batch.iter().zip(&fates).filter_map(conflict).collect();
+        if !conflicts.is_empty() {
+            self.store_new(&conflicts.iter().collect::<Vec<_>>()).await?;
+        }
+        Ok(fates)
+    }
+
+    /// The next try leaves out what was stored.
+    async fn look_up(&mut self, _batch: &[Filing], _error: &StoreError) -> Option<Self::Stored> {
+        None
+    }
+
+    fn may_retry(&self, _batch: &[Filing], error: &StoreError) -> bool {
+        error.is_transient() || is_duplicate_event(error)
+    }
+
+    async fn answer(&mut self, batch: Vec<Filing>, fates: Self::Stored) {
+        let mut counts = [0, 0, 0];
+        for (Filing { pending, .. }, fate) in batch.into_iter().zip(fates) {
+            self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
+            match fate {
+                None | Some(Fate::Stored(_)) => counts[0] += 1,
+                Some(Fate::Replay(_)) => counts[1] += 1,
+                Some(Fate::Mismatch(original)) => {
+                    counts[2] += 1;
+                    tracing::warn!(
+                        event_id = %pending.id, %original,
+                        "an event of the spool has the id of another that was stored first: it is stored without it"
+                    );
+                }
+            }
+        }
+        for (outcome, events) in [("filed", counts[0]), ("repeated", counts[1]), ("conflicting", counts[2])] {
+            if events > 0 {
+                metrics::counter!(metric::SPOOLED, "outcome" => outcome).increment(events);
+            }
+        }
+        count("accepted", usize::try_from(counts[0] + counts[2]).unwrap_or(usize::MAX));
+    }
+
+    fn refuse(&mut self, batch: Vec<Filing>, error: &StoreError) {
+        if !error.is_data() && !error.is_inconsistent() {
+            self.failure = Some(error.to_string());
+            return;
+        }
+        for Filing { pending, place } in batch {
+            tracing::error!(event_id = %pending.id, %error, "the database refuses an event of the spool: it is set aside");
+            self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
+            self.refused.push(place);
+        }
+    }
+}

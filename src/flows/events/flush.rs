@@ -1,0 +1,189 @@
+//! One accept transaction: keys claimed, meters locked, pairs decided, everything stored.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::{
+    flows::events::{
+        Reservations,
+        pending::Pending,
+        plan::{LateTasks, Plan, Planned},
+        task_costs::TaskCosts,
+    },
+    queue::Handed,
+    telemetry::metric,
+};
+use umbra_domain::{Disposition, EventId, ReviewId};
+use umbra_store::{
+    StoreError,
+    intake::{KeyFate, NewKey},
+};
+
+/// What became of an event in a transaction.
+#[derive(Debug, Clone)]
+pub(in crate::flows) enum Fate {
+    /// Stored, with these dispositions.
+    Stored(Vec<Disposition>),
+    /// Its key names this event, of the same content.
+    Replay(EventId),
+    /// Its key names this event, of another content.
+    Mismatch(EventId),
+}
+
+/// What one transaction brought.
+pub(in crate::flows) struct Flushed {
+    /// Of each event, in their order.
+    pub fates: Vec<Fate>,
+    /// Jobs that this process has leased.
+    pub handed: Vec<Handed>,
+    /// True if jobs were stored that this process has not leased.
+    pub unleased: bool,
+}
+
+/// Makes accept transactions.
+pub(in crate::flows) struct Flusher {
+    pub reservations: Reservations,
+    /// Names this process's rows of skip counts.
+    replica: Uuid,
+    /// Set once reviews that wait for company were stored.
+    pub waiting: Arc<AtomicBool>,
+    /// Rung when unleased jobs were stored: other processes may have places.
+    pub ring: Arc<Notify>,
+    /// Reviews that the last transaction was to lease to this process, until it is known to have committed.
+    pub leased: Vec<ReviewId>,
+}
+
+impl Flusher {
+    pub fn new(reservations: Reservations) -> Self {
+        let replica = reservations.clock.new_id();
+        Self { reservations, replica, waiting: Arc::default(), ring: Arc::default(), leased: Vec::new() }
+    }
+
+    /// Another one of the same process.
+    pub fn sibling(&self) -> Self {
+        let Self { reservations, replica, waiting, ring, .. } = self;
+        let (waiting, ring) = (Arc::clone(waiting), Arc::clone(ring));
+        Self { reservations: reservations.clone(), replica: *replica, waiting, ring, leased: Vec::new() }
+    }
+
+    /// Stores events, or finds them known.
+    ///
+    /// # Errors
+    /// As of [`umbra_store::intake::Flush::write`].
+    pub async fn flush(&mut self, batch: &[&Pending]) -> Result<Flushed, StoreError> {
+        self.leased.clear();
+        let store = &self.reservations.store;
+        let keys: Vec<NewKey> = batch.iter().filter_map(|pending| pending.key.clone()).collect();
+        let late = LateTasks::among(store, batch).await?;
+        let wants_locks = batch
+            .iter()
+            .any(|pending| pending.pairs.iter().any(|pair| pair.fate.is_ok() && late.concern(&pending.rules, pair)));
+        let sums_costs = batch.iter().any(|pending| TaskCosts::concern(pending));
+        let mut flush =
+            if keys.is_empty() && !wants_locks && !sums_costs { None } else { Some(store.events().begin().await?) };
+        let mut key_fates = match (&mut flush, keys.is_empty()) {
+            (Some(flush), false) => flush.keys(&keys).await?,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let known: Vec<KeyFate> = batch
+            .iter()
+            .map(
+                |pending| {
+                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyFate::Fresh) } else { KeyFate::Fresh }
+                },
+            )
+            .collect();
+        let fresh: Vec<&Pending> = batch
+            .iter()
+            .zip(&known)
+            .filter(|(_, fate)| **fate == KeyFate::Fresh)
+            .map(|(pending, _)| *pending)
+            .collect();
+        let costs = match &mut flush {
+            Some(flush) => TaskCosts::count(flush, &fresh).await?,
+            None => TaskCosts::default(),
+        };
+        let mut plan = Plan::new(&self.reservations, &fresh, &late, &costs);
+        if let Some(flush) = &mut flush
+            && !plan.candidates.is_empty()
+        {
+            let (now, rows) = flush.lock(&plan.meter_keys()).await?;
+            let batches = flush.open_batches(&plan.batch_keys()).await?;
+            let tasks = flush.reviewed_tasks(&plan.task_keys()).await?;
+            plan.decide(now, rows, batches, tasks);
+        }
+        let Planned { writing, dispositions, handed, refusals, now } = plan.finish();
+        self.leased.extend(handed.iter().map(|handed| handed.job.review));
+        let due = writing.reviews.iter().filter(|review| review.waits.is_none()).count();
+        let closed = writing.joined.iter().any(|joined| now.is_some_and(|now| joined.run_at <= now));
+        let unleased = closed || due > handed.len();
+        self.waiting.fetch_or(due < writing.reviews.len(), Ordering::Relaxed);
+        match flush {
+            Some(flush) if writing.events.is_empty() => flush.abandon().await?,
+            Some(flush) => flush.write(self.replica, &writing).await?,
+            None if writing.events.is_empty() => {}
+            None => store.events().write(self.replica, &writing).await?,
+        }
+        if let Some(first) = batch.first() {
+            refusals.remember(&first.rules);
+            costs.remember(&first.rules);
+        }
+        let mut dispositions = dispositions.into_iter();
+        let fates = known
+            .into_iter()
+            .map(|fate| match fate {
+                KeyFate::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
+                KeyFate::Replay(id) => Fate::Replay(id),
+                KeyFate::Mismatch(id) => Fate::Mismatch(id),
+            })
+            .collect();
+        metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
+        Ok(Flushed { fates, handed, unleased })
+    }
+
+    /// After a commit: starts its jobs here, and wakes whoever has places for the rest.
+    pub fn hand_over(&mut self, handed: Vec<Handed>, unleased: bool) {
+        self.leased.clear();
+        for handed in handed {
+            self.reservations.intake.hand_over(handed);
+        }
+        if unleased {
+            self.reservations.intake.wake();
+            self.ring.notify_one();
+        }
+    }
+
+    /// Sends reviews back to the queue that an uncertain transaction has leased to this process; answers which.
+    pub async fn unlease(&self, leased: &[ReviewId]) -> Vec<ReviewId> {
+        let Some(worker) = self.reservations.pulse.lease_name() else { return Vec::new() };
+        if leased.is_empty() {
+            return Vec::new();
+        }
+        match self.reservations.store.queue().unlease(worker, leased).await {
+            Ok(freed) => freed,
+            Err(error) => {
+                tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// True if an event with this id is stored already.
+pub(super) fn is_duplicate_event(error: &StoreError) -> bool {
+    matches!(error, StoreError::Data { sqlstate, constraint: Some(name) }
+        if sqlstate == "23505" && name.starts_with("event_") && name.ends_with("_pkey") && name != "event_key_pkey")
+}
+
+/// Counts what became of events.
+pub(super) fn count(outcome: &'static str, events: usize) {
+    if events > 0 {
+        metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(events as u64);
+    }
+}

@@ -1,0 +1,392 @@
+//! Events that wait on the local disk for the database: redacted, durable before they are acknowledged, and filed in order of
+//! receipt by [`super::filer`].
+//!
+//! The spool knows the ids and keys of what waits: a repeat gets the first answer again. New events wait behind those that
+//! are in it, so each agent's events stay in order of receipt.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    io,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::pending::{AcceptError, Pending};
+use crate::{
+    spool::{Spool, decode},
+    telemetry::metric,
+};
+use umbra_domain::{EventId, HexBytes, KeyId, ReviewId, StoredEvent, clock::Clock};
+use umbra_store::events::received_at;
+
+/// Looks for a leased review after which its transaction has not committed, and never will.
+const LOOKS_FOR_LEASES: u32 = 20;
+/// Longest that new events wait while the last of those before them are filed.
+const TO_CATCH_UP: Duration = Duration::from_millis(500);
+
+/// Bounds of the spool.
+#[derive(Debug, Clone, Copy)]
+pub struct SpoolSettings {
+    /// Takes events; those that wait already are filed in any case.
+    pub enabled: bool,
+    /// Bytes that may wait.
+    pub max_bytes: u64,
+    /// Age of the oldest event at which no more are taken.
+    pub max_age: Duration,
+}
+
+/// The spool of events. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct EventSpool(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    files: Spool,
+    settings: SpoolSettings,
+    clock: Clock,
+    waiting: Mutex<Waiting>,
+    /// Held while the last events are filed, and while a writer looks if any are left.
+    turn: tokio::sync::Mutex<()>,
+    /// Held while events are noted as waiting and written.
+    writing: Mutex<()>,
+    failing: AtomicBool,
+}
+
+/// What waits.
+#[derive(Debug, Default)]
+struct Waiting {
+    ids: BTreeSet<EventId>,
+    /// Keyed hash of the content, and the event, by the key's hash.
+    keys: HashMap<Vec<u8>, (HexBytes, EventId)>,
+    /// Reviews that transactions of unknown outcome were to lease to this process, and looks that are left for each.
+    uncertain: HashMap<ReviewId, u32>,
+}
+
+/// An event in the spool: a line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SpooledEvent<'l> {
+    pub id: EventId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<SpooledKey>,
+    /// The API key that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<KeyId>,
+    /// The [`StoredEvent`]; none once it is erased.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<&'l RawValue>,
+}
+
+/// The idempotency key of an event in the spool.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SpooledKey {
+    pub name: HexBytes,
+    pub body: HexBytes,
+}
+
+/// What became of an event that was to be spooled.
+#[derive(Debug)]
+pub(super) enum SpoolFate {
+    /// It waits.
+    Spooled,
+    /// The same event waits under this id.
+    Repeat(EventId),
+    /// Not taken.
+    Refused(AcceptError),
+}
+
+/// How the spool of one or more servers stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpoolStatus {
+    /// `ready`, `filing` (events wait for the database), `full` (it takes no more), `failing` (its folder cannot be
+    /// written) or `off`.
+    pub state: String,
+    /// Events that wait.
+    pub events: u64,
+    /// Their bytes on the disk.
+    pub bytes: u64,
+    /// Bytes that may wait.
+    pub max_bytes: u64,
+    /// Age of the oldest event, in seconds.
+    pub oldest_age_seconds: u64,
+}
+
+/// States of a spool, from the best to the worst.
+const STATES: [&str; 5] = ["off", "ready", "filing", "full", "failing"];
+
+impl SpoolStatus {
+    /// This one and that of another server.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        let rank = |state: &str| STATES.iter().position(|known| *known == state);
+        let state = if rank(&other.state) > rank(&self.state) { other.state.clone() } else { self.state };
+        Self {
+            state,
+            events: self.events + other.events,
+            bytes: self.bytes + other.bytes,
+            max_bytes: self.max_bytes + other.max_bytes,
+            oldest_age_seconds: self.oldest_age_seconds.max(other.oldest_age_seconds),
+        }
+    }
+}
+
+impl EventSpool {
+    /// A spool in this folder, which is made when the first event waits.
+    pub fn new(dir: &Path, settings: SpoolSettings, clock: Clock) -> Self {
+        let files = Spool::new(dir, settings.max_bytes, clock.new_id());
+        Self(Arc::new(Parts {
+            files,
+            settings,
+            clock,
+            waiting: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            writing: Mutex::default(),
+            failing: AtomicBool::new(false),
+        }))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn files(&self) -> &Spool {
+        &self.0.files
+    }
+
+    /// Events that wait.
+    pub fn len(&self) -> usize {
+        self.waiting().ids.len()
+    }
+
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// True if this event waits.
+    pub fn holds(&self, id: EventId) -> bool {
+        self.waiting().ids.contains(&id)
+    }
+
+    /// Age of the oldest event that waits.
+    fn oldest_age(&self) -> Option<SignedDuration> {
+        let oldest = received_at(*self.waiting().ids.first()?);
+        Some(self.0.clock.now().duration_since(oldest).max(SignedDuration::ZERO))
+    }
+
+    /// True if events that the database cannot take are kept here.
+    pub fn accepts(&self) -> bool {
+        let Parts { settings, failing, files, .. } = &*self.0;
+        settings.enabled && !failing.load(Ordering::Relaxed) && !self.is_aged() && files.bytes() < settings.max_bytes
+    }
+
+    fn is_aged(&self) -> bool {
+        let most = SignedDuration::try_from(self.0.settings.max_age).unwrap_or(SignedDuration::MAX);
+        self.oldest_age().is_some_and(|age| age > most)
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> SpoolStatus {
+        let Parts { files, settings, failing, .. } = &*self.0;
+        let events = self.len();
+        let state = match (settings.enabled, events) {
+            (true, _) if failing.load(Ordering::Relaxed) => "failing",
+            (true, _) if !self.accepts() => "full",
+            (true, 0) => "ready",
+            (false, 0) => "off",
+            _ => "filing",
+        };
+        SpoolStatus {
+            state: state.to_owned(),
+            events: events as u64,
+            bytes: files.bytes(),
+            max_bytes: settings.max_bytes,
+            oldest_age_seconds: self.oldest_age().map_or(0, |age| age.as_secs().unsigned_abs()),
+        }
+    }
+
+    /// What somebody must look at, and what to do.
+    pub fn complaint(&self) -> Option<String> {
+        let dir = self.0.files.dir().display();
+        if self.0.files.holds_refused() {
+            return Some(format!(
+                "events of the spool cannot be filed (they lie in {dir}/refused, the log says why): look at them, and move that \
+                 file away"
+            ));
+        }
+        if self.0.settings.enabled && self.0.failing.load(Ordering::Relaxed) {
+            return Some(format!(
+                "the folder of the spool cannot be written ({dir}): while the database is away events are answered 503; free \
+                 the disk, or correct storage.data_dir and its rights"
+            ));
+        }
+        None
+    }
+
+    /// Tries the folder, and logs when it begins to fail and when that is over.
+    pub(super) fn probe(&self) {
+        if self.0.settings.enabled {
+            self.note(self.0.files.probe().as_ref().err());
+        }
+    }
+
+    fn note(&self, error: Option<&io::Error>) {
+        let was = self.0.failing.swap(error.is_some(), Ordering::Relaxed);
+        match error {
+            Some(error) if !was => tracing::error!(%error, "the folder of the spool cannot be written; trying again"),
+            None if was => tracing::info!("the folder of the spool can be written again"),
+            _ => {}
+        }
+    }
+
+    /// True once nothing waits that new events would overtake. The last events before them are waited for.
+    pub(super) async fn has_caught_up(&self) -> bool {
+        !self.0.settings.enabled || self.is_empty() || {
+            drop(tokio::time::timeout(TO_CATCH_UP, self.0.turn.lock()).await);
+            self.is_empty()
+        }
+    }
+
+    /// Keeps new events from being spooled while the last ones are filed.
+    pub(super) async fn hold_back(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.turn.lock().await
+    }
+
+    /// Spools events, durably; answers what became of each. While the database is away the age of what waits is bounded.
+    pub(super) fn take(&self, batch: &[Pending], is_away: bool) -> Vec<SpoolFate> {
+        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_aged = is_away && self.is_aged();
+        let mut fates: Vec<SpoolFate> = batch.iter().map(|pending| self.admit(pending, is_aged)).collect();
+        let is_new = |fate: &SpoolFate| matches!(fate, SpoolFate::Spooled);
+        let news = || batch.iter().zip(&fates).filter(|(_, fate)| is_new(fate)).map(|(pending, _)| pending);
+        let lines: Result<Vec<Vec<u8>>, _> = news().map(line_of).collect();
+        let appended = match lines {
+            Ok(lines) if lines.is_empty() => return fates,
+            Ok(lines) => tokio::task::block_in_place(|| self.0.files.append(&lines)),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = &appended {
+            let full = error.kind() == io::ErrorKind::QuotaExceeded;
+            if !full {
+                self.note(Some(error));
+            }
+            news().for_each(|pending| self.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice())));
+            let is_lost = |fate: &SpoolFate| match fate {
+                SpoolFate::Spooled => true,
+                SpoolFate::Repeat(first) => !self.holds(*first),
+                SpoolFate::Refused(_) => false,
+            };
+            for fate in fates.iter_mut().filter(|fate| is_lost(fate)) {
+                *fate = SpoolFate::Refused(if full { AcceptError::SpoolFull } else { AcceptError::Unavailable });
+            }
+            return fates;
+        }
+        self.note(None);
+        metrics::counter!(metric::SPOOLED, "outcome" => "spooled").increment(news().count() as u64);
+        fates
+    }
+
+    /// Admits an event, and notes it as waiting.
+    fn admit(&self, pending: &Pending, is_aged: bool) -> SpoolFate {
+        // A review that somebody waits for is of no use later.
+        if !self.0.settings.enabled || pending.on_demand {
+            return SpoolFate::Refused(AcceptError::Unavailable);
+        }
+        if is_aged {
+            return SpoolFate::Refused(AcceptError::SpoolFull);
+        }
+        let mut waiting = self.waiting();
+        if let Some(key) = &pending.key {
+            if let Some((body, first)) = waiting.keys.get(key.key.as_slice()) {
+                let is_same = *body == key.body;
+                return if is_same {
+                    SpoolFate::Repeat(*first)
+                } else {
+                    SpoolFate::Refused(AcceptError::Mismatch(*first))
+                };
+            }
+            waiting.keys.insert(key.key.to_vec(), (key.body.into(), pending.id));
+        }
+        waiting.ids.insert(pending.id);
+        SpoolFate::Spooled
+    }
+
+    /// Notes that an event waits no more.
+    pub(super) fn forget(&self, id: EventId, key: Option<&[u8]>) {
+        let mut waiting = self.waiting();
+        waiting.ids.remove(&id);
+        if let Some(key) = key {
+            waiting.keys.remove(key);
+        }
+    }
+
+    /// Notes that nothing waits, once no segment is left: what was erased or could not be read was not filed by its id.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.0.files.holds_segments()? {
+            let mut waiting = self.waiting();
+            waiting.ids.clear();
+            waiting.keys.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes over what processes that are gone have left, so that it is filed before new events.
+    pub(super) fn take_over(&self) -> io::Result<()> {
+        for path in self.0.files.take_over()? {
+            let text = std::fs::read(&path)?;
+            let lines = text.split(|byte| *byte == b'\n').filter_map(decode);
+            let mut waiting = self.waiting();
+            for line in lines.filter_map(|json| serde_json::from_slice::<SpooledEvent<'_>>(json).ok()) {
+                if let Some(SpooledKey { name, body }) = line.key {
+                    waiting.keys.entry(name.0).or_insert((body, line.id));
+                }
+                waiting.ids.insert(line.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds reviews that a transaction of unknown outcome may have leased to this process.
+    pub(super) fn add_uncertain(&self, leased: Vec<ReviewId>) {
+        self.waiting().uncertain.extend(leased.into_iter().map(|review| (review, LOOKS_FOR_LEASES)));
+    }
+
+    /// Reviews that a transaction of unknown outcome may have leased to this process, each for so many looks.
+    pub(super) fn uncertain(&self) -> Vec<ReviewId> {
+        self.waiting().uncertain.keys().copied().collect()
+    }
+
+    /// Takes in which of these were found, and that the others were looked for once more.
+    pub(super) fn settle_uncertain(&self, looked_for: &[ReviewId], found: &[ReviewId]) {
+        self.waiting().uncertain.retain(|review, looks| {
+            *looks -= u32::from(looked_for.contains(review));
+            *looks > 0 && !found.contains(review)
+        });
+    }
+}
+
+/// An event as a line.
+fn line_of(pending: &Pending) -> Result<Vec<u8>, serde_json::Error> {
+    let stored = Some(serde_json::from_slice(&pending.payload)?);
+    let key = pending.key.as_ref().map(|key| SpooledKey { name: key.key.into(), body: key.body.into() });
+    serde_json::to_vec(&SpooledEvent { id: pending.id, key, by: pending.by, stored })
+}
+
+/// What is left of a line that holds one of these events: its id. None where it holds another.
+pub fn erased(json: &[u8], is_theirs: impl Fn(&StoredEvent) -> bool) -> Option<Vec<u8>> {
+    let line = serde_json::from_slice::<SpooledEvent<'_>>(json).ok()?;
+    let stored = serde_json::from_str(line.stored?.get()).ok()?;
+    if !is_theirs(&stored) {
+        return None;
+    }
+    serde_json::to_vec(&SpooledEvent { id: line.id, key: None, by: None, stored: None }).ok()
+}
