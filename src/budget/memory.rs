@@ -2,8 +2,8 @@
 //! [`super::decide`] gave under lock, once their flush is committed. Out: the same refusal, as long as it stands. It
 //! never reserves, and never holds back what a person asked for.
 //!
-//! A cooldown stands until its end: it never ends earlier. A spent cap stands until the end of its local day, unless
-//! a unit is released, on any replica: so it counts only while somebody has asked the database within the last second
+//! A cooldown stands until its end, and a spent cap until the end of its local day, unless a review is given up, on any
+//! replica, and gives back its unit and its cooldown: so a refusal counts only while somebody has asked the database within the last second
 //! whether one was ([`Memory::confirm`]), and one release forgets everything. A refusal for money or tokens holds for
 //! reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since what is
 //! remembered is the whole answer for one (shadow, agent, triggers), never a single meter; only in the second after a
@@ -67,7 +67,6 @@ impl Memory {
         let stands = match refusal.reason {
             SkipReason::UsdCap => candidate.worst.usd >= refusal.worst.usd && confirmed(),
             SkipReason::TokenCap => candidate.worst.tokens >= refusal.worst.tokens && confirmed(),
-            SkipReason::Cooldown => true,
             _ => confirmed(),
         };
         stands.then_some(refusal.reason)

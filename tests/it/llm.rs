@@ -157,7 +157,7 @@ async fn each_fault_has_its_kind_charge_and_wait() {
     check(Answer::Status(307, elsewhere, String::new()), FailureKind::Refused, Charge::None, None).await;
     check(Answer::Hang, FailureKind::Timeout, Charge::Unknown, None).await;
     check(Answer::Drop, FailureKind::Connect, Charge::Unknown, None).await;
-    check(Answer::Raw("<html>PLANTED</html>".to_owned()), FailureKind::BadReply, Charge::Unknown, None).await;
+    check(Answer::Raw("<html>PLANTED</html>".to_owned()), FailureKind::BadReply, Charge::None, None).await;
     check(Answer::Raw("{}".to_owned()), FailureKind::BadReply, Charge::Unknown, None).await;
     check(Answer::Text("x".repeat(1024 * 1024)), FailureKind::BadReply, Charge::Unknown, None).await;
 }

@@ -1,6 +1,8 @@
 //! What a provider claims or asks for bends no promise: caps hold against its own counts, patience against its waits,
 //! and a review that it failed says what it cost and why.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -20,12 +22,16 @@ shadow_agents:
 }
 
 async fn with_model(model: &ModelServer, caps: &str) -> Umbra {
+    with_shadows(model, &shadows(caps)).await
+}
+
+async fn with_shadows(model: &ModelServer, shadows: &str) -> Umbra {
     let settings = format!(
         "models:\n  judge: {{provider: openai, name: judge-1, base_url: '{}', input_usd_per_mtok: 1.0, \
          output_usd_per_mtok: 4.0, max_output_tokens: 500}}\n",
         model.openai_url()
     );
-    Umbra::with().shadows(&shadows(caps)).settings(&settings).go().await
+    Umbra::with().shadows(shadows).settings(&settings).go().await
 }
 
 fn event() -> Value {
@@ -118,7 +124,7 @@ async fn a_wait_beyond_the_end_of_patience_ends_the_review_at_once() {
 }
 
 #[tokio::test]
-async fn a_released_reservation_can_be_read_by_its_id_and_is_not_listed() {
+async fn a_review_that_was_given_up_is_listed_as_failed_with_its_reason() {
     let model = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
     let umbra = with_model(&model, "").await;
     let accepted = umbra.event(&event()).await;
@@ -126,15 +132,43 @@ async fn a_released_reservation_can_be_read_by_its_id_and_is_not_listed() {
     let stored = umbra.get(&format!("/v1/events/{}", accepted["id"].as_str().unwrap_or_default())).await;
     let disposition = &stored["dispositions"][0];
     assert_eq!((&disposition["outcome"], &disposition["reason"]), (&json!("skipped"), &json!("provider_unavailable")));
-    let review = umbra.get(&format!("/v1/reviews/{}", disposition["review_id"].as_str().unwrap_or_default())).await;
+    let mut review = umbra.get(&format!("/v1/reviews/{}", disposition["review_id"].as_str().unwrap_or_default())).await;
     assert_eq!((&review["state"], &review["reason"]), (&json!("failed"), &json!("provider_unavailable")), "{review}");
     assert!(review["failure"].as_str().is_some_and(|why| why.contains("401")), "{review}");
     assert!(review["notes"].to_string().contains("unit returned"), "{review}");
-    assert_eq!(umbra.items("/v1/reviews").await.len(), 0);
-    assert_eq!(umbra.items("/v1/reviews?state=failed").await.len(), 0);
+    assert_eq!(review.as_object_mut().and_then(|review| review.remove("findings")), Some(json!([])));
+    for list in ["/v1/reviews", "/v1/reviews?state=failed", "/v1/reviews?agent=a"] {
+        assert_eq!(umbra.items(list).await, std::slice::from_ref(&review), "{list}");
+    }
+    assert_eq!(umbra.items("/v1/reviews?state=done").await.len(), 0);
     // Asked for on demand, the same end is still a refusal.
     let body = json!({"target": "a", "trigger": "error", "output": "the tests pass"});
     assert_eq!(umbra.post("/v1/reviews", &body).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_page_instead_of_a_reply_costs_nothing_and_gives_back_unit_and_cooldown() {
+    let calls = AtomicU32::new(0);
+    let model = ModelServer::start(move |seen| match calls.fetch_add(1, Ordering::Relaxed) {
+        0 => Answer::Raw("<html><title>Sign in</title></html>".to_owned()),
+        _ => Answer::Json(judge::verdict(seen, "APPROVE", 90, &json!([]))),
+    })
+    .await;
+    let shadows = shadows(", max_reviews_per_day: 1").replace("cooldown: 0s", "cooldown: 2h");
+    let umbra = with_shadows(&model, &shadows).await;
+    let first = umbra.event(&event()).await;
+    umbra.drain().await;
+    let id = first["dispositions"][0]["review_id"].as_str().unwrap_or_default();
+    let review = umbra.get(&format!("/v1/reviews/{id}")).await;
+    assert_eq!((&review["state"], &review["cost_usd"]), (&json!("failed"), &json!(0.0)), "{review}");
+    assert!(review["failure"].as_str().is_some_and(|why| why.contains("a page")), "{review}");
+    let spent: i64 = umbra.schema.one("SELECT sum(actual_usd + actual_tokens)::bigint FROM provider_call").await;
+    assert_eq!(spent, 0, "nobody charges for a page");
+    let second = umbra.event(&event()).await;
+    assert_eq!(second["dispositions"][0]["outcome"], "queued", "neither cooldown nor cap holds it back: {second}");
+    umbra.drain().await;
+    let third = umbra.event(&event()).await;
+    assert_eq!(third["dispositions"][0]["reason"], "cooldown", "a review that was made keeps both: {third}");
 }
 
 #[tokio::test]

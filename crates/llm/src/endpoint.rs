@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::{
     Client, Response, Url,
-    header::{HeaderMap, HeaderValue},
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout};
@@ -114,10 +114,15 @@ impl Endpoint {
             let key = self.key.as_ref().map(ExposeSecret::expose_secret);
             return Err(Failure::of_status(status, wait, &body, key));
         }
+        let media = response.headers().get(CONTENT_TYPE).cloned();
         let body = read(&mut response).await?;
         let answer = self.protocol.read(&body).ok_or_else(|| {
-            let message = "the answer is not of the provider's protocol: check provider and base_url";
-            Failure::after_sending(FailureKind::BadReply, message)
+            if is_json(media.as_ref(), &body) {
+                let message = "the answer is not of the provider's protocol: check provider and base_url";
+                Failure::after_sending(FailureKind::BadReply, message)
+            } else {
+                Failure::free(FailureKind::BadReply, "the answer is a page, not a model's reply: check base_url")
+            }
         })?;
         Ok(self.reply(answer, started.elapsed()))
     }
@@ -135,6 +140,14 @@ impl Endpoint {
             latency,
         }
     }
+}
+
+/// True if an answer may be a model's that was cut off or is of another protocol. What is declared as something else than
+/// JSON, or does not begin as JSON does, is a page of a proxy or a portal, for which nobody charges.
+fn is_json(media: Option<&HeaderValue>, body: &[u8]) -> bool {
+    let media = media.and_then(|media| media.to_str().ok()).unwrap_or("json").to_ascii_lowercase();
+    let begins = body.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'['));
+    begins && (media.contains("json") || media.starts_with("text/plain") || media.contains("event-stream"))
 }
 
 async fn read(response: &mut Response) -> Result<Vec<u8>, Failure> {

@@ -73,7 +73,7 @@ impl FailureKind {
 /// Whether a failed call may have cost money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Charge {
-    /// Surely not: nothing left us, or the provider answered with an error.
+    /// Surely not: nothing left us, or the provider answered with an error, or no model answered.
     None,
     /// It may: the request left us and no answer was understood. Charge the worst case.
     Unknown,

@@ -146,9 +146,9 @@ impl QueueStore<'_> {
         // Meters before reviews: the order of locks is the same everywhere.
         sqlx::query(
             "/* jobs.give_up.lock */
-             SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.day = r.day
-                 AND m.trigger = '' AND m.agent IN ('', r.agent)
-             ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\" FOR UPDATE OF m",
+             SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.agent IN ('', r.agent)
+                 AND (m.trigger = '' AND m.day = r.day OR m.begun_by = $1)
+             ORDER BY m.shadow COLLATE \"C\", m.agent COLLATE \"C\", m.trigger COLLATE \"C\" FOR UPDATE OF m",
         )
         .bind(review.0)
         .execute(&mut *tx)
@@ -165,8 +165,11 @@ impl QueueStore<'_> {
              ), m AS (
                  UPDATE meter m SET used = used - 1 FROM r WHERE r.state = 'released' AND m.shadow = r.shadow
                      AND m.trigger = '' AND m.day = r.day AND m.agent IN ('', r.agent)
+             ), c AS (
+                 UPDATE meter m SET next_at = 'epoch', begun_by = NULL FROM r
+                 WHERE m.shadow = r.shadow AND m.agent = r.agent AND m.begun_by = $1
              ), f AS (
-                 UPDATE feed SET last = last + 1 FROM r WHERE r.state = 'released' AND feed.name = 'release'
+                 UPDATE feed SET last = last + 1 FROM r WHERE feed.name = 'release'
              ), k AS (
                  INSERT INTO skip_count (shadow, reason, day, replica, n)
                  SELECT shadow, $4, (clock() AT TIME ZONE $6)::date, $2,

@@ -19,7 +19,8 @@ use umbra_domain::{
 };
 
 /// What a released reservation says of itself.
-const RELEASED: &str = "Given up before any call could be charged: its unit returned to the caps of its day.";
+const RELEASED: &str =
+    "Given up before any call could be charged: its unit returned to the caps of its day, and its cooldown ended.";
 
 /// A review.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -245,7 +246,7 @@ pub struct ReviewFilter {
     pub trigger: Option<i16>,
     /// With this mode's rank.
     pub mode: Option<i16>,
-    /// In this state.
+    /// In this state; `failed` has those that were given up before any call could be charged, too.
     pub state: Option<String>,
     /// With this assessment.
     pub assessment: Option<String>,
@@ -339,7 +340,7 @@ impl ReviewStore<'_> {
         let mut query: QueryBuilder<Postgres> = QueryBuilder::new(format!("SELECT {number} AS seq, "));
         query.push(COLUMNS).push(format_args!(
             " FROM review r JOIN shadow_version v ON v.id = r.version
-              {join} review_result d ON d.review_id = r.id WHERE r.state <> 'released'"
+              {join} review_result d ON d.review_id = r.id WHERE true"
         ));
         equals(&mut query, "r.shadow", filter.shadow.as_deref());
         equals(&mut query, "r.agent", filter.agent.as_deref());
@@ -354,7 +355,10 @@ impl ReviewStore<'_> {
         }
         equals(&mut query, "r.trigger", filter.trigger);
         equals(&mut query, "r.mode", filter.mode);
-        equals(&mut query, "r.state", filter.state.as_deref());
+        match filter.state.as_deref() {
+            Some("failed") => drop(query.push(" AND r.state IN ('failed', 'released')")),
+            state => equals(&mut query, "r.state", state),
+        }
         equals(&mut query, "d.assessment", filter.assessment.as_deref());
         push_span(&mut query, "r.created_at", filter.span);
         seek.push(&mut query, number);

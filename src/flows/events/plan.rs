@@ -178,7 +178,8 @@ impl<'a> Plan<'a> {
                     Metered::Cooldown(trigger) => (0, *after.cooldowns.get(&(shadow, agent(), trigger))?),
                     Metered::Mark(mark) => (0, *after.marks.get(&(shadow, agent(), mark.to_owned()))?),
                 };
-                (used != 0 || next_at != row.next_at).then_some(MeterChange { key, day: row.day, used, next_at })
+                let changed = used != 0 || next_at != row.next_at;
+                changed.then_some(MeterChange { key, day: row.day, used, next_at, review: None })
             })
             .collect();
         self.decided = Some((after, now));
@@ -244,8 +245,10 @@ impl<'a> Plan<'a> {
                     outcome: reason.map_or(code, SkipReason::code),
                     trigger: trigger.code(),
                 });
-                let link = |review| NewLink { review, event: pending.id, version: armed.version_id };
-                writing.links.extend(review_id.map(link));
+                if let Some(review) = review_id {
+                    writing.links.push(NewLink { review, event: pending.id, version: armed.version_id });
+                    note_beginner(&mut writing.meters, &armed.shadow.name, pair, review);
+                }
                 let (shadow, mode) = (armed.shadow.name.clone(), armed.shadow.mode);
                 dispositions.push(Disposition { shadow, trigger, mode, outcome, reason, review_id });
             }
@@ -274,6 +277,17 @@ impl<'a> Plan<'a> {
         };
         let handed = if leases { lease(reservations, &mut writing.reviews, payload) } else { Vec::new() };
         Planned { writing, dispositions: all_dispositions, handed, refusals, now }
+    }
+}
+
+/// Notes the review in the cooldowns that it begins, which end with it where it is given up.
+fn note_beginner(meters: &mut [MeterChange], shadow: &str, pair: &Pair, review: ReviewId) {
+    let Ok(candidate) = &pair.fate else { return };
+    let begins = |MeterKey { shadow: of, agent, trigger }: &MeterKey| {
+        of == shadow && *agent == candidate.agent && candidate.matched.iter().any(|one| one.as_str() == trigger)
+    };
+    for meter in meters.iter_mut().filter(|meter| begins(&meter.key)) {
+        meter.review = Some(review);
     }
 }
 

@@ -236,7 +236,7 @@ impl Reviews {
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
         outlast(|| self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone)).await?;
-        // The unit may have returned: a cap that was spent a moment ago may not be any more.
+        // Unit and cooldown have returned: what was refused a moment ago may not be any more.
         self.rules.load().memory.forget();
         self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;
         Ok("given_up")

@@ -109,6 +109,8 @@ pub struct MeterChange {
     pub used: i64,
     /// The cooldown's new end; earlier ones change nothing.
     pub next_at: Timestamp,
+    /// The review that began the cooldown.
+    pub review: Option<ReviewId>,
 }
 
 /// Skips to count.
@@ -204,8 +206,10 @@ const WRITE: &str = concat!(
          FROM json_to_recordset($13::json) u(id uuid, events int4, chars int8, run timestamptz)
          WHERE r.id = u.id
      ), m AS (
-         UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at)
-         FROM json_to_recordset($14::json) u(shadow text, agent text, trigger text, day date, used int8, next_at timestamptz)
+         UPDATE meter m SET used = m.used + u.used, next_at = greatest(m.next_at, u.next_at),
+             begun_by = coalesce(u.review, m.begun_by)
+         FROM json_to_recordset($14::json) u(shadow text, agent text, trigger text, day date, used int8, next_at timestamptz,
+                                         review uuid)
          WHERE (m.shadow, m.agent, m.trigger, m.day) = (u.shadow, u.agent, u.trigger, u.day)
      ), k AS (",
     count_skips!(),
@@ -268,7 +272,8 @@ pub(super) async fn write<'e>(
         ))
         .bind(records(meters, |meter| {
             json!({"shadow": meter.key.shadow, "agent": meter.key.agent, "trigger": meter.key.trigger,
-                "day": meter.day, "used": meter.used, "next_at": meter.next_at})
+                "day": meter.day, "used": meter.used, "next_at": meter.next_at,
+                "review": meter.review.map(|review| review.0)})
         }))
         .bind(records(links, |link| json!({"review": link.review.0, "event": link.event.0, "version": link.version})))
         .bind(*later);
